@@ -1,0 +1,1 @@
+//! What agents say: line framing and one adapter per CLI.

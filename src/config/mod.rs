@@ -1,0 +1,1 @@
+//! What the user set: configuration layers and trust.

@@ -1,0 +1,1 @@
+//! What people see: the full-screen interface.

@@ -1,0 +1,1 @@
+//! What happens: spawning, process trees, timers, scheduling.

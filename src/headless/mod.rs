@@ -1,0 +1,1 @@
+//! What scripts see: text, JSONL, summary.

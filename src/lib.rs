@@ -1,0 +1,71 @@
+//! Subdeck supervises AI subagent runs: it launches coding agents as children of a detached runner, shows what each
+//! of them does, lets a person or a script steer, interrupt and stop them, and keeps the whole run in a directory of
+//! plain files.
+//!
+//! # How a byte becomes a picture
+//!
+//! ```text
+//! child output -> engine (pump) -> agents (framing, adapter) -> AgentEvent -\
+//! child exit, timers, control files ------------------------------------- > run::reduce -> run::decide -> effects
+//!                                                                             |
+//!                                                                             v
+//!                                     rundir: status.json, events.jsonl, logs, result   (the only door)
+//!                                                                             |
+//!                                                                             v
+//!                                     rundir::follow -> the same RunState -> deck (person) or headless (script)
+//! ```
+//!
+//! # Rooms
+//!
+//! Dependencies point downward in this table only.
+//!
+//! | room | owns | may touch |
+//! |---|---|---|
+//! | [`text`] | safe text, widths, ANSI to styles, human units | nothing |
+//! | [`run`] | what a run *is*: events, state, `reduce`, `decide`, outcomes. Pure: no clock, no I/O | text |
+//! | [`agents`] | what agents *say*: framing and one adapter a CLI, and how to talk back. Pure state machines | run, text |
+//! | [`plan`] | what to run: plan files, runner configs, agent definitions, validation with positions | run, text |
+//! | [`config`] | what the user set: layers, trust | plan (for positions), text |
+//! | [`rundir`] | what is on disk: one file per document kind, inbox, indexes, following, log windows | run, text, agents (the pi decoder), plan (its stored form) |
+//! | [`engine`] | what happens: spawning, process trees, timers, scheduling; performs effects | all above |
+//! | [`headless`] | what scripts see: text, JSONL, summary | run, rundir, text |
+//! | [`deck`] | what people see: model, update, views, actions, terminal guard | run, rundir, text |
+//! | [`cli`] | what people type: one file a command, arguments, exit codes | all |
+//!
+//! # Laws
+//!
+//! 1. **The runner is a process of its own.** A keeper starts it; the deck never owns a child. The keeper is a
+//!    subreaper that only waits: when the runner dies uncleanly it ends what fell to it and records *lost*.
+//! 2. **One reducer.** [`run::reduce`] is used live, when attaching and in tests. Nothing else changes a
+//!    [`run::RunState`]. Time is an argument.
+//! 3. **Decisions are events, effects are values.** [`run::decide`] returns conclusions and the next deadline; the
+//!    engine records each as an event, then performs it. Followers never decide for a run they do not own.
+//! 4. **Files are the only door** between the runner and everything else. Keys, commands and foreign tools write the
+//!    same control files.
+//! 5. **One vocabulary on disk.** `events.jsonl` holds runner records and pi-shaped child records; one decoder reads
+//!    every run. State-bearing records are never dropped.
+//! 6. **Clean at the glass.** A screen, a printed line, a title takes only [`text::SafeText`] or what is made of it.
+//! 7. **Reading never waits, writing never loses.** The pump never waits for a screen or a reader.
+//! 8. **Identity before signal; looking never kills.** A signal goes only to an unreaped child, to a pid whose start
+//!    time and boot id match, or to a member of a swept tree.
+//! 9. **Cheap when quiet.** No interval ticks. Work is proportional to what changed and what is visible.
+//! 10. **Unknown is a value.** Unknown fields, events and states of foreign files are shown as unknown, never an error.
+//! 11. **No panic from data.** `unsafe` is forbidden; `unwrap`, `expect` and indexing are denied outside tests.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing))]
+#![warn(missing_docs)]
+
+#[cfg(not(unix))]
+compile_error!("subdeck runs on Linux and macOS; Windows is not supported");
+
+pub mod agents;
+pub mod cli;
+pub mod config;
+pub mod deck;
+pub mod engine;
+pub mod headless;
+pub mod plan;
+pub mod run;
+pub mod rundir;
+pub mod text;

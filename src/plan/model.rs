@@ -1,0 +1,199 @@
+//! The resolved plan.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::run::{CostUsd, RunMode};
+
+/// A plan that is ready to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What the user calls it.
+    pub name: Option<String>,
+    /// The folder that the run works in; absolute.
+    pub cwd: PathBuf,
+    /// The limits of the whole run.
+    pub budget: Budget,
+    /// The steps; at least one.
+    pub steps: Vec<LogicalStep>,
+    /// The id the run must have (runner configs only).
+    pub run_id: Option<String>,
+    /// The directory the run must have (runner configs only).
+    pub run_dir: Option<PathBuf>,
+    /// Where the result must be (runner configs only).
+    pub result_path: Option<PathBuf>,
+    /// The session bucket (run-directory 1.6); one is made up when it is missing.
+    pub session_id: Option<String>,
+    /// The parent process that wants the result.
+    pub owner_id: Option<String>,
+    /// The shape that files name; `None` derives it from the steps.
+    pub mode: Option<RunMode>,
+    /// When the run's time is over, in milliseconds since the epoch (runner configs only; plans use `budget.time`).
+    pub deadline_at_ms: Option<i64>,
+    /// The run this one goes on from.
+    pub resumed_from: Option<String>,
+}
+
+impl Plan {
+    /// Every child in flat order.
+    pub fn flat(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().flat_map(|s| match s {
+            LogicalStep::Single(step) => std::slice::from_ref(&**step),
+            LogicalStep::Group { steps, .. } => steps.as_slice(),
+        })
+    }
+
+    /// The shape that files name (run-directory 2.1).
+    #[must_use]
+    pub fn mode(&self) -> RunMode {
+        if let Some(mode) = &self.mode {
+            return mode.clone();
+        }
+        match self.steps.as_slice() {
+            [LogicalStep::Single(_)] => RunMode::Single,
+            [LogicalStep::Group { .. }] => RunMode::Parallel,
+            _ => RunMode::Chain,
+        }
+    }
+}
+
+/// One position in the order of steps.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LogicalStep {
+    /// One child.
+    Single(Box<Step>),
+    /// Several children at once.
+    Group {
+        /// The children.
+        steps: Vec<Step>,
+        /// How many may run at the same time; at least 1.
+        concurrency: usize,
+        /// Whether a failure keeps the ones that have not started from starting.
+        fail_fast: bool,
+    },
+}
+
+/// One child.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The id for `{outputs.ID}` and `RUN:STEP`; unique in the plan.
+    pub key: String,
+    /// The agent's name, which files show.
+    pub agent: String,
+    /// What the person calls the step.
+    pub label: Option<String>,
+    /// The phase it belongs to.
+    pub phase: Option<String>,
+    /// The task, a template: `{previous}` and `{outputs.ID}` are filled in when the step starts.
+    pub task: String,
+    /// The folder that the child works in; absolute.
+    pub cwd: PathBuf,
+    /// Variables on top of the launcher's environment. Values are never written to disk.
+    pub env: Vec<(String, String)>,
+    /// How the child is run.
+    pub runner: Runner,
+    /// The models to try, best first; empty leaves the choice to the agent.
+    pub models: Vec<String>,
+    /// The thinking level.
+    pub thinking: Option<String>,
+    /// The tools the agent may use; `None` leaves the agent's own set.
+    pub tools: Option<Vec<String>>,
+    /// Extensions to load; `None` leaves the agent's own set (runner-behaviour 1.2).
+    pub extensions: Option<Vec<String>>,
+    /// The agent definition's body.
+    pub system_prompt: Option<String>,
+    /// Whether it adds to the agent's own system prompt or takes its place.
+    pub system_prompt_mode: SystemPromptMode,
+    /// Whether the agent reads the project's context files.
+    pub inherit_project_context: bool,
+    /// Whether the agent uses the skills it finds.
+    pub inherit_skills: bool,
+    /// A file for the final text, relative to the step's folder.
+    pub output: Option<PathBuf>,
+    /// The limits of this step.
+    pub budget: Budget,
+    /// The longest time a single tool call may take.
+    pub tool_timeout: Option<Duration>,
+    /// The session to go on with; `None` begins a new one.
+    pub session_file: Option<PathBuf>,
+    /// The step is not run; its outcome is taken over from an earlier run.
+    pub carried: Option<Carried>,
+}
+
+/// What a finished step of an earlier run left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Its output.
+    pub output: String,
+}
+
+/// How a child is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runner {
+    /// The pi coding agent.
+    Pi {
+        /// How it is talked to.
+        transport: PiTransport,
+        /// The program; `None` means `PI_SUBAGENT_PI_BINARY`, else `pi` on PATH.
+        command: Option<String>,
+        /// Arguments put before ours.
+        args: Vec<String>,
+    },
+    /// Any command: prompt on stdin, or wherever `{task}` stands in the arguments.
+    ExternalCli {
+        /// The program.
+        command: String,
+        /// Its arguments; `{task}` is replaced.
+        args: Vec<String>,
+    },
+    /// The scripted agent inside this program.
+    Demo {
+        /// The name of a scene in the embedded script, or the path of a script.
+        script: String,
+    },
+}
+
+/// How pi is talked to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PiTransport {
+    /// JSON lines both ways; it can be steered and interrupted.
+    #[default]
+    Rpc,
+    /// One prompt on the command line, JSON lines out.
+    Json,
+}
+
+/// Whether a system prompt adds to the agent's own or takes its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum SystemPromptMode {
+    #[default]
+    Append,
+    Replace,
+}
+
+/// The limits of a run or a step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Budget {
+    /// Time awake.
+    pub time: Option<Duration>,
+    /// Time without any sign of life.
+    pub idle: Option<Duration>,
+    /// Turns: the soft limit and how many more are granted.
+    pub turns: Option<(u64, u64)>,
+    /// Tool calls.
+    pub tool_calls: Option<Limit<u64>>,
+    /// Tokens, input plus output.
+    pub tokens: Option<Limit<u64>>,
+    /// Money.
+    pub cost: Option<Limit<CostUsd>>,
+}
+
+/// A limit with a warning before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limit<T> {
+    /// Where the warning is.
+    pub soft: Option<T>,
+    /// Where the end is.
+    pub hard: Option<T>,
+}

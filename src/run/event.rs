@@ -1,0 +1,310 @@
+//! What can happen in a run. Each event is recorded in `events.jsonl` (run-directory 2.5 and 3.9) and reduced.
+
+use super::{
+    AgentEvent, EndingCause, Group, RunId, RunMode, RunPhase, RunnerKind, SteerRequest, StepId, StepOutcome,
+    TargetState, Timestamp,
+};
+
+/// Something that happened, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// The run began.
+    RunStarted(Box<RunMeta>),
+    /// A step began; its first attempt follows.
+    StepStarted {
+        /// Which.
+        step: StepId,
+    },
+    /// A parallel group began.
+    GroupStarted {
+        /// The logical step.
+        logical: usize,
+    },
+    /// A parallel group ended.
+    GroupEnded {
+        /// The logical step.
+        logical: usize,
+        /// Whether every member succeeded or was skipped.
+        success: bool,
+    },
+    /// An attempt of a step is about to start its child.
+    AttemptStarted {
+        /// Which step.
+        step: StepId,
+        /// From 1.
+        attempt: u32,
+        /// The model asked for.
+        model: Option<String>,
+        /// Why there is another attempt; `None` on the first.
+        reason: Option<String>,
+    },
+    /// The child of a step runs.
+    ChildSpawned {
+        /// Which step.
+        step: StepId,
+        /// Its process id, which is its process group's id too.
+        pid: u32,
+        /// Field 22 of `/proc/<pid>/stat`, where it could be read.
+        start_ticks: Option<u64>,
+    },
+    /// The agent said something.
+    Agent {
+        /// Which step.
+        step: StepId,
+        /// What it said.
+        event: AgentEvent,
+    },
+    /// Text of the step's live output, line by line, for `recentOutput`.
+    OutputLines {
+        /// Which step.
+        step: StepId,
+        /// Non-blank lines, oldest first.
+        lines: Vec<String>,
+    },
+    /// The child printed bytes that carry no event (plain commands); activity only.
+    OutputSeen {
+        /// Which step.
+        step: StepId,
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// The child's process ended; its pipes may still be open.
+    ChildExited {
+        /// Which step.
+        step: StepId,
+        /// How.
+        exit: ExitInfo,
+    },
+    /// The child had ended but somebody else kept its output open.
+    OutputHeld {
+        /// Which step.
+        step: StepId,
+        /// Who holds it, as far as could be found.
+        pids: Vec<u32>,
+    },
+    /// The cap on captured bytes was reached (per step or per run).
+    OutputTruncated {
+        /// Which step.
+        step: StepId,
+        /// Which stream.
+        stream: Stream,
+        /// The cap in bytes.
+        cap: u64,
+    },
+    /// A step ended.
+    StepEnded {
+        /// Which.
+        step: StepId,
+        /// How.
+        outcome: Box<StepOutcome>,
+    },
+    /// The run is to be paused: every running step is interrupted.
+    RunInterrupted {
+        /// Who asked.
+        source: Option<ControlSource>,
+    },
+    /// The run is to be stopped.
+    RunStopped {
+        /// The sentence for the files.
+        message: String,
+        /// Who asked.
+        source: Option<ControlSource>,
+    },
+    /// The run's time is over.
+    RunTimedOut {
+        /// The configured limit in milliseconds, if there is one.
+        timeout_ms: Option<u64>,
+        /// The sentence for the files.
+        message: String,
+        /// Who asked; `None` when the runner's own timer fired.
+        source: Option<ControlSource>,
+    },
+    /// One step is to end while its siblings go on (or its time is over).
+    StepEnding {
+        /// Which.
+        step: StepId,
+        /// Why.
+        cause: EndingCause,
+        /// The sentence for the files.
+        message: String,
+        /// Who asked; `None` when a limit did.
+        source: Option<ControlSource>,
+    },
+    /// Somebody wants to tell running children something.
+    SteerRequested(Box<SteerRequest>),
+    /// A steering request moved on for one target.
+    SteerMoved {
+        /// The request.
+        id: String,
+        /// Which step.
+        step: StepId,
+        /// Where it is now.
+        to: TargetState,
+        /// Why it failed, or what the agent said.
+        detail: Option<String>,
+    },
+    /// What the child can take, as it or its adapter says.
+    Capability {
+        /// Which step.
+        step: StepId,
+        /// Whether it can be steered.
+        steerable: super::Steerable,
+    },
+    /// A control file was refused and set aside (product 6).
+    ControlRejected {
+        /// The file's name.
+        file: String,
+        /// Why.
+        reason: String,
+    },
+    /// A signal was sent to a child.
+    SignalSent {
+        /// Which step.
+        step: StepId,
+        /// The signal's name, such as `SIGTERM`.
+        signal: &'static str,
+        /// The process group, or the process if `group` is false.
+        pid: u32,
+        /// Whether the whole group got it.
+        group: bool,
+        /// Why.
+        cause: EndingCause,
+    },
+    /// The agent was asked over its protocol to break off.
+    AbortSent {
+        /// Which step.
+        step: StepId,
+    },
+    /// The step's process tree was emptied, or not.
+    TreeSwept {
+        /// Which step.
+        step: StepId,
+        /// Processes that were ended by the sweep.
+        ended: Vec<u32>,
+        /// Processes that would not die.
+        survivors: Vec<u32>,
+    },
+    /// The run ended.
+    RunEnded {
+        /// In which state.
+        state: RunPhase,
+        /// The error of the run, if it has one.
+        error: Option<String>,
+    },
+    /// The runner died without an end; found by its keeper or by a reader.
+    RunLost {
+        /// What is known.
+        message: String,
+    },
+    /// A record that this version does not know, kept as unknown (law 10).
+    Unknown {
+        /// Its type.
+        kind: String,
+    },
+}
+
+/// What is known of a run when it starts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunMeta {
+    /// Its id, equal to the name of its directory.
+    pub id: RunId,
+    /// What the user calls it.
+    pub name: Option<String>,
+    /// The session bucket (run-directory 1.6).
+    pub session_id: Option<String>,
+    /// The parent process that wants the result.
+    pub owner_id: Option<String>,
+    /// The shape of the run.
+    pub mode: RunMode,
+    /// The runner's process id.
+    pub pid: Option<u32>,
+    /// Where it works.
+    pub cwd: String,
+    /// The run's time limit in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// When its time is over.
+    pub deadline_at: Option<Timestamp>,
+    /// The steps, in flat order.
+    pub steps: Vec<StepMeta>,
+    /// Which of them form groups.
+    pub groups: Vec<Group>,
+    /// How many logical steps there are.
+    pub logical_count: usize,
+    /// The run this one goes on from.
+    pub resumed_from: Option<RunId>,
+}
+
+/// What is known of a step before it starts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepMeta {
+    /// The id used by `{outputs.ID}` and `RUN:STEP`.
+    pub key: String,
+    /// The agent's name.
+    pub agent: String,
+    /// What the person calls the step.
+    pub label: Option<String>,
+    /// The phase it belongs to.
+    pub phase: Option<String>,
+    /// The logical step.
+    pub logical: usize,
+    /// How its child is run.
+    pub runner: RunnerKind,
+    /// The model asked for.
+    pub model: Option<String>,
+    /// The thinking level asked for.
+    pub thinking: Option<String>,
+    /// The child's session file, when it was chosen beforehand.
+    pub session_file: Option<String>,
+    /// Whether the task has text (the text itself is never kept here).
+    pub has_task: bool,
+    /// The step's time limit in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// The result is taken over from an earlier run; the step does not run again.
+    pub carried_over: bool,
+}
+
+/// How a process ended. One of the two is set; neither when it could not be learnt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExitInfo {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// The number of the signal that ended it.
+    pub signal: Option<i32>,
+}
+
+/// Which of a child's two output streams; `Own` marks lines that Subdeck writes into a log itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+    /// A line of our own, such as an attempt separator.
+    Own,
+}
+
+/// Who asked for something (product 7). Text from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControlSource {
+    /// The door: `deck`, `cli`, `headless`, `signal`, or what a foreign file says.
+    pub via: String,
+    /// The user's name.
+    pub user: Option<String>,
+    /// The process that asked.
+    pub pid: Option<u32>,
+    /// The terminal it sat at.
+    pub tty: Option<String>,
+    /// The key that was pressed.
+    pub key: Option<String>,
+    /// The reason given.
+    pub reason: Option<String>,
+}

@@ -1,0 +1,24 @@
+//! What a run *is*: its events, its state, how events change the state, and what follows from a state.
+//!
+//! Pure: no clock (time is an argument), no I/O, no tokio. Everything here can be tested as a table.
+
+mod agent_event;
+mod decide;
+mod event;
+mod outcome;
+mod reduce;
+mod state;
+mod steering;
+mod values;
+
+pub use agent_event::{AgentEvent, MessageRole, QueueContents, StopReason, ToolOutcome, Usage};
+pub use decide::{Conclusion, Decision, Effect, decide};
+pub use event::{ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What};
+pub use outcome::{ExitCause, RunVerdict, StepOutcome, exit_code, verdict};
+pub use reduce::reduce;
+pub use state::{
+    Attempt, Ending, EndingCause, ExternalProcess, Group, NamedOutput, OpenCall, Retrying, RunMode, RunPhase, RunState,
+    RunnerKind, Steerable, StepFace, StepPhase, StepState, ToolCall,
+};
+pub use steering::{SteerMode, SteerRequest, SteerTarget, Steering, TargetState};
+pub use values::{CostUsd, RunId, StepId, Timestamp, Tokens};

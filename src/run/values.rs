@@ -1,0 +1,150 @@
+//! The small values that everything else is made of: times, ids, token counts and money, never bare numbers.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+use std::time::Duration;
+
+/// A moment: microseconds since the Unix epoch.
+///
+/// Files hold milliseconds that may carry a fraction (run-directory 0), so a whole-millisecond type would not survive
+/// a round trip.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From milliseconds since the epoch, as files hold them. Not-a-number and values beyond the range of the type
+    /// become the nearest value that can be held.
+    #[must_use]
+    pub fn from_millis_f64(ms: f64) -> Self {
+        // `as` saturates and maps NaN to 0, which is just what is wanted of a foreign number.
+        Self((ms * 1000.0).round() as i64)
+    }
+
+    /// From whole milliseconds since the epoch.
+    #[must_use]
+    pub const fn from_millis(ms: i64) -> Self {
+        Self(ms.saturating_mul(1000))
+    }
+
+    /// From microseconds since the epoch.
+    #[must_use]
+    pub const fn from_micros(us: i64) -> Self {
+        Self(us)
+    }
+
+    /// Whole milliseconds since the epoch, rounded down.
+    #[must_use]
+    pub const fn millis(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// Microseconds since the epoch.
+    #[must_use]
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// The span from `earlier` to this moment; zero when `earlier` is later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl Add<Duration> for Timestamp {
+    type Output = Self;
+    fn add(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
+    }
+}
+
+impl Sub<Duration> for Timestamp {
+    type Output = Self;
+    fn sub(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
+    }
+}
+
+/// Names one step for as long as the run exists, whatever happens to the order of steps.
+///
+/// In a run without dynamic groups it equals the flat index of run-directory 2.3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepId(pub u32);
+
+impl StepId {
+    /// The flat index that files use, from 0.
+    #[must_use]
+    pub const fn flat(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The number a person sees, from 1.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0.saturating_add(1)
+    }
+}
+
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.number())
+    }
+}
+
+/// The id of a run, as it stands in files. Text from outside: display it through [`crate::text::SafeText`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(pub String);
+
+impl RunId {
+    /// The id as it stands in files.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Token counts. `input` excludes what came from a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Uncached input tokens.
+    pub input: u64,
+    /// Output tokens, reasoning included.
+    pub output: u64,
+    /// Tokens read from a prompt cache.
+    pub cache_read: u64,
+    /// Tokens written to a prompt cache.
+    pub cache_write: u64,
+}
+
+impl Tokens {
+    /// Input plus output, the `total` of run-directory 2.2.
+    #[must_use]
+    pub const fn total(self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
+    /// Whether nothing was counted.
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        self.input == 0 && self.output == 0 && self.cache_read == 0 && self.cache_write == 0
+    }
+}
+
+impl AddAssign for Tokens {
+    fn add_assign(&mut self, more: Self) {
+        self.input = self.input.saturating_add(more.input);
+        self.output = self.output.saturating_add(more.output);
+        self.cache_read = self.cache_read.saturating_add(more.cache_read);
+        self.cache_write = self.cache_write.saturating_add(more.cache_write);
+    }
+}
+
+/// An amount of money in US dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct CostUsd(pub f64);
+
+impl AddAssign for CostUsd {
+    fn add_assign(&mut self, more: Self) {
+        self.0 += more.0;
+    }
+}

@@ -1,0 +1,1 @@
+//! What is on disk: the files of a run directory.

@@ -1,0 +1,1 @@
+//! Safe text, widths, styles and human units.

@@ -12,7 +12,7 @@ mod steering;
 mod values;
 
 pub use agent_event::{AgentEvent, MessageRole, QueueContents, StopReason, ToolOutcome, Usage};
-pub use decide::{Conclusion, Decision, Effect, decide};
+pub use decide::{ABORT_TO_TERM, DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect, INT_TO_TERM, TERM_TO_KILL, decide};
 pub use event::{ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What};
 pub use outcome::{ExitCause, RunVerdict, StepOutcome, exit_code, verdict};
 pub use reduce::reduce;

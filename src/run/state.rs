@@ -117,6 +117,12 @@ impl RunState {
         self.started_at.map(|start| self.ended_at.unwrap_or(now).since(start))
     }
 
+    /// Whether an end was asked for and is not reached yet.
+    #[must_use]
+    pub const fn is_ending(&self) -> bool {
+        self.ended_at.is_none() && (self.stopped || self.timed_out || self.interrupted)
+    }
+
     /// Whether it has reached its end.
     #[must_use]
     pub const fn is_over(&self) -> bool {
@@ -269,6 +275,8 @@ pub struct StepState {
     pub recent_output: VecDeque<String>,
     /// The agent waits to try its provider again: attempt, of how many, until when, why.
     pub retrying: Option<Retrying>,
+    /// When the agent said that nothing more will come for its prompt; it is expected to exit soon after.
+    pub settled_at: Option<Timestamp>,
     /// The child is being ended.
     pub ending: Option<Ending>,
     /// Whether it can be steered.
@@ -331,8 +339,8 @@ impl StepState {
     #[must_use]
     pub fn face(&self) -> StepFace {
         match &self.phase {
+            _ if self.ending.as_ref().is_some_and(|e| e.cause != EndingCause::Drain) => StepFace::Stopping,
             StepPhase::Pending => StepFace::Queued,
-            StepPhase::Running if self.ending.is_some() => StepFace::Stopping,
             StepPhase::Running if self.activity.as_deref() == Some("needs_attention") => StepFace::Attention,
             StepPhase::Running if self.last_activity.is_none() && self.pid.is_none() => StepFace::Starting,
             StepPhase::Running => StepFace::Running,
@@ -454,6 +462,20 @@ pub struct OpenCall {
     pub seq: u64,
 }
 
+impl RunnerKind {
+    /// Whether the child is an agent that speaks a protocol; everything else is a plain command.
+    #[must_use]
+    pub const fn is_agent(&self) -> bool {
+        !matches!(self, Self::ExternalCli { .. } | Self::ExternalJob { .. })
+    }
+
+    /// Whether the child can be asked over its protocol to break off.
+    #[must_use]
+    pub const fn can_abort(&self) -> bool {
+        matches!(self, Self::Pi | Self::Demo)
+    }
+}
+
 /// A tool call that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCall {
@@ -518,7 +540,9 @@ pub struct Ending {
     pub message: String,
     /// When the agent was asked over its protocol to break off.
     pub abort_at: Option<Timestamp>,
-    /// When it got its first signal that asks.
+    /// When it got SIGINT (plain commands only).
+    pub int_at: Option<Timestamp>,
+    /// When it got SIGTERM.
     pub term_at: Option<Timestamp>,
     /// When it got SIGKILL.
     pub kill_at: Option<Timestamp>,

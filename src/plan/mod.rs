@@ -4,5 +4,6 @@
 //! nothing else. Never starts anything, never writes outside of what it is told to.
 
 mod model;
+pub mod template;
 
 pub use model::{Budget, Carried, Limit, LogicalStep, PiTransport, Plan, Runner, Step, SystemPromptMode};

@@ -6,10 +6,12 @@ use std::time::Duration;
 use crate::run::{CostUsd, RunMode};
 
 /// A plan that is ready to run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// What the user calls it.
     pub name: Option<String>,
+    /// What the run is about: the text that `{task}` stands for in the steps' tasks.
+    pub task: Option<String>,
     /// The folder that the run works in; absolute.
     pub cwd: PathBuf,
     /// The limits of the whole run.
@@ -24,6 +26,8 @@ pub struct Plan {
     pub result_path: Option<PathBuf>,
     /// The session bucket (run-directory 1.6); one is made up when it is missing.
     pub session_id: Option<String>,
+    /// The folder for the sessions of agents that have none yet (runner configs only).
+    pub session_dir: Option<PathBuf>,
     /// The parent process that wants the result.
     pub owner_id: Option<String>,
     /// The shape that files name; `None` derives it from the steps.
@@ -74,7 +78,7 @@ pub enum LogicalStep {
 }
 
 /// One child.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
     /// The id for `{outputs.ID}` and `RUN:STEP`; unique in the plan.
     pub key: String,
@@ -84,7 +88,8 @@ pub struct Step {
     pub label: Option<String>,
     /// The phase it belongs to.
     pub phase: Option<String>,
-    /// The task, a template: `{previous}` and `{outputs.ID}` are filled in when the step starts.
+    /// The task, a template: `{task}`, `{previous}` and `{outputs.ID}` are filled in when the step starts
+    /// (`template::fill`). Empty when the step has none, which only plain commands may.
     pub task: String,
     /// The folder that the child works in; absolute.
     pub cwd: PathBuf,
@@ -143,7 +148,7 @@ pub enum Runner {
     ExternalCli {
         /// The program.
         command: String,
-        /// Its arguments; `{task}` is replaced.
+        /// Its arguments; `{task}` is replaced when the step has a task (`template::fill_args`).
         args: Vec<String>,
     },
     /// The scripted agent inside this program.
@@ -151,6 +156,12 @@ pub enum Runner {
         /// The name of a scene in the embedded script, or the path of a script.
         script: String,
     },
+}
+
+impl Default for Runner {
+    fn default() -> Self {
+        Self::Pi { transport: PiTransport::default(), command: None, args: Vec::new() }
+    }
 }
 
 /// How pi is talked to.

@@ -1,1 +1,18 @@
-//! Safe text, widths, styles and human units.
+//! Safe text, display widths, ANSI to styles, human units.
+//!
+//! Owns the one way in which bytes that somebody else wrote become displayable: [`SafeText`] for names, messages and
+//! arguments, [`Sanitizer`] for streams of lines, [`StyledLine`] for a line of a log with its colours. Never prints,
+//! never knows a terminal, never depends on another room.
+
+mod ansi;
+mod safe;
+mod scan;
+mod stream;
+mod units;
+
+pub use ansi::{Ansi, Run, Style, StyledLine};
+pub use safe::{SafeText, width};
+pub use stream::Sanitizer;
+pub use units::{
+    UNKNOWN, UnitError, bytes, clock, clock_long, cost, count, grouped, or_unknown, parse_duration, parse_size, span,
+};

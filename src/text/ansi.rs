@@ -1,0 +1,287 @@
+//! One line of a log with its colours. Colours are the sixteen of the terminal's own palette, so that a child can
+//! never make its text invisible on a theme it does not know better than the person does.
+
+use unicode_width::UnicodeWidthChar;
+
+use super::safe::{SafeText, TAB, width};
+use super::scan::{Control, Scanner, Sink};
+
+/// One of the sixteen colours of the terminal's palette: 0 to 7 normal, 8 to 15 bright.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ansi(pub u8);
+
+/// How a run of text looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Style {
+    /// Foreground; `None` is the terminal's own.
+    pub fg: Option<Ansi>,
+    /// Background; `None` is the terminal's own.
+    pub bg: Option<Ansi>,
+    /// Bold.
+    pub bold: bool,
+    /// Dim.
+    pub dim: bool,
+    /// Italic.
+    pub italic: bool,
+    /// Underlined.
+    pub underline: bool,
+    /// Foreground and background exchanged.
+    pub reverse: bool,
+}
+
+/// Text of one style.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The text.
+    pub text: SafeText,
+    /// How it looks.
+    pub style: Style,
+}
+
+/// A line of a log, ready to be drawn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StyledLine {
+    /// The runs from left to right; neighbours differ in style.
+    pub runs: Vec<Run>,
+    /// The line was longer than [`StyledLine::MAX_COLUMNS`].
+    pub cut: bool,
+}
+
+impl StyledLine {
+    /// Longer lines are cut here before anything is measured.
+    pub const MAX_COLUMNS: usize = 4096;
+
+    /// Cleans one line and keeps its colours. A carriage return restarts the line, a backspace deletes a character,
+    /// tabs go to stops of eight; links keep their text.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Self {
+        let mut builder = Builder::default();
+        let mut scanner = Scanner::default();
+        scanner.push(bytes, &mut builder);
+        scanner.finish(&mut builder);
+        let runs = builder.runs.into_iter().map(|(text, style)| Run { text: SafeText::trusted(text), style }).collect();
+        Self { runs, cut: builder.cut }
+    }
+
+    /// The text without its colours.
+    #[must_use]
+    pub fn text(&self) -> SafeText {
+        SafeText::trusted(self.runs.iter().map(|r| r.text.as_str()).collect())
+    }
+
+    /// How many terminal cells it takes.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.runs.iter().map(|r| width(r.text.as_str())).sum()
+    }
+
+    /// Whether there is nothing but white space to show.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.runs.iter().all(|r| r.text.as_str().trim().is_empty())
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    runs: Vec<(String, Style)>,
+    style: Style,
+    column: usize,
+    restart: bool,
+    cut: bool,
+}
+
+impl Builder {
+    fn begin(&mut self) {
+        if self.restart {
+            self.runs.clear();
+            self.column = 0;
+            self.restart = false;
+            self.cut = false;
+        }
+    }
+}
+
+impl Sink for Builder {
+    fn text(&mut self, ch: char) {
+        self.begin();
+        let wide = ch.width().unwrap_or(0);
+        if self.cut || self.column + wide > StyledLine::MAX_COLUMNS {
+            self.cut = true;
+            return;
+        }
+        self.column += wide;
+        match self.runs.last_mut() {
+            Some((text, style)) if *style == self.style => text.push(ch),
+            _ => self.runs.push((ch.to_string(), self.style)),
+        }
+    }
+
+    fn control(&mut self, control: Control) {
+        match control {
+            // The caller cuts at newlines; one inside of the line is a gap like any other.
+            Control::Newline => self.text(' '),
+            Control::Return => self.restart = true,
+            Control::Backspace => {
+                self.begin();
+                if let Some((text, _)) = self.runs.last_mut() {
+                    if let Some(gone) = text.pop() {
+                        self.column -= gone.width().unwrap_or(0);
+                    }
+                    if text.is_empty() {
+                        self.runs.pop();
+                    }
+                }
+            }
+            Control::Tab => {
+                self.begin();
+                for _ in 0..TAB - self.column % TAB {
+                    self.text(' ');
+                }
+            }
+        }
+    }
+
+    fn sgr(&mut self, params: &[u16]) {
+        apply(&mut self.style, params);
+    }
+}
+
+fn apply(style: &mut Style, params: &[u16]) {
+    let mut rest = params.iter().copied();
+    while let Some(param) = rest.next() {
+        match param {
+            0 => *style = Style::default(),
+            1 => style.bold = true,
+            2 => style.dim = true,
+            3 => style.italic = true,
+            4 => style.underline = true,
+            7 => style.reverse = true,
+            21 | 22 => (style.bold, style.dim) = (false, false),
+            23 => style.italic = false,
+            24 => style.underline = false,
+            27 => style.reverse = false,
+            30..=37 => style.fg = Some(palette(param - 30)),
+            39 => style.fg = None,
+            40..=47 => style.bg = Some(palette(param - 40)),
+            49 => style.bg = None,
+            90..=97 => style.fg = Some(palette(param - 82)),
+            100..=107 => style.bg = Some(palette(param - 92)),
+            38 | 48 => {
+                let colour = match rest.next() {
+                    Some(5) => rest.next().map(indexed),
+                    Some(2) => match (rest.next(), rest.next(), rest.next()) {
+                        (Some(r), Some(g), Some(b)) => Some(nearest(r, g, b)),
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                if colour.is_some() {
+                    *(if param == 38 { &mut style.fg } else { &mut style.bg }) = colour;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn palette(index: u16) -> Ansi {
+    Ansi(u8::try_from(index & 15).unwrap_or(0))
+}
+
+/// The 256-colour palette: sixteen of the terminal, a cube of six steps a side, 24 greys.
+fn indexed(index: u16) -> Ansi {
+    match index {
+        0..=15 => palette(index),
+        16..=231 => {
+            let cube = index - 16;
+            let level = |step: u16| if step == 0 { 0 } else { 55 + step * 40 };
+            nearest(level(cube / 36), level(cube / 6 % 6), level(cube % 6))
+        }
+        _ => {
+            let grey = 8 + (index.min(255) - 232) * 10;
+            nearest(grey, grey, grey)
+        }
+    }
+}
+
+/// The palette colour of the same hue: which channels are strong, and whether the strongest is bright.
+fn nearest(r: u16, g: u16, b: u16) -> Ansi {
+    let (r, g, b) = (r.min(255), g.min(255), b.min(255));
+    let (high, low) = (r.max(g).max(b), r.min(g).min(b));
+    if high - low < 32 {
+        return Ansi(match high {
+            0..=47 => 0,
+            48..=159 => 8,
+            160..=223 => 7,
+            _ => 15,
+        });
+    }
+    let middle = (high + low) / 2;
+    let bits = u8::from(r > middle) | (u8::from(g > middle) << 1) | (u8::from(b > middle) << 2);
+    Ansi(if high > 191 { bits + 8 } else { bits })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::text::safe::hostile_byte;
+    use crate::text::scan::is_unsafe;
+
+    fn shape(bytes: &[u8]) -> Vec<(String, Style)> {
+        StyledLine::parse(bytes).runs.into_iter().map(|r| (r.text.as_str().to_owned(), r.style)).collect()
+    }
+
+    fn fg(n: u8) -> Style {
+        Style { fg: Some(Ansi(n)), ..Style::default() }
+    }
+
+    #[test]
+    fn colours_become_styles() {
+        let plain = Style::default();
+        for (input, expected) in [
+            (&b"x"[..], vec![("x", plain)]),
+            (b"\x1b[31mr\x1b[0mp", vec![("r", fg(1)), ("p", plain)]),
+            (b"\x1b[mp", vec![("p", plain)]),
+            (b"\x1b[91mr", vec![("r", fg(9))]),
+            (b"\x1b[38;5;9mr", vec![("r", fg(9))]),
+            (b"\x1b[38;2;255;0;0mr", vec![("r", fg(9))]),
+            (b"\x1b[38;5;196mr", vec![("r", fg(9))]),
+            (b"\x1b[38:5:2mr", vec![("r", fg(2))]),
+            (
+                b"\x1b[1;2;3;4;7mx\x1b[22;23;24;27my",
+                vec![
+                    ("x", Style { bold: true, dim: true, italic: true, underline: true, reverse: true, ..plain }),
+                    ("y", plain),
+                ],
+            ),
+            (b"\x1b[?1mp", vec![("p", plain)]),
+            (b"\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", vec![("link", plain)]),
+            (b"10%\r\x1b[32m20%", vec![("20%", fg(2))]),
+            (b"done\r", vec![("done", plain)]),
+            (b"ab\x08\x08c", vec![("c", plain)]),
+            (b"a\tb", vec![("a       b", plain)]),
+        ] {
+            let expected: Vec<(String, Style)> = expected.into_iter().map(|(t, s)| (t.to_owned(), s)).collect();
+            assert_eq!(shape(input), expected, "{:?}", String::from_utf8_lossy(input));
+        }
+    }
+
+    #[test]
+    fn long_lines_are_cut_and_say_so() {
+        let line = StyledLine::parse(&vec![b'x'; 10_000]);
+        assert_eq!((line.width(), line.cut), (StyledLine::MAX_COLUMNS, true));
+        assert!(!StyledLine::parse(b"short").cut);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_unsafe_is_drawn(bytes in proptest::collection::vec(hostile_byte(), 0..300)) {
+            let line = StyledLine::parse(&bytes);
+            prop_assert!(!line.text().as_str().chars().any(is_unsafe));
+            prop_assert!(line.runs.windows(2).all(|w| w[0].style != w[1].style || w[0].text.is_empty()));
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The scanner below all cleaning: bytes in, safe characters and a few named controls out.
+//!
+//! A state machine of our own and not a terminal parser, for three reasons: it keeps no sequence in memory, so an
+//! unterminated one costs nothing; it is told apart what a terminal would *do* from what a reader may *see*; and it
+//! starts afresh at every newline, so that a stray introducer cannot swallow the rest of a log.
+
+/// What the scanner finds. Everything that is not one of these is gone.
+pub(super) trait Sink {
+    /// A character that is safe to show.
+    fn text(&mut self, ch: char);
+    /// One of the four controls that have a meaning for a line.
+    fn control(&mut self, control: Control);
+    /// The parameters of an SGR sequence.
+    fn sgr(&mut self, _params: &[u16]) {}
+}
+
+/// The controls that are passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Control {
+    Newline,
+    Return,
+    Backspace,
+    Tab,
+}
+
+/// A string sequence (OSC, DCS, ...) longer than this was never meant to end; what follows is text again.
+const STRING_CAP: u32 = 64 * 1024;
+/// As many parameters of an SGR sequence are looked at.
+const PARAMS: usize = 32;
+/// As many zero-width characters may follow each other; more are a way to stall a terminal, not writing.
+const ZERO_WIDTH_RUN: u8 = 16;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Ground,
+    Escape,
+    EscapeIntermediate,
+    Csi,
+    /// A CSI with a private mark or an intermediate byte: skipped to its end.
+    CsiIgnore,
+    /// The body of OSC, DCS, SOS, PM or APC.
+    String,
+    /// An ESC inside of such a body; a backslash would end it.
+    StringEscape,
+}
+
+/// The state that is kept between two chunks of one stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scanner {
+    state: State,
+    utf8: [u8; 4],
+    utf8_have: u8,
+    utf8_need: u8,
+    params: [u16; PARAMS],
+    param_count: usize,
+    string_len: u32,
+    zero_run: u8,
+}
+
+/// One decoded unit of the input.
+enum Unit {
+    Char(char),
+    /// A C1 control, raw or as UTF-8.
+    C1(u8),
+    Invalid,
+}
+
+impl Scanner {
+    pub(super) fn push(&mut self, bytes: &[u8], sink: &mut impl Sink) {
+        for &byte in bytes {
+            self.byte(byte, sink);
+        }
+    }
+
+    /// The input is over: what is left of a character is shown as unreadable, an open sequence is dropped.
+    pub(super) fn finish(&mut self, sink: &mut impl Sink) {
+        if self.utf8_have > 0 {
+            self.utf8_have = 0;
+            self.unit(Unit::Invalid, sink);
+        }
+        *self = Self::default();
+    }
+
+    fn byte(&mut self, byte: u8, sink: &mut impl Sink) {
+        if self.utf8_have > 0 {
+            if self.continues(byte) {
+                if let Some(slot) = self.utf8.get_mut(usize::from(self.utf8_have)) {
+                    *slot = byte;
+                }
+                self.utf8_have += 1;
+                if self.utf8_have == self.utf8_need {
+                    let have = usize::from(self.utf8_have);
+                    self.utf8_have = 0;
+                    let text = self.utf8.get(..have).and_then(|b| std::str::from_utf8(b).ok());
+                    match text.and_then(|t| t.chars().next()) {
+                        Some(ch @ '\u{80}'..='\u{9f}') => self.unit(Unit::C1(ch as u8), sink),
+                        Some(ch) => self.unit(Unit::Char(ch), sink),
+                        None => self.unit(Unit::Invalid, sink),
+                    }
+                }
+                return;
+            }
+            self.utf8_have = 0;
+            self.unit(Unit::Invalid, sink);
+        }
+        match byte {
+            0..=0x7f => self.unit(Unit::Char(char::from(byte)), sink),
+            0x80..=0x9f => self.unit(Unit::C1(byte), sink),
+            0xc2..=0xf4 => {
+                self.utf8_need = match byte {
+                    0..=0xdf => 2,
+                    0xe0..=0xef => 3,
+                    _ => 4,
+                };
+                self.utf8 = [byte, 0, 0, 0];
+                self.utf8_have = 1;
+            }
+            _ => self.unit(Unit::Invalid, sink),
+        }
+    }
+
+    /// Whether the byte goes on with the character that has begun (table 3-7 of the Unicode standard).
+    fn continues(&self, byte: u8) -> bool {
+        if self.utf8_have > 1 {
+            return (0x80..=0xbf).contains(&byte);
+        }
+        match self.utf8 {
+            [0xe0, ..] => (0xa0..=0xbf).contains(&byte),
+            [0xed, ..] => (0x80..=0x9f).contains(&byte),
+            [0xf0, ..] => (0x90..=0xbf).contains(&byte),
+            [0xf4, ..] => (0x80..=0x8f).contains(&byte),
+            _ => (0x80..=0xbf).contains(&byte),
+        }
+    }
+
+    fn unit(&mut self, unit: Unit, sink: &mut impl Sink) {
+        let ch = match unit {
+            Unit::Char('\n') => {
+                self.state = State::Ground;
+                self.zero_run = 0;
+                return sink.control(Control::Newline);
+            }
+            Unit::Char('\u{18}' | '\u{1a}') => {
+                self.state = State::Ground;
+                return;
+            }
+            Unit::Char('\u{1b}') => {
+                self.state = if matches!(self.state, State::String) { State::StringEscape } else { State::Escape };
+                return;
+            }
+            Unit::C1(code) => return self.c1(code),
+            Unit::Char(ch) => ch,
+            Unit::Invalid => char::REPLACEMENT_CHARACTER,
+        };
+        match self.state {
+            State::Ground => self.print(ch, sink),
+            State::Escape | State::StringEscape => self.escape(ch, sink),
+            State::EscapeIntermediate => match ch {
+                '\u{20}'..='\u{2f}' | '\0'..='\u{1f}' => {}
+                '\u{30}'..='\u{7e}' => self.state = State::Ground,
+                _ => self.resume(ch, sink),
+            },
+            State::Csi => self.csi(ch, sink),
+            State::CsiIgnore => match ch {
+                '\u{40}'..='\u{7e}' => self.state = State::Ground,
+                '\0'..='\u{3f}' | '\u{7f}' => {}
+                _ => self.resume(ch, sink),
+            },
+            State::String => {
+                self.string_len = self.string_len.saturating_add(1);
+                if ch == '\u{07}' || self.string_len > STRING_CAP {
+                    self.state = State::Ground;
+                }
+            }
+        }
+    }
+
+    /// A sequence was broken off by something that cannot be part of it, which is text then.
+    fn resume(&mut self, ch: char, sink: &mut impl Sink) {
+        self.state = State::Ground;
+        self.print(ch, sink);
+    }
+
+    fn escape(&mut self, ch: char, sink: &mut impl Sink) {
+        match ch {
+            '[' => self.begin_csi(),
+            ']' | 'P' | 'X' | '^' | '_' => self.begin_string(),
+            '\u{20}'..='\u{2f}' => self.state = State::EscapeIntermediate,
+            '\u{30}'..='\u{7e}' => self.state = State::Ground,
+            // A control inside of a sequence is carried out by terminals and leaves the sequence open.
+            '\0'..='\u{1f}' | '\u{7f}' => {}
+            _ => self.resume(ch, sink),
+        }
+    }
+
+    fn begin_csi(&mut self) {
+        self.state = State::Csi;
+        self.params = [0; PARAMS];
+        self.param_count = 0;
+    }
+
+    fn begin_string(&mut self) {
+        self.state = State::String;
+        self.string_len = 0;
+    }
+
+    fn csi(&mut self, ch: char, sink: &mut impl Sink) {
+        match ch {
+            '0'..='9' => {
+                let digit = u16::try_from(u32::from(ch) - u32::from('0')).unwrap_or(0);
+                let at = self.param_count.max(1) - 1;
+                self.param_count = self.param_count.max(1);
+                if let Some(param) = self.params.get_mut(at) {
+                    *param = param.saturating_mul(10).saturating_add(digit);
+                }
+            }
+            ';' | ':' => self.param_count = (self.param_count.max(1) + 1).min(PARAMS + 1),
+            'm' => {
+                self.state = State::Ground;
+                let count = self.param_count.clamp(1, PARAMS);
+                if let Some(params) = self.params.get(..count) {
+                    sink.sgr(params);
+                }
+            }
+            '\u{40}'..='\u{7e}' => self.state = State::Ground,
+            '\u{20}'..='\u{2f}' | '\u{3c}'..='\u{3f}' => self.state = State::CsiIgnore,
+            '\0'..='\u{1f}' | '\u{7f}' => {}
+            _ => self.resume(ch, sink),
+        }
+    }
+
+    fn c1(&mut self, code: u8) {
+        match code {
+            0x9b => self.begin_csi(),
+            0x90 | 0x98 | 0x9d | 0x9e | 0x9f => self.begin_string(),
+            0x9c => self.state = State::Ground,
+            _ if matches!(self.state, State::String) => {}
+            _ => self.state = State::Ground,
+        }
+    }
+
+    fn print(&mut self, ch: char, sink: &mut impl Sink) {
+        match ch {
+            '\u{20}'..='\u{7e}' => {
+                self.zero_run = 0;
+                sink.text(ch);
+            }
+            '\t' => sink.control(Control::Tab),
+            '\r' => sink.control(Control::Return),
+            '\u{08}' => sink.control(Control::Backspace),
+            _ if is_unsafe(ch) => {}
+            _ => {
+                if unicode_width::UnicodeWidthChar::width(ch).unwrap_or(0) == 0 {
+                    self.zero_run = self.zero_run.saturating_add(1);
+                    if self.zero_run > ZERO_WIDTH_RUN {
+                        return;
+                    }
+                } else {
+                    self.zero_run = 0;
+                }
+                sink.text(ch);
+            }
+        }
+    }
+}
+
+/// Whether a character must never be shown: controls, what changes the direction of text, line and paragraph
+/// separators, and invisible format characters other than the joiners that scripts and emoji need.
+pub(super) fn is_unsafe(ch: char) -> bool {
+    ch.is_control()
+        || matches!(ch,
+            '\u{061c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}

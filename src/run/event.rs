@@ -100,6 +100,13 @@ pub enum What {
         /// The cap in bytes.
         cap: u64,
     },
+    /// A log of the step cannot be written; the child goes on.
+    LogFailed {
+        /// Which step.
+        step: StepId,
+        /// What the system says.
+        error: String,
+    },
     /// A step ended.
     StepEnded {
         /// Which.

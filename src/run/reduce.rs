@@ -68,6 +68,7 @@ pub fn reduce(state: &mut RunState, event: &Event) {
         | What::ChildExited { step, .. }
         | What::OutputHeld { step, .. }
         | What::OutputTruncated { step, .. }
+        | What::LogFailed { step, .. }
         | What::StepEnded { step, .. }
         | What::StepEnding { step, .. }
         | What::Capability { step, .. }
@@ -277,6 +278,7 @@ fn step_event(state: &mut RunState, id: StepId, what: &What, at: Timestamp) {
         }
         What::OutputHeld { pids, .. } => step.held_by.clone_from(pids),
         What::OutputTruncated { cap, .. } => step.truncated_at = Some(*cap),
+        What::LogFailed { error, .. } => step.log_error = Some(error.clone()),
         What::StepEnded { outcome, .. } => {
             step_ended(step, outcome, at);
             if let Some((name, output)) = &outcome.output {

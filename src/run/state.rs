@@ -291,6 +291,8 @@ pub struct StepState {
     pub survivors: Vec<u32>,
     /// Captured output was cut at this many bytes.
     pub truncated_at: Option<u64>,
+    /// Why a log of the step is not complete.
+    pub log_error: Option<String>,
     /// The limit on its time in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Its outcome was taken over from an earlier run.

@@ -1,1 +1,30 @@
-//! What is on disk: the files of a run directory.
+//! What is on disk: one file per document kind, reading and writing (run-directory).
+//!
+//! The only door between a runner and everything else (law 4). Readers here never write anything but control files;
+//! on-disk field names appear nowhere else.
+
+mod append;
+mod child;
+pub mod identity;
+mod json;
+mod marks;
+pub mod open;
+mod paths;
+pub mod records;
+mod records_read;
+pub mod segment;
+pub mod status;
+mod status_read;
+pub mod trust;
+mod write;
+
+pub use append::{EVENTS_MAX_BYTES, EventLog, Kept};
+pub use identity::{AcquireError, RunnerIdentity, RunnerLife, RunnerLock};
+pub use marks::{Mark, MarkReader, MarkWriter};
+pub use paths::{ACTIVE, RESULTS, RUNS, RunDir, RunRoot, TERMINAL, is_run_id, new_run_id};
+pub use status::StatusContext;
+pub use status_read::{ReadError, decode as decode_status, read as read_status};
+pub use write::{Disk, Op, RealDisk, WriteFailure, Writer, Written, is_capacity, replace};
+
+#[cfg(test)]
+mod tests;

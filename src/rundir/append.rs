@@ -1,0 +1,284 @@
+//! Appending to `events.jsonl` (run-directory 2.5): whole lines, never a torn one in the middle, never a lost record
+//! of the runner.
+//!
+//! Child records stop at the cap; what bears state goes on in a lean form (law 5). While there is no room, lines wait
+//! in memory up to a bound. Knows nothing of what the lines mean beyond [`super::records::lean`].
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::write::is_capacity;
+
+/// The cap on the file for child records when nobody says otherwise, in bytes (run-directory 1.7).
+pub const EVENTS_MAX_BYTES: u64 = 52_428_800;
+/// What the cap keeps back for the truncation marker, in bytes.
+const RESERVE: u64 = 512;
+/// How many bytes of lines wait in memory while there is no room.
+const BACKLOG: usize = 16 * 1024 * 1024;
+
+/// What became of a child's record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Appended as it is.
+    Whole,
+    /// Beyond the cap: appended without its payload.
+    Lean,
+    /// Beyond the cap and without meaning for the state: not appended.
+    Dropped,
+}
+
+/// An event log that several threads append to.
+#[derive(Clone, Debug)]
+pub struct EventLog {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    file: File,
+    size: u64,
+    cap: u64,
+    marked: bool,
+    /// The last write stopped in the middle of a line: a line feed must come first.
+    torn: bool,
+    backlog: Vec<u8>,
+}
+
+impl EventLog {
+    /// The cap that the environment asks for: `PI_SUBAGENT_ASYNC_EVENTS_MAX_BYTES` in bytes, else
+    /// [`EVENTS_MAX_BYTES`].
+    #[must_use]
+    pub fn cap_from_env(value: Option<&str>) -> u64 {
+        value.and_then(|v| v.trim().parse().ok()).filter(|n| *n > 0).unwrap_or(EVENTS_MAX_BYTES)
+    }
+
+    /// Opens the log for appending, mode 0600, and makes it when there is none. A torn last line of an earlier
+    /// writer is ended first, so that it spoils nothing but itself.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn open(path: &Path, cap: u64) -> io::Result<Self> {
+        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let size = file.metadata()?.len();
+        let mut torn = false;
+        if size > 0 {
+            let mut last = [b'\n'];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            torn = last != [b'\n'];
+        }
+        let inner = Inner { file, size, cap, marked: false, torn, backlog: Vec::new() };
+        Ok(Self { inner: Arc::new(Mutex::new(inner)) })
+    }
+
+    /// Appends whole lines of the runner, each with its line feed, in one write. There is no cap for them. When there
+    /// is no room they wait and the error is returned, for information only.
+    ///
+    /// # Errors
+    /// What the file system says. After a lack of room [`EventLog::pending`] is true and nothing is lost.
+    pub fn append(&self, lines: &[u8]) -> io::Result<()> {
+        self.lock().write(lines)
+    }
+
+    /// Appends one annotated line of a child, with its line feed, if the cap allows it.
+    ///
+    /// # Errors
+    /// As [`EventLog::append`].
+    pub fn append_child(&self, line: &[u8]) -> io::Result<Kept> {
+        let mut inner = self.lock();
+        let after = inner.size + inner.backlog.len() as u64 + line.len() as u64;
+        if after <= inner.cap.saturating_sub(RESERVE) {
+            return inner.write(line).map(|()| Kept::Whole);
+        }
+        let mut lines = Vec::new();
+        if !inner.marked {
+            inner.marked = true;
+            lines.extend_from_slice(&super::records::truncated(inner.cap, line));
+        }
+        let lean = super::records::lean(line);
+        let kept = if lean.is_some() { Kept::Lean } else { Kept::Dropped };
+        lines.extend(lean.unwrap_or_default());
+        if lines.is_empty() {
+            return Ok(kept);
+        }
+        inner.write(&lines).map(|()| kept)
+    }
+
+    /// Writes what waits for room.
+    ///
+    /// # Errors
+    /// As [`EventLog::append`].
+    pub fn retry(&self) -> io::Result<()> {
+        self.lock().write(&[])
+    }
+
+    /// Whether lines wait for room.
+    #[must_use]
+    pub fn pending(&self) -> bool {
+        !self.lock().backlog.is_empty()
+    }
+
+    /// How many bytes the file has, as far as this log wrote or found them.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.lock().size
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A thread that panicked in here left whole lines and true counters, so its poison means nothing.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        if !self.backlog.is_empty() {
+            let waiting = std::mem::take(&mut self.backlog);
+            let result = self.put(&waiting);
+            if result.is_err() {
+                self.wait(lines);
+                return result;
+            }
+        }
+        if lines.is_empty() { Ok(()) } else { self.put(lines) }
+    }
+
+    /// Writes now; keeps what could not be written because there is no room.
+    fn put(&mut self, lines: &[u8]) -> io::Result<()> {
+        let mut rest = lines;
+        if self.torn {
+            match self.file.write(b"\n") {
+                Ok(n) if n > 0 => {
+                    self.torn = false;
+                    self.size += 1;
+                }
+                Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
+                Err(error) => return self.keep(lines, error),
+            }
+        }
+        while !rest.is_empty() {
+            match self.file.write(rest) {
+                Ok(n) => {
+                    self.size += n as u64;
+                    rest = rest.get(n..).unwrap_or_default();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    // What stands of the line that was cut is useless; the line is written again as a whole.
+                    let done = lines.len() - rest.len();
+                    let start = lines.get(..done).and_then(|d| memchr::memrchr(b'\n', d)).map_or(0, |at| at + 1);
+                    self.torn = done > start;
+                    return self.keep(lines.get(start..).unwrap_or_default(), error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, lines: &[u8], error: io::Error) -> io::Result<()> {
+        if is_capacity(&error) {
+            self.wait(lines);
+        }
+        Err(error)
+    }
+
+    fn wait(&mut self, lines: &[u8]) {
+        if self.backlog.len() + lines.len() <= BACKLOG {
+            self.backlog.extend_from_slice(lines);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::thread;
+
+    use super::*;
+
+    fn child(n: usize) -> Vec<u8> {
+        let text = "x".repeat(300);
+        format!(
+            "{{\"type\":\"tool_execution_start\",\"toolCallId\":\"c{n}\",\"toolName\":\"bash\",\"args\":{{\"command\":\"{text}\"}},\
+             \"subagentSource\":\"child\",\"subagentRunId\":\"r\",\"subagentStepIndex\":0,\"subagentAgent\":\"a\",\"observedAt\":1}}\n"
+        )
+        .into_bytes()
+    }
+
+    #[test]
+    fn beyond_the_cap_child_records_lose_their_payload_and_the_runner_goes_on() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("events.jsonl");
+        let log = EventLog::open(&path, 2048).unwrap();
+        let kept: Vec<Kept> = (0..8).map(|n| log.append_child(&child(n)).unwrap()).collect();
+        assert_eq!(kept.iter().filter(|k| **k == Kept::Whole).count(), 3, "{kept:?}");
+        assert_eq!(kept.iter().filter(|k| **k == Kept::Lean).count(), 5, "{kept:?}");
+        let noise = b"{\"type\":\"message_start\",\"subagentSource\":\"child\",\"subagentRunId\":\"r\",\"subagentStepIndex\":0,\"subagentAgent\":\"a\",\"observedAt\":1}\n";
+        assert_eq!(log.append_child(noise).unwrap(), Kept::Dropped);
+        log.append(b"{\"type\":\"subagent.run.completed\"}\n").unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.matches("subagent.events.truncated").count(), 1);
+        assert_eq!(text.matches("\"toolCallId\":\"c").count(), 8);
+        assert!(text.ends_with("{\"type\":\"subagent.run.completed\"}\n"));
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(log.size(), text.len() as u64);
+    }
+
+    #[test]
+    fn a_torn_last_line_is_ended_before_the_next_one() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("events.jsonl");
+        std::fs::write(&path, b"{\"whole\":1}\n{\"torn\":").unwrap();
+        let log = EventLog::open(&path, 1000).unwrap();
+        log.append(b"{\"next\":1}\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"whole\":1}\n{\"torn\":\n{\"next\":1}\n");
+    }
+
+    #[test]
+    fn lines_of_several_threads_do_not_mix() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("events.jsonl");
+        let log = EventLog::open(&path, EVENTS_MAX_BYTES).unwrap();
+        thread::scope(|scope| {
+            for t in 0..4 {
+                let log = log.clone();
+                scope.spawn(move || {
+                    for n in 0..200 {
+                        log.append(format!("{{\"t\":{t},\"n\":{n}}}\n").as_bytes()).unwrap();
+                    }
+                });
+            }
+        });
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 800);
+        assert!(text.lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok()));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_keeps_the_lines_and_says_so() {
+        let log = EventLog::open(Path::new("/dev/full"), EVENTS_MAX_BYTES);
+        // A device has no last byte to look at, so the log may not open at all on some kernels.
+        let Ok(log) = log else { return };
+        let error = log.append(b"{}\n").unwrap_err();
+        assert!(is_capacity(&error));
+        assert!(log.pending());
+        log.retry().unwrap_err();
+        assert!(log.pending());
+    }
+
+    #[test]
+    fn the_cap_comes_from_the_environment() {
+        for (value, want) in [
+            (None, EVENTS_MAX_BYTES),
+            (Some("1000"), 1000),
+            (Some("x"), EVENTS_MAX_BYTES),
+            (Some("0"), EVENTS_MAX_BYTES),
+        ] {
+            assert_eq!(EventLog::cap_from_env(value), want, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Opening files that somebody else may have made: never through a link, never waiting on a FIFO, only regular files
+//! (product 7).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+/// What the file system says; `InvalidInput` for a link, a FIFO, a folder, a device.
+pub fn regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| {
+        if errno == rustix::io::Errno::LOOP { not_regular("a symbolic link") } else { errno.into() }
+    })?);
+    if !file.metadata()?.is_file() {
+        return Err(not_regular("not a regular file"));
+    }
+    Ok(file)
+}
+
+/// Opens a regular file of ours.
+///
+/// # Errors
+/// As [`regular`]; `PermissionDenied` when it belongs to somebody else.
+pub fn ours(path: &Path) -> io::Result<File> {
+    let file = regular(path)?;
+    let owner = file.metadata()?.uid();
+    if owner != rustix::process::geteuid().as_raw() {
+        let message = format!("it belongs to the user with id {owner}");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
+    Ok(file)
+}
+
+/// Reads a file whole if it has at most `most` bytes.
+///
+/// # Errors
+/// What the file system says; `FileTooLarge` beyond the limit, without reading.
+pub fn read_at_most(file: &File, most: u64) -> io::Result<Vec<u8>> {
+    let size = file.metadata()?.len();
+    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes"));
+    if size > most {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
+}
+
+fn not_regular(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_opened_and_nothing_waits() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("file");
+        std::fs::write(&file, "text").unwrap();
+        assert_eq!(read_at_most(&ours(&file).unwrap(), 4).unwrap(), b"text");
+        assert_eq!(read_at_most(&ours(&file).unwrap(), 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        let link = temp.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let fifo = temp.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        for odd in [link.as_path(), fifo.as_path(), temp.path()] {
+            assert_eq!(regular(odd).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{}", odd.display());
+        }
+    }
+}

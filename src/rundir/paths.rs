@@ -1,0 +1,356 @@
+//! Where things live: the run root and the names inside of a run directory (run-directory 1 and 2).
+//!
+//! Knows names and makes folders; never reads or writes a document.
+
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use crate::run::{RunId, StepId};
+
+/// The folder below a root that holds run directories.
+pub const RUNS: &str = "async-subagent-runs";
+/// The folder below a root that holds results.
+pub const RESULTS: &str = "async-subagent-results";
+/// The folder of the markers of live runs.
+pub const ACTIVE: &str = ".active-runs";
+/// The folder of the index of finished runs.
+pub const TERMINAL: &str = ".terminal-runs";
+
+/// A folder of run directories and their indexes (run-directory 1.1).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunRoot {
+    path: PathBuf,
+}
+
+impl RunRoot {
+    /// The root at this path; nothing is created.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Where runs go when nobody says otherwise: `$SUBDECK_ROOT`, else `$XDG_STATE_HOME/subdeck`, else
+    /// `$HOME/.local/state/subdeck`. `None` when the environment names no home.
+    pub fn default_root(env: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+        let get = |key: &str| env(key).filter(|v| !v.is_empty()).map(PathBuf::from);
+        if let Some(root) = get("SUBDECK_ROOT") {
+            return Some(Self::at(std::path::absolute(&root).unwrap_or(root)));
+        }
+        // A relative state home is to be ignored, says the base directory specification.
+        if let Some(state) = get("XDG_STATE_HOME").filter(|p| p.is_absolute()) {
+            return Some(Self::at(state.join("subdeck")));
+        }
+        get("HOME").map(|home| Self::at(home.join(".local/state/subdeck")))
+    }
+
+    /// Where pi-subagents keeps its runs (run-directory 1.1).
+    pub fn pi_root(env: impl Fn(&str) -> Option<OsString>) -> Self {
+        let get = |key: &str| env(key).filter(|v| !v.is_empty()).map(PathBuf::from);
+        if let Some(root) = env("PI_SUBAGENTS_TEMP_ROOT") {
+            let trimmed = root.to_string_lossy().trim().to_owned();
+            if !trimmed.is_empty() {
+                let root = PathBuf::from(trimmed);
+                return Self::at(std::path::absolute(&root).unwrap_or(root));
+            }
+        }
+        let temp = ["TMPDIR", "TMP", "TEMP"].into_iter().find_map(get).unwrap_or_else(|| PathBuf::from("/tmp"));
+        Self::at(temp.join(format!("pi-subagents-uid-{}", rustix::process::getuid().as_raw())))
+    }
+
+    /// The root's own path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder of run directories.
+    #[must_use]
+    pub fn runs(&self) -> PathBuf {
+        self.path.join(RUNS)
+    }
+
+    /// The folder of results.
+    #[must_use]
+    pub fn results(&self) -> PathBuf {
+        self.path.join(RESULTS)
+    }
+
+    /// The marker that says a run lives (run-directory 1.4).
+    #[must_use]
+    pub fn active_marker(&self, id: &RunId) -> PathBuf {
+        self.runs().join(ACTIVE).join(id.as_str())
+    }
+
+    /// The directory of a run; `None` when the id cannot be the name of one (run-directory 1.2).
+    #[must_use]
+    pub fn run(&self, id: &RunId) -> Option<RunDir> {
+        is_run_id(id.as_str()).then(|| RunDir::at(self.runs().join(id.as_str())))
+    }
+
+    /// Makes the root and the two folders in it, for their owner alone.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn create(&self) -> io::Result<()> {
+        private_dir(&self.runs())?;
+        private_dir(&self.results())
+    }
+}
+
+/// Whether a word can be a run id and the name of its directory (run-directory 1.2).
+#[must_use]
+pub fn is_run_id(word: &str) -> bool {
+    !word.is_empty() && word.len() <= 255 && !word.starts_with('.') && !word.contains(['/', '\\', '\0'])
+}
+
+/// A new run id: a random UUID in lower case (run-directory 1.2).
+#[must_use]
+pub fn new_run_id() -> RunId {
+    RunId(uuid::Uuid::new_v4().to_string())
+}
+
+/// Makes a folder and the missing ones above it, for their owner alone.
+pub(super) fn private_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// The directory of one run and the names inside.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunDir {
+    path: PathBuf,
+}
+
+impl RunDir {
+    /// The run directory at this path; nothing is created.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Makes the directory of a new run, with its control folders, for its owner alone.
+    ///
+    /// # Errors
+    /// `AlreadyExists` when there is one of that name, `InvalidInput` when the id cannot be a name, else what the
+    /// file system says.
+    pub fn create(root: &RunRoot, id: &RunId) -> io::Result<Self> {
+        let dir = root.run(id).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a run id"))?;
+        root.create()?;
+        DirBuilder::new().mode(0o700).create(dir.path())?;
+        dir.make_folders()?;
+        Ok(dir)
+    }
+
+    /// Makes the folders of a run directory that somebody else has made (run-directory 1.2, 11).
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn make_folders(&self) -> io::Result<()> {
+        private_dir(&self.path)?;
+        private_dir(&self.subdeck())?;
+        for folder in ["steer-requests", "steer-capabilities", "steer-acks", "steer-targets", "subdeck-requests"] {
+            private_dir(&self.control().join(folder))?;
+        }
+        private_dir(&self.control().join("stop-requests"))
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The run's id: the name of the directory.
+    #[must_use]
+    pub fn id(&self) -> RunId {
+        RunId(self.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default())
+    }
+
+    /// The root that the directory lies in, when it lies in one.
+    #[must_use]
+    pub fn root(&self) -> Option<RunRoot> {
+        let runs = self.path.parent()?;
+        (runs.file_name()? == RUNS).then(|| runs.parent().map(RunRoot::at)).flatten()
+    }
+
+    /// `status.json`.
+    #[must_use]
+    pub fn status(&self) -> PathBuf {
+        self.path.join("status.json")
+    }
+
+    /// `events.jsonl`.
+    #[must_use]
+    pub fn events(&self) -> PathBuf {
+        self.path.join("events.jsonl")
+    }
+
+    /// The live output of a step (run-directory 2.6).
+    #[must_use]
+    pub fn output(&self, step: StepId) -> PathBuf {
+        self.path.join(format!("output-{}.log", step.flat()))
+    }
+
+    /// The marks beside the output (run-directory 3.9).
+    #[must_use]
+    pub fn marks(&self, step: StepId) -> PathBuf {
+        self.path.join(format!("output-{}.marks", step.flat()))
+    }
+
+    /// Standard output of a plain command (run-directory 2.15).
+    #[must_use]
+    pub fn external_out(&self, step: StepId) -> PathBuf {
+        self.path.join(format!("external-{}.stdout.log", step.flat()))
+    }
+
+    /// Standard error of a plain command (run-directory 2.15).
+    #[must_use]
+    pub fn external_err(&self, step: StepId) -> PathBuf {
+        self.path.join(format!("external-{}.stderr.log", step.flat()))
+    }
+
+    /// Standard output of an agent child as it came (run-directory 3.9).
+    #[must_use]
+    pub fn raw_out(&self, step: StepId) -> PathBuf {
+        self.path.join(format!("raw-{}.stdout", step.flat()))
+    }
+
+    /// Standard error of an agent child as it came (run-directory 3.9).
+    #[must_use]
+    pub fn raw_err(&self, step: StepId) -> PathBuf {
+        self.path.join(format!("raw-{}.stderr", step.flat()))
+    }
+
+    /// The run log for people (run-directory 2.7).
+    #[must_use]
+    pub fn log_markdown(&self) -> PathBuf {
+        self.path.join(format!("subagent-log-{}.md", self.id().as_str()))
+    }
+
+    /// What the runner itself prints on standard output (run-directory 2.7).
+    #[must_use]
+    pub fn runner_out(&self) -> PathBuf {
+        self.path.join("runner.stdout.log")
+    }
+
+    /// What the runner itself prints on standard error (run-directory 2.7).
+    #[must_use]
+    pub fn runner_err(&self) -> PathBuf {
+        self.path.join("runner.stderr.log")
+    }
+
+    /// The folder of our own documents (run-directory 3.9).
+    #[must_use]
+    pub fn subdeck(&self) -> PathBuf {
+        self.path.join("subdeck")
+    }
+
+    /// The identity of the runner (run-directory 3.9).
+    #[must_use]
+    pub fn runner_json(&self) -> PathBuf {
+        self.subdeck().join("runner.json")
+    }
+
+    /// The lock that the runner holds while it lives (run-directory 3.9).
+    #[must_use]
+    pub fn runner_lock(&self) -> PathBuf {
+        self.subdeck().join("runner.lock")
+    }
+
+    /// The resolved plan (run-directory 3.9).
+    #[must_use]
+    pub fn plan_json(&self) -> PathBuf {
+        self.subdeck().join("plan.json")
+    }
+
+    /// The folder for the sessions of children that have none beforehand.
+    #[must_use]
+    pub fn sessions(&self) -> PathBuf {
+        self.subdeck().join("sessions")
+    }
+
+    /// The control inbox (run-directory 3.1).
+    #[must_use]
+    pub fn control(&self) -> PathBuf {
+        self.path.join("control")
+    }
+
+    /// Requests to steer (run-directory 3.3).
+    #[must_use]
+    pub fn steer_requests(&self) -> PathBuf {
+        self.control().join("steer-requests")
+    }
+
+    /// The marker that says no more steering is taken (run-directory 3.7).
+    #[must_use]
+    pub fn inbox_closed(&self) -> PathBuf {
+        self.control().join("steer-inbox-closed.json")
+    }
+
+    /// Requests beyond the reference's (run-directory 3.9).
+    #[must_use]
+    pub fn subdeck_requests(&self) -> PathBuf {
+        self.control().join("subdeck-requests")
+    }
+
+    /// Requests to stop single steps.
+    #[must_use]
+    pub fn stop_requests(&self) -> PathBuf {
+        self.control().join("stop-requests")
+    }
+
+    /// Where malformed requests are set aside (product 6).
+    #[must_use]
+    pub fn rejected(&self) -> PathBuf {
+        self.control().join("rejected")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn root_of(vars: &[(&str, &str)]) -> Option<PathBuf> {
+        RunRoot::default_root(|key| vars.iter().find(|(k, _)| *k == key).map(|(_, v)| OsString::from(v)))
+            .map(|r| r.path().to_owned())
+    }
+
+    #[test]
+    fn default_root_follows_the_environment() {
+        let table: &[(&[(&str, &str)], Option<&str>)] = &[
+            (&[("SUBDECK_ROOT", "/r"), ("XDG_STATE_HOME", "/x"), ("HOME", "/h")], Some("/r")),
+            (&[("XDG_STATE_HOME", "/x"), ("HOME", "/h")], Some("/x/subdeck")),
+            (&[("XDG_STATE_HOME", "relative"), ("HOME", "/h")], Some("/h/.local/state/subdeck")),
+            (&[("SUBDECK_ROOT", ""), ("HOME", "/h")], Some("/h/.local/state/subdeck")),
+            (&[], None),
+        ];
+        for (vars, want) in table {
+            assert_eq!(root_of(vars), want.map(PathBuf::from), "{vars:?}");
+        }
+    }
+
+    #[test]
+    fn ids_that_could_leave_the_root_are_refused() {
+        let root = RunRoot::at("/r");
+        for bad in ["", ".", "..", "a/b", "a\\b", ".active-runs", ".deleting-run-1", "a\0b"] {
+            assert_eq!(root.run(&RunId(bad.into())), None, "{bad:?}");
+        }
+        let id = new_run_id();
+        let dir = root.run(&id).unwrap();
+        assert_eq!((dir.id(), dir.root()), (id, Some(root)));
+    }
+
+    #[test]
+    fn a_new_run_directory_is_private_and_has_its_folders() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = RunRoot::at(temp.path().join("state"));
+        let dir = RunDir::create(&root, &RunId("one".into())).unwrap();
+        for folder in [root.path().to_owned(), root.runs(), root.results(), dir.path().into(), dir.steer_requests()] {
+            assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700, "{}", folder.display());
+        }
+        let again = RunDir::create(&root, &RunId("one".into())).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+    }
+}

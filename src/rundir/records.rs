@@ -1,0 +1,459 @@
+//! Writing the lines of `events.jsonl` (run-directory 2.5, 3.9; runner-behaviour, Appendix B). Reading them is
+//! [`super::records_read`]'s.
+
+use std::io::Write;
+
+use super::json::{Json, Obj};
+use super::status::{self, cost_summary, millis, tokens};
+use crate::run::{
+    AgentEvent, EndingCause, Event, RunMeta, RunState, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream,
+    TargetState, Timestamp, What,
+};
+
+pub use super::records_read::{Child, child_of, decode};
+
+/// What a record needs to know besides the event: the run as it is before or after the event.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordContext<'a> {
+    /// The run.
+    pub state: &'a RunState,
+}
+
+impl RecordContext<'_> {
+    fn agent(&self, step: StepId) -> &str {
+        self.state.step(step).map_or("", |s| s.agent.as_str())
+    }
+}
+
+/// The line of an event, with its line feed. `None` for what is never recorded: text pieces, output as it comes, and
+/// what a child said, which is recorded as the child's own line ([`annotate`]).
+#[must_use]
+pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
+    let at = event.at;
+    let run = match &event.what {
+        What::RunStarted(meta) => meta.id.as_str(),
+        _ => context.state.id.as_str(),
+    };
+    let record = |kind: &str| begin(kind, at, run);
+    let of_step = |kind: &str, step: StepId| {
+        let mut obj = begin(kind, at, run);
+        obj.set("stepIndex", step.flat()).set("agent", context.agent(step));
+        obj
+    };
+    let obj = match &event.what {
+        What::RunStarted(meta) => run_started(meta, at),
+        What::StepStarted { step } => of_step("subagent.step.started", *step),
+        What::GroupStarted { logical } => {
+            let mut obj = record("subagent.parallel.started");
+            let agents: Vec<&str> =
+                context.state.steps.iter().filter(|s| s.logical == *logical).map(|s| s.agent.as_str()).collect();
+            let count = agents.len();
+            obj.set("stepIndex", *logical).set("agents", agents.into_iter().collect::<Json>()).set("count", count);
+            obj
+        }
+        What::GroupEnded { logical, success } => {
+            let mut obj = record("subagent.parallel.completed");
+            obj.set("stepIndex", *logical).set("success", *success);
+            obj
+        }
+        What::AttemptStarted { step, attempt, model, reason } => {
+            let mut obj = of_step("subdeck.attempt.started", *step);
+            obj.set("attempt", *attempt).opt("model", model.as_ref()).opt("reason", reason.as_ref());
+            obj
+        }
+        What::ChildSpawned { step, pid, start_ticks } => {
+            let mut obj = of_step("subdeck.child.spawned", *step);
+            obj.set("pid", *pid).opt("startTicks", *start_ticks);
+            obj
+        }
+        What::Agent { step, event: AgentEvent::ProtocolFailure { message } } => {
+            let mut obj = of_step("subdeck.protocol.failed", *step);
+            obj.set("message", message);
+            obj
+        }
+        What::ChildExited { step, exit } => {
+            let mut obj = of_step("subdeck.child.exited", *step);
+            obj.set("exitCode", exit.code.map_or(Json::Null, Json::from));
+            obj.set("signal", exit.signal.map_or(Json::Null, |n| status::signal_name(n).into()));
+            obj
+        }
+        What::OutputHeld { step, pids } => {
+            let mut obj = of_step("subdeck.output.held", *step);
+            obj.set("pids", pids.iter().copied().collect::<Json>());
+            obj
+        }
+        What::OutputTruncated { step, stream, cap } => {
+            let mut obj = of_step("subdeck.output.truncated", *step);
+            obj.set("stream", stream_word(*stream)).set("cap", *cap);
+            obj
+        }
+        What::StepEnded { step, outcome } => step_ended(*step, outcome, at, context),
+        What::RunInterrupted { source } => {
+            let mut obj = record("subagent.run.paused");
+            obj.opt("subdeck", source.as_ref().map(by));
+            obj
+        }
+        What::RunStopped { message, source } => {
+            let mut obj = record("subagent.run.stopped");
+            obj.set("message", message).opt("subdeck", source.as_ref().map(by));
+            obj
+        }
+        What::RunTimedOut { timeout_ms, message, source } => {
+            let mut obj = record("subagent.run.timed_out");
+            obj.opt("timeoutMs", *timeout_ms).opt("deadlineAt", context.state.deadline_at).set("message", message);
+            obj.opt("subdeck", source.as_ref().map(by));
+            obj
+        }
+        What::StepEnding { step, cause, message, source } => {
+            let mut obj = of_step("subdeck.step.ending", *step);
+            obj.set("cause", cause_word(*cause)).set("message", message);
+            obj.opt("source", source.as_ref().map(status::source));
+            obj
+        }
+        What::SteerRequested(request) => {
+            let mut obj = record("subagent.steer.requested");
+            obj.set("requestId", &request.id);
+            obj.set("targets", request.targets.iter().map(status::target).collect::<Json>());
+            let mut own = Obj::new();
+            own.set("requestedAt", request.requested_at).opt("source", request.source.as_ref());
+            own.set("mode", request.mode.as_str()).set("preview", &request.preview);
+            obj.set("subdeck", own);
+            obj
+        }
+        What::SteerMoved { id, step, to, detail } => steer_moved(record, id, *step, *to, detail.as_ref()),
+        What::Capability { step, steerable } => {
+            let mut obj = of_step("subdeck.capability", *step);
+            match steerable {
+                Steerable::Unknown => {}
+                Steerable::Yes => drop(obj.set("steerable", true)),
+                Steerable::No(reason) => drop(obj.set("steerable", false).set("reason", reason)),
+            }
+            obj
+        }
+        What::ControlRejected { file, reason } => {
+            let mut obj = record("subdeck.control.rejected");
+            obj.set("file", file).set("reason", reason);
+            obj
+        }
+        What::SignalSent { step, signal, pid, group, cause } => {
+            let mut obj = of_step("subdeck.signal.sent", *step);
+            obj.set("signal", *signal).set("pid", *pid).set("group", *group).set("cause", cause_word(*cause));
+            obj
+        }
+        What::AbortSent { step } => of_step("subdeck.abort.sent", *step),
+        What::TreeSwept { step, ended, survivors } => {
+            let mut obj = of_step("subdeck.tree.swept", *step);
+            obj.set("ended", ended.iter().copied().collect::<Json>());
+            obj.set("survivors", survivors.iter().copied().collect::<Json>());
+            obj
+        }
+        What::RunEnded { state, error } => {
+            let mut obj = begin("subagent.run.completed", at, run);
+            obj.set("lifecycleArtifactVersion", 3).set("status", state.as_str());
+            obj.set("durationMs", context.state.started_at.map_or(0, |start| millis(at, start)));
+            let sum = context.state.tokens();
+            if !sum.is_zero() {
+                obj.set("totalTokens", tokens(sum));
+            }
+            obj.opt("totalCost", cost_summary(sum, context.state.cost())).opt("error", error.as_ref());
+            obj
+        }
+        What::RunLost { message } => {
+            let mut obj = record("subdeck.run.lost");
+            obj.set("message", message);
+            obj
+        }
+        What::Agent { .. } | What::OutputLines { .. } | What::OutputSeen { .. } | What::Unknown { .. } => return None,
+    };
+    Some(obj.line())
+}
+
+fn begin(kind: &str, at: Timestamp, run: &str) -> Obj {
+    let mut obj = Obj::new();
+    obj.set("type", kind).set("ts", at).set("runId", run);
+    obj
+}
+
+/// Who asked, below the one key for what is ours.
+fn by(source: &crate::run::ControlSource) -> Obj {
+    let mut own = Obj::new();
+    own.set("source", status::source(source));
+    own
+}
+
+/// The record that begins a run carries everything known of its steps, so that events alone rebuild the state.
+fn run_started(meta: &RunMeta, at: Timestamp) -> Obj {
+    let mut obj = Obj::new();
+    obj.set("type", "subagent.run.started").set("lifecycleArtifactVersion", 3).set("ts", at);
+    obj.set("runId", meta.id.as_str()).set("mode", status::mode_word(&meta.mode)).set("cwd", &meta.cwd);
+    obj.opt("pid", meta.pid);
+    let mut own = Obj::new();
+    own.opt("name", meta.name.as_ref()).opt("sessionId", meta.session_id.as_ref());
+    own.opt("ownerId", meta.owner_id.as_ref()).opt("timeoutMs", meta.timeout_ms).opt("deadlineAt", meta.deadline_at);
+    own.opt("resumedFrom", meta.resumed_from.as_ref().map(|id| id.as_str())).set("logicalCount", meta.logical_count);
+    let groups = meta.groups.iter().map(|g| {
+        let mut group = Obj::new();
+        group.set("start", g.start).set("count", g.count).set("stepIndex", g.logical);
+        group
+    });
+    own.set("groups", groups.collect::<Json>());
+    own.set("steps", meta.steps.iter().map(step_meta).collect::<Json>());
+    obj.set("subdeck", own);
+    obj
+}
+
+fn step_meta(meta: &StepMeta) -> Obj {
+    let mut step = Obj::new();
+    step.set("key", &meta.key).set("agent", &meta.agent).opt("label", meta.label.as_ref());
+    step.opt("phase", meta.phase.as_ref()).set("logical", meta.logical);
+    step.opt("runner", status::runner(&meta.runner)).opt("runnerKind", status::runner_word(&meta.runner));
+    step.opt("model", meta.model.as_ref()).opt("thinking", meta.thinking.as_ref());
+    step.opt("sessionFile", meta.session_file.as_ref()).flag("hasTask", meta.has_task);
+    step.opt("timeoutMs", meta.timeout_ms).flag("carriedOver", meta.carried_over);
+    step
+}
+
+fn step_ended(step: StepId, outcome: &StepOutcome, at: Timestamp, context: &RecordContext<'_>) -> Obj {
+    let kind = match outcome.phase {
+        StepPhase::Complete => "subagent.step.completed",
+        StepPhase::Paused => "subagent.step.paused",
+        StepPhase::Stopped => "subagent.step.stopped",
+        _ => "subagent.step.failed",
+    };
+    let mut obj = begin(kind, at, context.state.id.as_str());
+    obj.set("stepIndex", step.flat()).set("agent", context.agent(step)).set("exitCode", outcome.exit_code);
+    let known = context.state.step(step);
+    let start = known.and_then(|s| s.started_at).unwrap_or(at);
+    obj.set("durationMs", millis(at, start));
+    if let Some(known) = known
+        && !context.state.groups.iter().any(|g| g.logical == known.logical)
+    {
+        // Only steps outside of groups carry this field, and for them it is null without usage.
+        obj.set("tokens", if known.tokens.is_zero() { Json::Null } else { tokens(known.tokens).into() });
+    }
+    let mut own = Obj::new();
+    if !matches!(outcome.phase, StepPhase::Complete | StepPhase::Paused | StepPhase::Stopped | StepPhase::Failed) {
+        own.set("phase", outcome.phase.as_str());
+    }
+    own.opt("error", outcome.error.as_ref()).flag("timedOut", outcome.timed_out).flag("stopped", outcome.stopped);
+    own.opt("signal", outcome.signal);
+    if let Some((name, output)) = &outcome.output {
+        let mut entry = Obj::new();
+        entry.set("name", name).set("text", &output.text).set("agent", &output.agent);
+        entry.set("stepIndex", output.logical);
+        own.set("output", entry);
+    }
+    if !own.is_empty() {
+        obj.set("subdeck", own);
+    }
+    obj
+}
+
+fn steer_moved(record: impl Fn(&str) -> Obj, id: &str, step: StepId, to: TargetState, detail: Option<&String>) -> Obj {
+    let begin = |kind: &str| {
+        let mut obj = record(kind);
+        obj.set("requestId", id).set("index", step.flat());
+        obj
+    };
+    match to {
+        TargetState::Scheduled | TargetState::Routed => {
+            let mut obj =
+                begin(if to == TargetState::Routed { "subagent.steer.routed" } else { "subagent.steer.scheduled" });
+            obj.opt("message", detail);
+            obj
+        }
+        TargetState::Queued => {
+            let mut obj = begin("subagent.steer.queued");
+            obj.set("deliveryStatus", "queued").opt("message", detail);
+            obj
+        }
+        TargetState::Delivered | TargetState::Late => {
+            let mut obj = begin("subagent.steer.delivered");
+            obj.set("late", to == TargetState::Late).set("deliveryStatus", "delivered").opt("message", detail);
+            obj
+        }
+        TargetState::Failed => {
+            let mut obj = begin("subagent.steer.failed");
+            obj.opt("reason", detail);
+            obj
+        }
+        TargetState::Recovered | TargetState::Unknown => {
+            let mut obj = begin("subdeck.steer.moved");
+            obj.set("state", to.as_str()).opt("message", detail);
+            obj
+        }
+    }
+}
+
+/// The notice that no target of a request is open any more and at least one failed (run-directory 3.6). It changes no
+/// state; foreign readers show it. `partial` says that other targets got the message.
+#[must_use]
+pub fn steering_notice(run: &str, request: &str, partial: bool, message: &str, at: Timestamp) -> Vec<u8> {
+    let mut obj = begin("subagent.steering.notice", at, run);
+    obj.set("requestId", request).set("state", if partial { "partial" } else { "failed" }).set("message", message);
+    obj.line()
+}
+
+/// The marker that child records were cut off at the cap (run-directory 2.5).
+pub(super) fn truncated(cap: u64, dropped: &[u8]) -> Vec<u8> {
+    let mut obj = Obj::new();
+    obj.set("type", "subagent.events.truncated").set("maxBytes", cap);
+    obj.opt("droppedEventType", super::records_read::type_of(dropped));
+    obj.line()
+}
+
+/// Whose a child's line is.
+#[derive(Clone, Copy, Debug)]
+pub struct ChildContext<'a> {
+    /// The run.
+    pub run_id: &'a str,
+    /// The step.
+    pub step: StepId,
+    /// The agent's name.
+    pub agent: &'a str,
+}
+
+/// Copies a JSON line of a child into `out` and puts the child annotation into it (run-directory 2.5), without parsing
+/// it, and ends it with a line feed. Returns `false` and adds nothing when the line is no JSON object on the face of
+/// it. The annotation stands last, so it wins over fields of that name that the child may have printed itself.
+pub fn annotate(line: &[u8], child: &ChildContext<'_>, at: Timestamp, out: &mut Vec<u8>) -> bool {
+    let Some(open) = line.trim_ascii().strip_suffix(b"}").filter(|l| l.starts_with(b"{")) else { return false };
+    if memchr::memchr(b'\n', open).is_some() {
+        return false;
+    }
+    let empty = open.get(1..).is_some_and(|rest| rest.trim_ascii().is_empty());
+    out.extend_from_slice(open);
+    if !empty {
+        out.push(b',');
+    }
+    annotation(child, at, out);
+    out.extend_from_slice(b"}\n");
+    true
+}
+
+fn annotation(child: &ChildContext<'_>, at: Timestamp, out: &mut Vec<u8>) {
+    let mut tail = Obj::new();
+    tail.set("subagentSource", "child").set("subagentRunId", child.run_id).set("subagentStepIndex", child.step.flat());
+    tail.set("subagentAgent", child.agent).set("observedAt", at);
+    let bytes = tail.compact();
+    // The braces of the object are those of the line.
+    out.extend_from_slice(bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default());
+}
+
+/// Longest line of plain output that is recorded, in bytes; logs hold the whole.
+const PLAIN_MOST: usize = 16 * 1024;
+
+/// A line of a child's output that is no JSON (`subagent.child.stdout`, `.stderr`), with its line feed.
+pub fn plain_line(line: &[u8], stream: Stream, child: &ChildContext<'_>, at: Timestamp, out: &mut Vec<u8>) {
+    let kind = if stream == Stream::Err { "stderr" } else { "stdout" };
+    let line = line.get(..line.len().min(PLAIN_MOST)).unwrap_or_default();
+    let mut obj = Obj::new();
+    obj.set("type", format!("subagent.child.{kind}")).set("line", String::from_utf8_lossy(line).into_owned());
+    let mut bytes = obj.compact();
+    bytes.pop();
+    bytes.push(b',');
+    annotation(child, at, &mut bytes);
+    bytes.extend_from_slice(b"}\n");
+    // Writing into memory cannot fail.
+    let _ = out.write_all(&bytes);
+}
+
+/// Longest text that a lean record keeps, in bytes.
+const LEAN_TEXT: usize = 200;
+
+/// The lean form of an annotated child line that bears state, for use beyond the cap: texts are cut, everything else
+/// stays. `None` for records without meaning for the state (law 5).
+pub(super) fn lean(line: &[u8]) -> Option<Vec<u8>> {
+    const BEARING: [&str; 15] = [
+        "session",
+        "agent_start",
+        "agent_end",
+        "agent_settled",
+        "turn_start",
+        "turn_end",
+        "message_end",
+        "tool_execution_start",
+        "tool_execution_end",
+        "auto_retry_start",
+        "auto_retry_end",
+        "queue_update",
+        "response",
+        "extension_ui_request",
+        "model_change",
+    ];
+    if !BEARING.contains(&super::records_read::type_of(line)?.as_str()) {
+        return None;
+    }
+    let mut value: serde_json::Value = serde_json::from_slice(line).ok()?;
+    let object = value.as_object_mut()?;
+    // What a turn or an agent repeats of its messages was recorded when they ended.
+    for repeated in ["messages", "toolResults", "partialResult"] {
+        object.remove(repeated);
+    }
+    let kind = object.get("type")?.clone();
+    cut(&mut value);
+    let object = value.as_object_mut()?;
+    let annotation: Vec<(String, serde_json::Value)> =
+        ["subagentSource", "subagentRunId", "subagentStepIndex", "subagentAgent", "observedAt"]
+            .into_iter()
+            .filter_map(|key| Some((key.to_owned(), object.remove(key)?)))
+            .collect();
+    object.remove("type");
+    // The type stands first and the annotation last, as in every other record.
+    let mut lean = format!("{{\"type\":{kind}").into_bytes();
+    for (key, value) in object.iter().map(|(k, v)| (k.clone(), v.clone())).chain(annotation) {
+        let _ = write!(lean, ",{}:{value}", serde_json::Value::String(key));
+    }
+    lean.extend_from_slice(b"}\n");
+    Some(lean)
+}
+
+fn cut(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::String(text) if text.len() > LEAN_TEXT => {
+            let end = (0..=LEAN_TEXT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            text.truncate(end);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(cut),
+        serde_json::Value::Object(fields) => fields.values_mut().for_each(cut),
+        _ => {}
+    }
+}
+
+/// The word of a cause.
+pub(super) const fn cause_word(cause: EndingCause) -> &'static str {
+    match cause {
+        EndingCause::Drain => "drain",
+        EndingCause::Interrupt => "interrupt",
+        EndingCause::Protocol => "protocol",
+        EndingCause::StepTimeout => "step-timeout",
+        EndingCause::RunTimeout => "run-timeout",
+        EndingCause::StepStop => "step-stop",
+        EndingCause::RunStop => "run-stop",
+        EndingCause::Kill => "kill",
+    }
+}
+
+/// The cause from its word.
+pub(super) fn cause(word: &str) -> Option<EndingCause> {
+    const ALL: [EndingCause; 8] = [
+        EndingCause::Drain,
+        EndingCause::Interrupt,
+        EndingCause::Protocol,
+        EndingCause::StepTimeout,
+        EndingCause::RunTimeout,
+        EndingCause::StepStop,
+        EndingCause::RunStop,
+        EndingCause::Kill,
+    ];
+    ALL.into_iter().find(|c| cause_word(*c) == word)
+}
+
+/// The word of a stream.
+pub(super) const fn stream_word(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Out => "stdout",
+        Stream::Err => "stderr",
+        Stream::Own => "own",
+    }
+}

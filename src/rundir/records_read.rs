@@ -1,0 +1,320 @@
+//! Reading the lines of `events.jsonl`: records of any runner and of its children (law 5).
+//!
+//! Total: a line that cannot be read gives nothing, a record that is not known gives [`What::Unknown`].
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::records::cause;
+use super::status::SIGNALS;
+use super::status_read::{self as read, Look};
+use crate::run::{
+    AgentEvent, Event, ExitInfo, Group, RunId, RunMeta, RunPhase, SteerMode, SteerRequest, Steerable, StepId, StepMeta,
+    StepOutcome, StepPhase, Stream, TargetState, Timestamp, What,
+};
+
+/// Appends what a line says; one line of a child may say several things, and a line that is no record none. Returns
+/// whether the line could be read at all.
+pub fn decode(line: &[u8], out: &mut Vec<Event>) -> bool {
+    let line = line.trim_ascii();
+    if line.is_empty() {
+        return true;
+    }
+    if let Some(child) = child_of(line) {
+        child_events(line, &child, out);
+        return true;
+    }
+    let Ok(Value::Object(record)) = serde_json::from_slice::<Value>(line) else { return false };
+    let look = Look(&record);
+    let Some(kind) = look.str("type") else { return false };
+    // A control event has its time inside (run-directory, trap 22).
+    let inner = look.obj("event").and_then(|e| e.time("ts"));
+    let at = look.time("ts").or_else(|| look.time("observedAt")).or(inner).unwrap_or_default();
+    if let Some(what) = record_of(kind, &look) {
+        out.push(Event { at, what });
+    }
+    true
+}
+
+/// Whose a child's line is, from its annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub struct Child {
+    /// The step.
+    #[serde(rename = "subagentStepIndex", deserialize_with = "step_index")]
+    pub step: StepId,
+    /// When the runner read it, in milliseconds since the epoch.
+    #[serde(rename = "observedAt", default)]
+    observed: f64,
+}
+
+impl Child {
+    /// When the runner read the line.
+    #[must_use]
+    pub fn at(&self) -> Timestamp {
+        Timestamp::from_millis_f64(self.observed)
+    }
+}
+
+fn step_index<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<StepId, D::Error> {
+    f64::deserialize(deserializer).map(|n| StepId(n as u32))
+}
+
+/// The annotation of a child's line; `None` when the line is a record of the runner or no record at all. What the
+/// line's type is does not matter: a child may print records that look like the runner's.
+#[must_use]
+pub fn child_of(line: &[u8]) -> Option<Child> {
+    const MARK: &[u8] = br#""subagentSource":"child""#;
+    if let Some(start) = memchr::memmem::rfind(line, MARK) {
+        // The annotation stands last, so what follows the mark is short, and closes the line's own object or nothing.
+        let tail = line.get(start..)?;
+        let mut object = Vec::with_capacity(tail.len() + 1);
+        object.push(b'{');
+        object.extend_from_slice(tail);
+        if let Ok(child) = serde_json::from_slice(&object) {
+            return Some(child);
+        }
+        return slow_child_of(line);
+    }
+    // Another writer may put blanks between the parts.
+    memchr::memmem::find(line, b"\"subagentSource\"").and_then(|_| slow_child_of(line))
+}
+
+fn slow_child_of(line: &[u8]) -> Option<Child> {
+    let record: Map<String, Value> = serde_json::from_slice(line).ok()?;
+    let look = Look(&record);
+    (look.str("subagentSource") == Some("child")).then_some(())?;
+    Some(Child { step: look.step("subagentStepIndex")?, observed: look.num("observedAt").unwrap_or(0.0) })
+}
+
+/// The type of a line, from its first bytes where it stands there.
+pub(super) fn type_of(line: &[u8]) -> Option<String> {
+    if let Some(rest) = line.strip_prefix(br#"{"type":""#) {
+        let end = memchr::memchr2(b'"', b'\\', rest)?;
+        if rest.get(end) == Some(&b'"') {
+            return String::from_utf8(rest.get(..end)?.to_vec()).ok();
+        }
+    }
+    #[derive(Deserialize)]
+    struct Typed {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    serde_json::from_slice::<Typed>(line).ok().map(|t| t.kind)
+}
+
+fn child_events(line: &[u8], child: &Child, out: &mut Vec<Event>) {
+    let at = child.at();
+    let step = child.step;
+    match type_of(line).as_deref() {
+        Some("subagent.child.stdout") => {
+            let event = AgentEvent::Unparsed { stream: Stream::Out };
+            out.push(Event { at, what: What::Agent { step, event } });
+        }
+        Some("subagent.child.stderr") => {
+            let event = AgentEvent::Unparsed { stream: Stream::Err };
+            out.push(Event { at, what: What::Agent { step, event } });
+        }
+        _ => {
+            let mut said = Vec::new();
+            super::child::decode_line(line, &mut said);
+            out.extend(said.into_iter().map(|event| Event { at, what: What::Agent { step, event } }));
+        }
+    }
+}
+
+/// `None` for records that are known and say nothing about the state.
+fn record_of(kind: &str, look: &Look<'_>) -> Option<What> {
+    let step = || look.step("stepIndex");
+    let unknown = || What::Unknown { kind: kind.to_owned() };
+    let own = look.obj("subdeck");
+    let source = || own.as_ref().and_then(|o| o.obj("source")).map(|s| read::source(&s));
+    let message = || look.text("message").unwrap_or_default();
+    let what = match kind {
+        "subagent.run.started" => Some(What::RunStarted(Box::new(run_meta(look)))),
+        "subagent.step.started" => step().map(|step| What::StepStarted { step }),
+        "subagent.step.completed" => step_ended(look, StepPhase::Complete),
+        "subagent.step.failed" => step_ended(look, StepPhase::Failed),
+        "subagent.step.paused" => step_ended(look, StepPhase::Paused),
+        "subagent.step.stopped" => step_ended(look, StepPhase::Stopped),
+        "subagent.parallel.started" => look.place("stepIndex").map(|logical| What::GroupStarted { logical }),
+        "subagent.parallel.completed" | "subagent.dynamic.completed" => {
+            look.place("stepIndex").map(|logical| What::GroupEnded { logical, success: look.is("success") })
+        }
+        "subagent.run.paused" => Some(What::RunInterrupted { source: source() }),
+        "subagent.run.stopped" => Some(What::RunStopped { message: message(), source: source() }),
+        "subagent.run.timed_out" => {
+            Some(What::RunTimedOut { timeout_ms: look.count("timeoutMs"), message: message(), source: source() })
+        }
+        "subagent.run.completed" => Some(What::RunEnded {
+            state: look.str("status").map_or_else(|| RunPhase::Unknown(String::new()), read::run_phase),
+            error: look.text("error"),
+        }),
+        "subagent.run.repaired_stale" | "subdeck.run.lost" => Some(What::RunLost { message: message() }),
+        "subagent.steer.requested" => steer_requested(look),
+        "subagent.steer.scheduled" => steer_moved(look, TargetState::Scheduled, "message"),
+        "subagent.steer.routed" => steer_moved(look, TargetState::Routed, "message"),
+        "subagent.steer.queued" => steer_moved(look, TargetState::Queued, "message"),
+        "subagent.steer.delivered" if look.is("late") => steer_moved(look, TargetState::Late, "message"),
+        "subagent.steer.delivered" => steer_moved(look, TargetState::Delivered, "message"),
+        "subagent.steer.failed" => steer_moved(look, TargetState::Failed, "reason"),
+        "subdeck.steer.moved" => {
+            steer_moved(look, TargetState::parse(look.str("state").unwrap_or_default()), "message")
+        }
+        "subagent.steering.notice"
+        | "subagent.control"
+        | "subagent.events.truncated"
+        | "subagent.capability-ceiling.applied"
+        | "subagent.run.process_terminal"
+        | "subagent.chain.append.requested"
+        | "subagent.chain.append.accepted"
+        | "subagent.step.turn_budget_deferred"
+        | "subagent.step.turn_budget_exceeded"
+        | "subagent.nested.interrupt_failed"
+        | "subagent.nested.stop_failed"
+        | "subagent.nested.timeout_failed" => return None,
+        _ if kind.starts_with("subdeck.") => own_record(kind, look),
+        _ => Some(unknown()),
+    };
+    // A known type without what makes it one is as good as unknown.
+    Some(what.unwrap_or_else(unknown))
+}
+
+fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
+    let step = look.step("stepIndex");
+    let message = || look.text("message").unwrap_or_default();
+    Some(match kind {
+        "subdeck.attempt.started" => What::AttemptStarted {
+            step: step?,
+            attempt: look.small("attempt")?,
+            model: look.text("model"),
+            reason: look.text("reason"),
+        },
+        "subdeck.child.spawned" => {
+            What::ChildSpawned { step: step?, pid: look.small("pid")?, start_ticks: look.count("startTicks") }
+        }
+        "subdeck.child.exited" => {
+            let signal = look.str("signal").and_then(super::status::signal_number);
+            What::ChildExited { step: step?, exit: ExitInfo { code: look.code("exitCode"), signal } }
+        }
+        "subdeck.protocol.failed" => {
+            What::Agent { step: step?, event: AgentEvent::ProtocolFailure { message: message() } }
+        }
+        "subdeck.output.held" => What::OutputHeld { step: step?, pids: look.pids("pids") },
+        "subdeck.output.truncated" => {
+            What::OutputTruncated { step: step?, stream: stream(look.str("stream")?), cap: look.count("cap")? }
+        }
+        "subdeck.step.ending" => What::StepEnding {
+            step: step?,
+            cause: cause(look.str("cause")?)?,
+            message: message(),
+            source: look.obj("source").map(|s| read::source(&s)),
+        },
+        "subdeck.capability" => What::Capability {
+            step: step?,
+            steerable: match look.bool("steerable") {
+                None => Steerable::Unknown,
+                Some(true) => Steerable::Yes,
+                Some(false) => Steerable::No(look.text("reason").unwrap_or_default()),
+            },
+        },
+        "subdeck.control.rejected" => {
+            What::ControlRejected { file: look.text("file")?, reason: look.text("reason").unwrap_or_default() }
+        }
+        "subdeck.signal.sent" => What::SignalSent {
+            step: step?,
+            signal: SIGNALS.iter().find(|(_, n)| Some(*n) == look.str("signal")).map(|(_, n)| *n)?,
+            pid: look.small("pid")?,
+            group: look.is("group"),
+            cause: cause(look.str("cause")?)?,
+        },
+        "subdeck.abort.sent" => What::AbortSent { step: step? },
+        "subdeck.tree.swept" => {
+            What::TreeSwept { step: step?, ended: look.pids("ended"), survivors: look.pids("survivors") }
+        }
+        _ => return None,
+    })
+}
+
+fn run_meta(look: &Look<'_>) -> RunMeta {
+    let empty = Map::new();
+    let own = look.obj("subdeck").unwrap_or(Look(&empty));
+    let group = |g: Look<'_>| {
+        Some(Group { start: g.place("start")?, count: g.place("count")?, logical: g.place("stepIndex")? })
+    };
+    RunMeta {
+        id: RunId(look.text("runId").unwrap_or_default()),
+        name: own.text("name"),
+        session_id: own.text("sessionId"),
+        owner_id: own.text("ownerId"),
+        mode: look.str("mode").map(read::mode).unwrap_or_default(),
+        pid: look.small("pid"),
+        cwd: look.text("cwd").unwrap_or_default(),
+        timeout_ms: own.count("timeoutMs"),
+        deadline_at: own.time("deadlineAt"),
+        steps: own.objs("steps").map(|s| step_meta(&s)).collect(),
+        groups: own.objs("groups").filter_map(group).collect(),
+        logical_count: own.place("logicalCount").unwrap_or(0),
+        resumed_from: own.text("resumedFrom").map(RunId),
+    }
+}
+
+fn step_meta(look: &Look<'_>) -> StepMeta {
+    let runner = look.obj("runner").map(|r| read::runner(&r)).unwrap_or_default();
+    StepMeta {
+        key: look.text("key").unwrap_or_default(),
+        agent: look.text("agent").unwrap_or_default(),
+        label: look.text("label"),
+        phase: look.text("phase"),
+        logical: look.place("logical").unwrap_or(0),
+        runner: look.str("runnerKind").map_or(runner, read::runner_of_word),
+        model: look.text("model"),
+        thinking: look.text("thinking"),
+        session_file: look.text("sessionFile"),
+        has_task: look.is("hasTask"),
+        timeout_ms: look.count("timeoutMs"),
+        carried_over: look.is("carriedOver"),
+    }
+}
+
+fn step_ended(look: &Look<'_>, phase: StepPhase) -> Option<What> {
+    let empty = Map::new();
+    let own = look.obj("subdeck").unwrap_or(Look(&empty));
+    // Foreign records say nothing of the flags; a stopped step was stopped.
+    let stopped = own.bool("stopped").unwrap_or(phase == StepPhase::Stopped && look.obj("subdeck").is_none());
+    let outcome = StepOutcome {
+        phase: own.str("phase").map_or(phase, read::step_phase),
+        exit_code: look.code("exitCode").unwrap_or(0),
+        error: own.text("error"),
+        timed_out: own.is("timedOut"),
+        stopped,
+        signal: own.code("signal"),
+        output: own.obj("output").and_then(|o| Some((o.text("name")?, read::output(&o)))),
+    };
+    Some(What::StepEnded { step: look.step("stepIndex")?, outcome: Box::new(outcome) })
+}
+
+fn steer_requested(look: &Look<'_>) -> Option<What> {
+    let own = look.obj("subdeck");
+    let own = own.as_ref();
+    Some(What::SteerRequested(Box::new(SteerRequest {
+        id: look.text("requestId")?,
+        requested_at: own.and_then(|o| o.time("requestedAt")).or_else(|| look.time("ts")).unwrap_or_default(),
+        source: own.and_then(|o| o.text("source")),
+        mode: own.and_then(|o| o.str("mode")).and_then(SteerMode::parse).unwrap_or_default(),
+        message: String::new(),
+        preview: own.and_then(|o| o.text("preview")).unwrap_or_default(),
+        targets: look.objs("targets").filter_map(|t| read::target(&t)).collect(),
+    })))
+}
+
+fn steer_moved(look: &Look<'_>, to: TargetState, detail: &str) -> Option<What> {
+    Some(What::SteerMoved { id: look.text("requestId")?, step: look.step("index")?, to, detail: look.text(detail) })
+}
+
+fn stream(word: &str) -> Stream {
+    match word {
+        "stdout" => Stream::Out,
+        "stderr" => Stream::Err,
+        _ => Stream::Own,
+    }
+}

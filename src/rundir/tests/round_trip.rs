@@ -1,0 +1,344 @@
+//! What is written is read back the same: records and statuses.
+
+use proptest::prelude::*;
+
+use crate::run::*;
+use crate::rundir::records::{self, ChildContext, RecordContext};
+use crate::rundir::{RunDir, StatusContext, decode_status, status};
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_millis(1_764_000_000_000 + ms)
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-zA-Z0-9 \"\\\\{},:\n]{0,20}", any::<String>(), Just(r#""subagentSource":"child""#.to_owned())]
+}
+
+fn maybe<T: Clone + std::fmt::Debug + 'static>(s: impl Strategy<Value = T> + 'static) -> BoxedStrategy<Option<T>> {
+    proptest::option::of(s).boxed()
+}
+
+fn source() -> impl Strategy<Value = ControlSource> {
+    (text(), maybe(text()), maybe(any::<u32>()), maybe(text()), maybe(text()), maybe(text()))
+        .prop_map(|(via, user, pid, tty, key, reason)| ControlSource { via, user, pid, tty, key, reason })
+}
+
+fn cause() -> impl Strategy<Value = EndingCause> {
+    proptest::sample::select(vec![
+        EndingCause::Drain,
+        EndingCause::Interrupt,
+        EndingCause::Protocol,
+        EndingCause::StepTimeout,
+        EndingCause::RunTimeout,
+        EndingCause::StepStop,
+        EndingCause::RunStop,
+        EndingCause::Kill,
+    ])
+}
+
+fn target_state() -> impl Strategy<Value = TargetState> {
+    proptest::sample::select(vec![
+        TargetState::Scheduled,
+        TargetState::Routed,
+        TargetState::Queued,
+        TargetState::Delivered,
+        TargetState::Late,
+        TargetState::Failed,
+        TargetState::Recovered,
+        TargetState::Unknown,
+    ])
+}
+
+fn runner() -> impl Strategy<Value = RunnerKind> {
+    prop_oneof![
+        Just(RunnerKind::Pi),
+        Just(RunnerKind::PiJson),
+        Just(RunnerKind::Demo),
+        (text(), proptest::collection::vec(text(), 0..3))
+            .prop_map(|(command, args)| RunnerKind::ExternalCli { command, args }),
+        text().prop_map(|provider| RunnerKind::ExternalJob { provider }),
+        Just(RunnerKind::Other("codex".into())),
+    ]
+}
+
+fn step_meta() -> impl Strategy<Value = StepMeta> {
+    let names = (text(), text(), maybe(text()), maybe(text()));
+    let rest =
+        (0usize..9, runner(), maybe(text()), maybe(text()), maybe(text()), any::<bool>(), maybe(0u64..9_000_000));
+    (names, rest, any::<bool>()).prop_map(|((key, agent, label, phase), rest, carried_over)| {
+        let (logical, runner, model, thinking, session_file, has_task, timeout_ms) = rest;
+        StepMeta {
+            key,
+            agent,
+            label,
+            phase,
+            logical,
+            runner,
+            model,
+            thinking,
+            session_file,
+            has_task,
+            timeout_ms,
+            carried_over,
+        }
+    })
+}
+
+fn mode() -> impl Strategy<Value = RunMode> {
+    proptest::sample::select(vec![RunMode::Single, RunMode::Parallel, RunMode::Chain, RunMode::Unknown("odd".into())])
+}
+
+fn run_meta() -> impl Strategy<Value = RunMeta> {
+    let ids = (text(), maybe(text()), maybe(text()), maybe(text()), mode(), maybe(any::<u32>()), text());
+    let rest = (
+        maybe(0u64..9_000_000),
+        maybe(0i64..9_000_000),
+        proptest::collection::vec(step_meta(), 0..3),
+        proptest::collection::vec((0usize..9, 1usize..9, 0usize..9), 0..2),
+        0usize..9,
+        maybe(text()),
+    );
+    (ids, rest).prop_map(|(ids, rest)| {
+        let (id, name, session_id, owner_id, mode, pid, cwd) = ids;
+        let (timeout_ms, deadline, steps, groups, logical_count, resumed_from) = rest;
+        RunMeta {
+            id: RunId(id),
+            name,
+            session_id,
+            owner_id,
+            mode,
+            pid,
+            cwd,
+            timeout_ms,
+            deadline_at: deadline.map(at),
+            steps,
+            groups: groups.into_iter().map(|(start, count, logical)| Group { start, count, logical }).collect(),
+            logical_count,
+            resumed_from: resumed_from.map(RunId),
+        }
+    })
+}
+
+fn steer_request() -> impl Strategy<Value = SteerRequest> {
+    let mode = proptest::sample::select(vec![SteerMode::Steer, SteerMode::FollowUp, SteerMode::Auto]);
+    let targets = proptest::collection::vec((0u32..9, target_state(), maybe(0i64..9999), maybe(text())), 0..3);
+    (text(), 0i64..9999, maybe(text()), mode, text(), targets).prop_map(|(id, ms, source, mode, preview, targets)| {
+        let targets = targets
+            .into_iter()
+            .map(|(step, state, routed, reason)| SteerTarget {
+                step: StepId(step),
+                state,
+                routed_at: routed.map(at),
+                delivered_at: None,
+                failed_at: None,
+                reason,
+            })
+            .collect();
+        SteerRequest { id, requested_at: at(ms), source, mode, message: String::new(), preview, targets }
+    })
+}
+
+fn outcome() -> impl Strategy<Value = StepOutcome> {
+    let phase = proptest::sample::select(vec![
+        StepPhase::Complete,
+        StepPhase::Failed,
+        StepPhase::Paused,
+        StepPhase::Stopped,
+        StepPhase::Rejected,
+        StepPhase::Unknown("odd".into()),
+    ]);
+    let output = maybe((text(), text(), text(), 0usize..9));
+    (phase, -1i32..200, maybe(text()), any::<bool>(), any::<bool>(), maybe(1i32..64), output).prop_map(
+        |(phase, exit_code, error, timed_out, stopped, signal, output)| {
+            // The reader takes a stopped step without flags of ours for stopped by somebody.
+            let stopped = stopped || phase == StepPhase::Stopped;
+            let output = output.map(|(name, text, agent, logical)| (name, NamedOutput { text, agent, logical }));
+            StepOutcome { phase, exit_code, error, timed_out, stopped, signal, output }
+        },
+    )
+}
+
+fn what() -> impl Strategy<Value = What> {
+    let step = || (0u32..9).prop_map(StepId);
+    let stream = || proptest::sample::select(vec![Stream::Out, Stream::Err, Stream::Own]);
+    let pids = || proptest::collection::vec(any::<u32>(), 0..3);
+    let run_phase = proptest::sample::select(vec![RunPhase::Complete, RunPhase::Failed, RunPhase::Stopped]);
+    let exit = (maybe(0i32..256), maybe(1i32..32));
+    let steerable = prop_oneof![Just(Steerable::Unknown), Just(Steerable::Yes), text().prop_map(Steerable::No)];
+    prop_oneof![
+        run_meta().prop_map(|m| What::RunStarted(Box::new(m))),
+        step().prop_map(|step| What::StepStarted { step }),
+        (0usize..9).prop_map(|logical| What::GroupStarted { logical }),
+        (0usize..9, any::<bool>()).prop_map(|(logical, success)| What::GroupEnded { logical, success }),
+        (step(), any::<u32>(), maybe(text()), maybe(text()))
+            .prop_map(|(step, attempt, model, reason)| What::AttemptStarted { step, attempt, model, reason }),
+        (step(), any::<u32>(), maybe(0u64..1 << 50)).prop_map(|(step, pid, start_ticks)| What::ChildSpawned {
+            step,
+            pid,
+            start_ticks
+        }),
+        (step(), text())
+            .prop_map(|(step, message)| What::Agent { step, event: AgentEvent::ProtocolFailure { message } }),
+        (step(), exit).prop_map(|(step, (code, signal))| What::ChildExited { step, exit: ExitInfo { code, signal } }),
+        (step(), pids()).prop_map(|(step, pids)| What::OutputHeld { step, pids }),
+        (step(), stream(), 0u64..1 << 50).prop_map(|(step, stream, cap)| What::OutputTruncated { step, stream, cap }),
+        (step(), outcome()).prop_map(|(step, o)| What::StepEnded { step, outcome: Box::new(o) }),
+        maybe(source()).prop_map(|source| What::RunInterrupted { source }),
+        (text(), maybe(source())).prop_map(|(message, source)| What::RunStopped { message, source }),
+        (maybe(0u64..1 << 50), text(), maybe(source())).prop_map(|(timeout_ms, message, source)| What::RunTimedOut {
+            timeout_ms,
+            message,
+            source
+        }),
+        (step(), cause(), text(), maybe(source())).prop_map(|(step, cause, message, source)| What::StepEnding {
+            step,
+            cause,
+            message,
+            source
+        }),
+        steer_request().prop_map(|r| What::SteerRequested(Box::new(r))),
+        (text(), step(), target_state(), maybe(text())).prop_map(|(id, step, to, detail)| What::SteerMoved {
+            id,
+            step,
+            to,
+            detail
+        }),
+        (step(), steerable).prop_map(|(step, steerable)| What::Capability { step, steerable }),
+        (text(), text()).prop_map(|(file, reason)| What::ControlRejected { file, reason }),
+        (step(), any::<u32>(), any::<bool>(), cause()).prop_map(|(step, pid, group, cause)| What::SignalSent {
+            step,
+            signal: "SIGTERM",
+            pid,
+            group,
+            cause
+        }),
+        step().prop_map(|step| What::AbortSent { step }),
+        (step(), pids(), pids()).prop_map(|(step, ended, survivors)| What::TreeSwept { step, ended, survivors }),
+        (run_phase, maybe(text())).prop_map(|(state, error)| What::RunEnded { state, error }),
+        text().prop_map(|message| What::RunLost { message }),
+    ]
+}
+
+fn example_state() -> RunState {
+    let mut state = RunState { id: RunId("r".into()), started_at: Some(at(0)), ..RunState::default() };
+    for id in 0..3 {
+        let agent = format!("agent {id}");
+        state.steps.push(StepState { id: StepId(id), agent, logical: 1, ..StepState::default() });
+    }
+    state
+}
+
+proptest! {
+    #[test]
+    fn a_record_is_read_back_as_the_event_it_was(what in what(), us in 0i64..10_000_000) {
+        let event = Event { at: at(0) + std::time::Duration::from_micros(us as u64), what };
+        let state = example_state();
+        let line = records::encode(&event, &RecordContext { state: &state }).unwrap();
+        prop_assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
+        prop_assert!(line.starts_with(b"{\"type\":\""), "the type stands first");
+        let mut read = Vec::new();
+        prop_assert!(records::decode(&line, &mut read));
+        prop_assert_eq!(read, vec![event]);
+    }
+
+    #[test]
+    fn no_line_panics(line in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let mut read = Vec::new();
+        records::decode(&line, &mut read);
+    }
+
+    #[test]
+    fn an_annotated_line_belongs_to_the_child_whatever_it_says(
+        kind in proptest::sample::select(vec!["subagent.run.completed", "subdeck.run.lost", "tool_execution_start"]),
+        text in text(), step in 0u32..1000, us in 0i64..10_000_000,
+    ) {
+        let spoof = serde_json::json!({
+            "type": kind, "status": text, "subagentSource": "child", "subagentStepIndex": 77, "observedAt": 5,
+            "nested": {"subagentSource": "child", "subagentStepIndex": 78},
+        });
+        let when = at(0) + std::time::Duration::from_micros(us as u64);
+        let child = ChildContext { run_id: "r", step: StepId(step), agent: &text };
+        for line in [spoof.to_string(), "{}".into(), " { } \r".into(), r#"{"a":"}"}"#.into()] {
+            let mut out = Vec::new();
+            prop_assert!(records::annotate(line.as_bytes(), &child, when, &mut out));
+            prop_assert!(serde_json::from_slice::<serde_json::Value>(&out).is_ok());
+            let found = records::child_of(&out).unwrap();
+            prop_assert_eq!((found.step, found.at()), (StepId(step), when));
+            let mut read = Vec::new();
+            records::decode(&out, &mut read);
+            let of_agent = read.iter().all(|e| matches!(e.what, What::Agent { .. }));
+            prop_assert!(of_agent);
+        }
+    }
+}
+
+#[test]
+fn lines_that_are_no_objects_are_not_annotated() {
+    let child = ChildContext { run_id: "r", step: StepId(0), agent: "a" };
+    for line in ["", "text", "[1]", "{\"a\":1", "\"}\"", "}"] {
+        let mut out = Vec::new();
+        assert!(!records::annotate(line.as_bytes(), &child, at(0), &mut out), "{line}");
+        assert!(out.is_empty());
+    }
+}
+
+#[test]
+fn the_annotation_has_the_fields_of_the_reference() {
+    let child = ChildContext { run_id: "run", step: StepId(2), agent: "scout" };
+    let mut out = Vec::new();
+    records::annotate(br#"{"type":"agent_start"}"#, &child, Timestamp::from_millis(1_764_000_000_900), &mut out);
+    records::plain_line(b"hi \"you\"", Stream::Err, &child, Timestamp::from_millis(7), &mut out);
+    let want = "{\"type\":\"agent_start\",\"subagentSource\":\"child\",\"subagentRunId\":\"run\",\"subagentStepIndex\":2,\
+                \"subagentAgent\":\"scout\",\"observedAt\":1764000000900}\n\
+                {\"type\":\"subagent.child.stderr\",\"line\":\"hi \\\"you\\\"\",\"subagentSource\":\"child\",\
+                \"subagentRunId\":\"run\",\"subagentStepIndex\":2,\"subagentAgent\":\"scout\",\"observedAt\":7}\n";
+    assert_eq!(String::from_utf8(out).unwrap(), want);
+}
+
+#[test]
+fn records_of_the_reference_are_read() {
+    let table = [
+        (
+            r#"{"type":"subagent.step.completed","ts":1,"runId":"r","stepIndex":1.0,"agent":"a","exitCode":0,"tokens":null}"#,
+            1,
+        ),
+        (r#"{"type":"subagent.control","event":{"type":"needs_attention","ts":5}}"#, 0),
+        (r#"{"type":"subagent.run.process_terminal","ts":1,"runId":"r","processTerminal":{}}"#, 0),
+        (r#"{"type":"subagent.workflow.trace","ts":1,"runId":"r","trace":[]}"#, 1),
+        (r#"{"type":"of.tomorrow","ts":1.5}"#, 1),
+        (r#"{"type":"subagent.step.started","ts":1,"runId":"r"}"#, 1),
+    ];
+    for (line, events) in table {
+        let mut read = Vec::new();
+        assert!(records::decode(line.as_bytes(), &mut read), "{line}");
+        assert_eq!(read.len(), events, "{line}");
+    }
+    let mut read = Vec::new();
+    assert!(!records::decode(b"{\"type\":\"torn", &mut read));
+    assert!(read.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn a_status_is_stable_when_it_is_read_and_written_again(events in proptest::collection::vec(what(), 0..30), meta in run_meta()) {
+        // A group that points beyond the steps is dropped by the reader, which is another test's matter.
+        let meta = RunMeta {
+            groups: meta.steps.first().map(|_| Group { start: 0, count: meta.steps.len(), logical: 0 }).into_iter().collect(),
+            logical_count: 1,
+            ..meta
+        };
+        let mut state = RunState::default();
+        reduce(&mut state, &Event { at: at(0), what: What::RunStarted(Box::new(meta)) });
+        for (n, what) in events.into_iter().enumerate() {
+            reduce(&mut state, &Event { at: at(n as i64), what });
+        }
+        let dir = RunDir::at("/runs/r");
+        for instance in [None, Some("i")] {
+            let context = StatusContext { dir: &dir, instance };
+            let once = status::encode(&state, &context);
+            let read = decode_status(&once).unwrap();
+            let twice = status::encode(&read, &context);
+            prop_assert_eq!(String::from_utf8(once).unwrap(), String::from_utf8(twice).unwrap());
+        }
+    }
+}

@@ -87,6 +87,11 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
             obj.set("stream", stream_word(*stream)).set("cap", *cap);
             obj
         }
+        What::LogFailed { step, error } => {
+            let mut obj = of_step("subdeck.log.failed", *step);
+            obj.set("error", error);
+            obj
+        }
         What::StepEnded { step, outcome } => step_ended(*step, outcome, at, context),
         What::RunInterrupted { source } => {
             let mut obj = record("subagent.run.paused");

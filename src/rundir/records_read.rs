@@ -203,6 +203,7 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
         "subdeck.output.truncated" => {
             What::OutputTruncated { step: step?, stream: stream(look.str("stream")?), cap: look.count("cap")? }
         }
+        "subdeck.log.failed" => What::LogFailed { step: step?, error: look.text("error")? },
         "subdeck.step.ending" => What::StepEnding {
             step: step?,
             cause: cause(look.str("cause")?)?,

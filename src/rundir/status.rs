@@ -396,6 +396,7 @@ fn step_extras(step: &StepState) -> Obj {
     let pids = |list: &[u32]| (!list.is_empty()).then(|| list.iter().copied().collect::<Json>());
     own.opt("heldBy", pids(&step.held_by)).opt("survivors", pids(&step.survivors));
     own.opt("truncatedAt", step.truncated_at).opt("timeoutMs", step.timeout_ms);
+    own.opt("logError", step.log_error.as_ref());
     own.flag("carriedOver", step.carried_over);
     own
 }

@@ -241,6 +241,7 @@ fn step(look: &Look<'_>, id: u32) -> StepState {
         held_by: own.pids("heldBy"),
         survivors: own.pids("survivors"),
         truncated_at: own.count("truncatedAt"),
+        log_error: own.text("logError"),
         timeout_ms: own.count("timeoutMs"),
         carried_over: own.is("carriedOver"),
         has_task: look.str("description").is_some(),

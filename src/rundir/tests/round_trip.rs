@@ -212,6 +212,7 @@ fn what() -> impl Strategy<Value = What> {
             group,
             cause
         }),
+        (step(), text()).prop_map(|(step, error)| What::LogFailed { step, error }),
         step().prop_map(|step| What::AbortSent { step }),
         (step(), pids(), pids()).prop_map(|(step, ended, survivors)| What::TreeSwept { step, ended, survivors }),
         (run_phase, maybe(text())).prop_map(|(state, error)| What::RunEnded { state, error }),

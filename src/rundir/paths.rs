@@ -319,15 +319,15 @@ mod tests {
 
     #[test]
     fn default_root_follows_the_environment() {
-        let table: &[(&[(&str, &str)], Option<&str>)] = &[
-            (&[("SUBDECK_ROOT", "/r"), ("XDG_STATE_HOME", "/x"), ("HOME", "/h")], Some("/r")),
-            (&[("XDG_STATE_HOME", "/x"), ("HOME", "/h")], Some("/x/subdeck")),
-            (&[("XDG_STATE_HOME", "relative"), ("HOME", "/h")], Some("/h/.local/state/subdeck")),
-            (&[("SUBDECK_ROOT", ""), ("HOME", "/h")], Some("/h/.local/state/subdeck")),
-            (&[], None),
+        let table = [
+            (vec![("SUBDECK_ROOT", "/r"), ("XDG_STATE_HOME", "/x"), ("HOME", "/h")], Some("/r")),
+            (vec![("XDG_STATE_HOME", "/x"), ("HOME", "/h")], Some("/x/subdeck")),
+            (vec![("XDG_STATE_HOME", "relative"), ("HOME", "/h")], Some("/h/.local/state/subdeck")),
+            (vec![("SUBDECK_ROOT", ""), ("HOME", "/h")], Some("/h/.local/state/subdeck")),
+            (vec![], None),
         ];
         for (vars, want) in table {
-            assert_eq!(root_of(vars), want.map(PathBuf::from), "{vars:?}");
+            assert_eq!(root_of(&vars), want.map(PathBuf::from), "{vars:?}");
         }
     }
 

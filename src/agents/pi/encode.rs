@@ -1,0 +1,173 @@
+//! Events as records in pi's vocabulary: for records too long to be kept whole, and for what other agents say.
+
+use serde_json::{Value, json};
+
+use crate::run::{AgentEvent, MessageRole, StopReason, ToolOutcome, Usage};
+
+/// What stands in event logs where a prompt was (runner-behaviour 9).
+pub(super) const REDACTED: &str = "[prompt redacted]";
+
+/// The record that decodes to this event; `None` for events that are never kept.
+#[must_use]
+pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
+    let record = match event {
+        AgentEvent::SessionStarted { session_id, model } => match model {
+            None => json!({"type": "session", "id": session_id}),
+            Some(model) => json!({
+                "type": "response", "command": "get_state", "success": true,
+                "data": {"sessionId": session_id, "model": {"id": model}},
+            }),
+        },
+        AgentEvent::AgentStarted => json!({"type": "agent_start"}),
+        AgentEvent::TurnStarted => json!({"type": "turn_start"}),
+        AgentEvent::TurnEnded => json!({"type": "turn_end"}),
+        AgentEvent::Message { role, preview, model, stop, usage, error, calls_tools } => {
+            let mut content = Vec::new();
+            if !preview.is_empty() {
+                content.push(json!({"type": "text", "text": preview}));
+            }
+            if *calls_tools {
+                content.push(json!({"type": "toolCall"}));
+            }
+            let mut message = json!({"role": role_word(*role), "content": content});
+            set(&mut message, "model", model.as_deref().map(Value::from));
+            set(&mut message, "stopReason", stop.map(|stop| Value::from(stop_word(stop))));
+            set(&mut message, "usage", usage.as_ref().map(usage_value));
+            set(&mut message, "errorMessage", error.as_deref().map(Value::from));
+            json!({"type": "message_end", "message": message})
+        }
+        AgentEvent::ToolStarted { call, tool, args, path } => {
+            let mut record = json!({"type": "tool_execution_start", "toolName": tool, "args": {"command": args}});
+            set(&mut record, "toolCallId", call.as_deref().map(Value::from));
+            if let Some(path) = path {
+                set(&mut record, "args", Some(json!({"command": args, "path": path})));
+            }
+            record
+        }
+        AgentEvent::ToolEnded { call, tool, outcome, preview } => {
+            let content = if preview.is_empty() { vec![] } else { vec![json!({"type": "text", "text": preview})] };
+            let mut record = json!({
+                "type": "tool_execution_end",
+                "result": {"content": content},
+                "isError": *outcome != ToolOutcome::Ok,
+            });
+            set(&mut record, "toolCallId", call.as_deref().map(Value::from));
+            set(&mut record, "toolName", tool.as_deref().map(Value::from));
+            record
+        }
+        AgentEvent::Retry { attempt, max, delay_ms, reason } => json!({
+            "type": "auto_retry_start", "attempt": attempt, "maxAttempts": max, "delayMs": delay_ms,
+            "errorMessage": reason,
+        }),
+        AgentEvent::RetryEnded { success } => json!({"type": "auto_retry_end", "success": success}),
+        AgentEvent::Queue(queue) => {
+            json!({"type": "queue_update", "steering": queue.steering, "followUp": queue.follow_up})
+        }
+        AgentEvent::Response { id, command, success, error } => {
+            let mut record = json!({"type": "response", "command": command, "success": success});
+            set(&mut record, "id", id.as_deref().map(Value::from));
+            set(&mut record, "error", error.as_deref().map(Value::from));
+            record
+        }
+        AgentEvent::AgentEnded { will_retry } => json!({"type": "agent_end", "willRetry": will_retry}),
+        AgentEvent::Settled { aborted } => json!({"type": "agent_settled", "aborted": aborted}),
+        AgentEvent::TextDelta { .. }
+        | AgentEvent::ToolProgress { .. }
+        | AgentEvent::Unparsed { .. }
+        | AgentEvent::Unknown { .. }
+        | AgentEvent::ProtocolFailure { .. } => return None,
+    };
+    serde_json::to_vec(&record).ok()
+}
+
+fn set(record: &mut Value, key: &str, value: Option<Value>) {
+    if let (Some(map), Some(value)) = (record.as_object_mut(), value) {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+fn usage_value(usage: &Usage) -> Value {
+    let tokens = usage.tokens;
+    let mut value = json!({
+        "input": tokens.input, "output": tokens.output,
+        "cacheRead": tokens.cache_read, "cacheWrite": tokens.cache_write,
+    });
+    set(&mut value, "cost", usage.cost.map(|cost| json!({"total": cost.0})));
+    value
+}
+
+const fn role_word(role: MessageRole) -> &'static str {
+    match role {
+        MessageRole::User => "user",
+        MessageRole::Assistant => "assistant",
+        MessageRole::ToolResult => "toolResult",
+        MessageRole::System => "system",
+        MessageRole::Other => "other",
+    }
+}
+
+const fn stop_word(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::Stop => "stop",
+        StopReason::ToolUse => "toolUse",
+        StopReason::Length => "length",
+        StopReason::Error => "error",
+        StopReason::Aborted => "aborted",
+        StopReason::Other => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::pi::decode_line;
+    use crate::run::{CostUsd, QueueContents, Tokens};
+
+    #[test]
+    fn what_is_encoded_decodes_to_the_same() {
+        let assistant = AgentEvent::Message {
+            role: MessageRole::Assistant,
+            preview: "text\n\"x\"".into(),
+            model: Some("m".into()),
+            stop: Some(StopReason::Length),
+            usage: Some(Usage {
+                tokens: Tokens { input: 1, output: 2, cache_read: 3, cache_write: 4 },
+                cost: Some(CostUsd(0.25)),
+            }),
+            error: Some("e".into()),
+            calls_tools: true,
+        };
+        let events = [
+            AgentEvent::SessionStarted { session_id: Some("s".into()), model: None },
+            AgentEvent::AgentStarted,
+            AgentEvent::TurnStarted,
+            AgentEvent::TurnEnded,
+            assistant,
+            AgentEvent::ToolStarted {
+                call: Some("c".into()),
+                tool: "read".into(),
+                args: "a".into(),
+                path: Some("p".into()),
+            },
+            AgentEvent::ToolEnded {
+                call: None,
+                tool: Some("t".into()),
+                outcome: ToolOutcome::Error,
+                preview: "p".into(),
+            },
+            AgentEvent::Retry { attempt: Some(1), max: None, delay_ms: Some(5), reason: "r".into() },
+            AgentEvent::RetryEnded { success: true },
+            AgentEvent::Queue(QueueContents { steering: vec!["a".into()], follow_up: vec![] }),
+            AgentEvent::Response { id: Some("i".into()), command: "c".into(), success: false, error: Some("e".into()) },
+            AgentEvent::AgentEnded { will_retry: true },
+            AgentEvent::Settled { aborted: true },
+        ];
+        for event in events {
+            let line = encode(&event).expect("kept");
+            let mut out = Vec::new();
+            decode_line(&line, &mut out);
+            assert_eq!(out, [event]);
+        }
+        assert_eq!(encode(&AgentEvent::TextDelta { bytes: 1 }), None);
+    }
+}

@@ -1,0 +1,15 @@
+//! The pi coding agent over its JSON lines, in both of its modes (one prompt, or commands on standard input).
+
+mod adapter;
+mod args;
+pub mod command;
+mod decode;
+mod encode;
+mod live;
+mod record;
+mod talk;
+
+pub use adapter::PiAdapter;
+pub use decode::{Kind, decode_line};
+pub use encode::encode;
+pub use talk::{OneShot, PiTalk, unwrapped};

@@ -1,0 +1,299 @@
+//! How pi is talked to over its standard input: one JSON object a line.
+
+use serde_json::json;
+
+use super::decode::preview;
+use crate::agents::{Receipt, Talk};
+use crate::run::{AgentEvent, MessageRole, SteerMode, SteerRequest, Steerable, TargetState};
+
+/// The id of the command that hands over the task.
+pub(super) const PROMPT_ID: &str = "subdeck-prompt";
+const STATE_ID: &str = "subdeck-state";
+const ABORT_ID: &str = "subdeck-abort";
+
+const STEER_HEAD: &str = "A message from the person who supervises this run:";
+const STEER_FOOT: &str = "Take it into account now and go on with your task.";
+const FOLLOW_HEAD: &str = "A further message from the person who supervises this run:";
+const FOLLOW_FOOT: &str = "Deal with it now that the work before it is done.";
+
+/// A message without the lines that [`PiTalk`] put around it.
+#[must_use]
+pub fn unwrapped(text: &str) -> &str {
+    let inner = |head, foot| text.strip_prefix(head)?.strip_suffix(foot);
+    inner(STEER_HEAD, STEER_FOOT).or_else(|| inner(FOLLOW_HEAD, FOLLOW_FOOT)).map_or(text, str::trim)
+}
+
+fn wrapped(mode: SteerMode, text: &str) -> String {
+    let (head, foot) = match mode {
+        SteerMode::FollowUp => (FOLLOW_HEAD, FOLLOW_FOOT),
+        SteerMode::Steer | SteerMode::Auto => (STEER_HEAD, STEER_FOOT),
+    };
+    format!("{head}\n\n{text}\n\n{foot}")
+}
+
+/// What pi does, as far as its events tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Nothing was asked yet.
+    #[default]
+    New,
+    /// It works on a prompt, or will.
+    Busy,
+    /// It waits for a prompt.
+    Idle,
+    /// It refused the task.
+    Refused,
+}
+
+/// A message that is under way.
+#[derive(Clone, Debug)]
+struct Open {
+    id: String,
+    /// The beginning of the text as pi will echo it.
+    echo: String,
+    follow_up: bool,
+    prompt: bool,
+}
+
+/// Talks to pi in rpc mode.
+#[derive(Debug, Default)]
+pub struct PiTalk {
+    phase: Phase,
+    open: Vec<Open>,
+}
+
+impl PiTalk {
+    /// A new one, for one child.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+fn line(value: &serde_json::Value) -> Vec<u8> {
+    let mut bytes = value.to_string().into_bytes();
+    bytes.push(b'\n');
+    bytes
+}
+
+impl Talk for PiTalk {
+    fn prompt(&mut self, text: &str) -> Vec<u8> {
+        self.phase = Phase::Busy;
+        // The word in front keeps a task that begins with a slash, an at sign or a dash from being taken for something
+        // else. The state is asked for because rpc mode has no session header.
+        let mut bytes = line(&json!({"id": PROMPT_ID, "type": "prompt", "message": format!("Task: {text}")}));
+        bytes.extend(line(&json!({"id": STATE_ID, "type": "get_state"})));
+        bytes
+    }
+
+    fn steer(&mut self, id: &str, mode: SteerMode, text: &str) -> Option<Vec<u8>> {
+        let follow_up = mode == SteerMode::FollowUp;
+        let waiting = self.open.iter().filter(|open| open.follow_up).count();
+        if self.phase == Phase::Refused || (follow_up && waiting >= SteerRequest::QUEUE_LIMIT) {
+            return None;
+        }
+        let message = wrapped(mode, text);
+        // A queue is only emptied by a run of the agent, so an idle agent gets a prompt in any mode.
+        let prompt = self.phase != Phase::Busy;
+        let command = if prompt {
+            json!({"id": id, "type": "prompt", "message": message, "streamingBehavior": "steer"})
+        } else if follow_up {
+            json!({"id": id, "type": "follow_up", "message": message})
+        } else {
+            json!({"id": id, "type": "steer", "message": message})
+        };
+        if prompt {
+            self.phase = Phase::Busy;
+        }
+        self.open.push(Open { id: id.to_owned(), echo: preview(&message), follow_up, prompt });
+        Some(line(&command))
+    }
+
+    fn abort(&mut self) -> Option<Vec<u8>> {
+        Some(line(&json!({"id": ABORT_ID, "type": "abort"})))
+    }
+
+    fn receipts(&mut self, event: &AgentEvent) -> Vec<Receipt> {
+        match event {
+            AgentEvent::AgentStarted => self.phase = Phase::Busy,
+            // A prompt of ours that was sent meanwhile will start it again.
+            AgentEvent::Settled { .. } if !self.open.iter().any(|open| open.prompt) => self.phase = Phase::Idle,
+            AgentEvent::Response { id: Some(id), success, error, .. } => {
+                if id == PROMPT_ID && !success {
+                    self.phase = Phase::Refused;
+                }
+                let Some(at) = self.open.iter().position(|open| open.id == *id) else { return Vec::new() };
+                if *success {
+                    return vec![Receipt { id: id.clone(), state: TargetState::Queued, detail: None }];
+                }
+                let open = self.open.remove(at);
+                if open.prompt {
+                    self.phase = Phase::Idle;
+                }
+                let detail = Some(error.clone().unwrap_or_else(|| "the agent refused the message".to_owned()));
+                return vec![Receipt { id: open.id, state: TargetState::Failed, detail }];
+            }
+            AgentEvent::Message { role: MessageRole::User, preview, .. } => {
+                let Some(at) = self.open.iter().position(|open| open.echo == *preview) else { return Vec::new() };
+                let open = self.open.remove(at);
+                return vec![Receipt { id: open.id, state: TargetState::Delivered, detail: None }];
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn steerable(&self) -> Steerable {
+        match self.phase {
+            Phase::Refused => Steerable::No("the agent refused its task".to_owned()),
+            Phase::New | Phase::Busy | Phase::Idle => Steerable::Yes,
+        }
+    }
+
+    fn done(&self) -> bool {
+        matches!(self.phase, Phase::Idle | Phase::Refused)
+    }
+}
+
+/// The other side of a child that takes its whole input at the start: pi in json mode, and plain commands.
+#[derive(Debug)]
+pub struct OneShot {
+    why: &'static str,
+    input: bool,
+}
+
+impl OneShot {
+    /// pi in json mode, whose task stands in its arguments.
+    #[must_use]
+    pub const fn pi_json() -> Self {
+        Self { why: "pi in json mode takes no messages", input: false }
+    }
+
+    /// A plain command, which gets its task on standard input unless it stands in the arguments.
+    #[must_use]
+    pub const fn command(task_on_stdin: bool) -> Self {
+        Self { why: "a plain command takes no messages", input: task_on_stdin }
+    }
+}
+
+impl Talk for OneShot {
+    fn prompt(&mut self, text: &str) -> Vec<u8> {
+        if self.input { text.as_bytes().to_vec() } else { Vec::new() }
+    }
+
+    fn steer(&mut self, _id: &str, _mode: SteerMode, _text: &str) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn abort(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn receipts(&mut self, _event: &AgentEvent) -> Vec<Receipt> {
+        Vec::new()
+    }
+
+    fn steerable(&self) -> Steerable {
+        Steerable::No(self.why.to_owned())
+    }
+
+    fn done(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(text: &str) -> AgentEvent {
+        AgentEvent::Message {
+            role: MessageRole::User,
+            preview: preview(text),
+            model: None,
+            stop: None,
+            usage: None,
+            error: None,
+            calls_tools: false,
+        }
+    }
+
+    fn response(id: &str, success: bool) -> AgentEvent {
+        AgentEvent::Response { id: Some(id.into()), command: "x".into(), success, error: Some("no".into()) }
+    }
+
+    fn parse(bytes: Option<Vec<u8>>) -> serde_json::Value {
+        let bytes = bytes.expect("a command");
+        assert_eq!(bytes.iter().filter(|b| **b == b'\n').count(), 1, "one line");
+        serde_json::from_slice(&bytes).expect("JSON")
+    }
+
+    fn states(receipts: &[Receipt]) -> Vec<(&str, TargetState)> {
+        receipts.iter().map(|r| (r.id.as_str(), r.state)).collect()
+    }
+
+    #[test]
+    fn a_task_is_safe_whatever_it_begins_with() {
+        let mut talk = PiTalk::new();
+        let bytes = talk.prompt("@file\n-x \"q\"");
+        let text = String::from_utf8(bytes).expect("text");
+        let first = text.lines().next().expect("a line");
+        let value: serde_json::Value = serde_json::from_str(first).expect("JSON");
+        assert_eq!(value, json!({"id": "subdeck-prompt", "type": "prompt", "message": "Task: @file\n-x \"q\""}));
+        assert_eq!(text.lines().count(), 2);
+    }
+
+    #[test]
+    fn a_message_is_queued_then_delivered_once() {
+        let mut talk = PiTalk::new();
+        talk.prompt("t");
+        talk.receipts(&AgentEvent::AgentStarted);
+        let command = parse(talk.steer("r1", SteerMode::Auto, "bananas"));
+        assert_eq!((command["type"].as_str(), command["id"].as_str()), (Some("steer"), Some("r1")));
+        let sent = command["message"].as_str().expect("text").to_owned();
+        assert_eq!(unwrapped(&sent), "bananas");
+        assert_eq!(states(&talk.receipts(&response("r1", true))), [("r1", TargetState::Queued)]);
+        assert_eq!(talk.receipts(&user("something else")), []);
+        assert_eq!(states(&talk.receipts(&user(&sent))), [("r1", TargetState::Delivered)]);
+        assert_eq!(talk.receipts(&user(&sent)), []);
+        assert_eq!(talk.receipts(&response("r1", true)), []);
+        assert!(!talk.done());
+        talk.receipts(&AgentEvent::Settled { aborted: false });
+        assert!(talk.done());
+    }
+
+    #[test]
+    fn an_idle_agent_gets_a_prompt() {
+        let mut talk = PiTalk::new();
+        talk.prompt("t");
+        talk.receipts(&AgentEvent::Settled { aborted: false });
+        for (id, mode) in [("a", SteerMode::Steer), ("b", SteerMode::FollowUp), ("c", SteerMode::Auto)] {
+            let command = parse(talk.steer(id, mode, "more"));
+            assert_eq!(command["type"].as_str(), Some("prompt"));
+            assert!(!talk.done());
+            let sent = command["message"].as_str().expect("text").to_owned();
+            talk.receipts(&user(&sent));
+            talk.receipts(&AgentEvent::Settled { aborted: false });
+            assert!(talk.done());
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        let mut talk = PiTalk::new();
+        talk.prompt("t");
+        let command = parse(talk.steer("f", SteerMode::FollowUp, "later"));
+        assert_eq!(command["type"].as_str(), Some("follow_up"));
+        let failed = talk.receipts(&response("f", false));
+        assert_eq!((failed[0].state, failed[0].detail.as_deref()), (TargetState::Failed, Some("no")));
+        for n in 0..SteerRequest::QUEUE_LIMIT {
+            assert!(talk.steer(&n.to_string(), SteerMode::FollowUp, "x").is_some());
+        }
+        assert_eq!(talk.steer("one too many", SteerMode::FollowUp, "x"), None);
+        assert!(talk.steer("another way", SteerMode::Steer, "x").is_some());
+        talk.receipts(&response(PROMPT_ID, false));
+        assert!(talk.done());
+        assert_eq!(talk.steer("s", SteerMode::Steer, "x"), None);
+        assert!(matches!(talk.steerable(), Steerable::No(_)));
+    }
+}

@@ -3,7 +3,27 @@
 //! Everything ends in one [`Plan`], resolved: agents looked up, defaults filled in, paths absolute. The engine reads
 //! nothing else. Never starts anything, never writes outside of what it is told to.
 
+pub mod agents;
+mod draft;
+mod foreign;
+mod ids;
+pub mod keys;
+mod load;
 mod model;
+mod nearest;
+mod problem;
+mod read;
+mod read_budget;
+mod read_runner;
+pub(crate) mod reader;
+mod resolve;
+mod show;
+mod source;
+pub mod stored;
 pub mod template;
+pub mod tree;
 
+pub use load::{Defaults, Input, LoadOptions, Loaded, from_agent, from_command, load, load_source};
 pub use model::{Budget, Carried, Limit, LogicalStep, PiTransport, Plan, Runner, Step, SystemPromptMode};
+pub use problem::{Problem, Problems, Severity};
+pub use source::{MAX_BYTES, Position, Source};

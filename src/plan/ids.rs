@@ -1,0 +1,142 @@
+//! The ids of steps, and what their tasks refer to by them.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use super::draft::{DraftLogical, DraftPlan, DraftStep};
+use super::nearest::nearest;
+use super::reader::{Reader, Spanned};
+use super::template::{Placeholder, placeholders};
+
+/// An id for every step in flat order: its own, else its agent's name made unique.
+pub(super) fn assign(reader: &mut Reader<'_>, draft: &DraftPlan, agent: &dyn Fn(&DraftStep) -> String) -> Vec<String> {
+    let steps: Vec<&DraftStep> = draft.steps.iter().flat_map(members).collect();
+    let mut taken: HashMap<String, &Spanned<String>> = HashMap::new();
+    for id in steps.iter().filter_map(|s| s.id.as_ref()) {
+        if let Some(first) = taken.get(&id.value) {
+            let line =
+                reader.source().position(first.span.start).map_or_else(String::new, |p| format!(" on line {}", p.line));
+            reader
+                .error_at(id, format!("the id `{}` is taken already{line}", id.value))
+                .suggest("give each step an id of its own");
+        } else {
+            taken.insert(id.value.clone(), id);
+        }
+    }
+    let mut used: HashSet<String> = taken.into_keys().collect();
+    let ids = steps.into_iter().map(|step| {
+        if let Some(id) = &step.id {
+            return id.value.clone();
+        }
+        let base = slug(&agent(step));
+        let mut id = base.clone();
+        let mut n = 2;
+        while !used.insert(id.clone()) {
+            id = format!("{base}-{n}");
+            n += 1;
+        }
+        id
+    });
+    ids.collect()
+}
+
+/// The children of one position in the order of steps.
+pub(super) fn members(logical: &DraftLogical) -> &[DraftStep] {
+    match logical {
+        DraftLogical::Single(step) => std::slice::from_ref(&**step),
+        DraftLogical::Group { steps, .. } => steps,
+    }
+}
+
+/// A name as an id.
+fn slug(name: &str) -> String {
+    let id: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '-' }).collect();
+    let id = id.trim_matches(['-', '.']);
+    match id {
+        "" => "step".to_owned(),
+        number if number.bytes().all(|b| b.is_ascii_digit()) => format!("s{number}"),
+        id => id.to_owned(),
+    }
+}
+
+/// Notes placeholders that nothing can be put in for.
+pub(super) fn check_tasks(reader: &mut Reader<'_>, draft: &DraftPlan, ids: &[String]) {
+    let mut earlier: Vec<&str> = Vec::new();
+    let mut flat = ids.iter();
+    for (logical, position) in draft.steps.iter().zip(0..) {
+        let steps = members(logical);
+        for task in steps.iter().filter_map(|s| s.task.as_ref()) {
+            check_task(reader, task, &earlier, ids, draft.task.is_some(), position == 0);
+        }
+        earlier.extend(flat.by_ref().take(steps.len()).map(String::as_str));
+    }
+}
+
+fn check_task(
+    reader: &mut Reader<'_>,
+    task: &Spanned<String>,
+    earlier: &[&str],
+    all: &[String],
+    has_task: bool,
+    first: bool,
+) {
+    for (range, placeholder) in placeholders(&task.value) {
+        let at = part(reader, task, task.value.get(range).unwrap_or_default());
+        match placeholder {
+            Placeholder::Task if !has_task => reader
+                .error_at(&at, "`{task}` stands for the plan's task, and the plan has none")
+                .suggest("set `task` at the top of the plan or give one on the command line"),
+            Placeholder::Previous if first => reader
+                .warn_at(&at, "`{previous}` is empty in the first step")
+                .suggest("write what the step needs to know"),
+            Placeholder::Output(id) if !earlier.contains(&id) => {
+                let suggestion = if all.iter().any(|known| known == id) {
+                    format!("the step `{id}` does not run before this one; only earlier steps have an output")
+                } else if let Some(near) = nearest(id, earlier.iter().copied()) {
+                    format!("did you mean `{{outputs.{near}}}`?")
+                } else if earlier.is_empty() {
+                    "no step runs before this one".to_owned()
+                } else {
+                    format!("earlier steps are {}", super::nearest::one_of(earlier.iter().copied()))
+                };
+                reader.error_at(&at, format!("`{{outputs.{id}}}` names no earlier step")).suggest(suggestion);
+            }
+            Placeholder::Task | Placeholder::Previous | Placeholder::Output(_) => {}
+        }
+    }
+    for word in almost_placeholders(&task.value) {
+        let inner = word.trim_matches(['{', '}', ' ']);
+        let meant = if inner.starts_with("output") { Some("{outputs.ID}".to_owned()) } else { None };
+        let meant = meant.or_else(|| nearest(inner, ["task", "previous"]).map(|near| format!("{{{near}}}")));
+        if let Some(meant) = meant {
+            let at = part(reader, task, word);
+            reader
+                .warn_at(&at, format!("`{word}` is no placeholder and stays as it is"))
+                .suggest(format!("did you mean `{meant}`?"));
+        }
+    }
+}
+
+/// Words in braces that are no placeholders.
+fn almost_placeholders(template: &str) -> impl Iterator<Item = &str> {
+    let known: HashSet<usize> = placeholders(template).map(|(range, _)| range.start).collect();
+    template.match_indices('{').filter_map(move |(start, _)| {
+        let rest = template.get(start..)?;
+        let word = rest.get(..=rest.find('}')?)?;
+        let inner = word.get(1..word.len() - 1)?;
+        let plain =
+            !inner.is_empty() && inner.len() < 64 && inner.chars().all(|c| c.is_alphanumeric() || " _.-".contains(c));
+        (plain && !known.contains(&start)).then_some(word)
+    })
+}
+
+/// A part of a written text; its place is found again in the source when it stands there as it is.
+fn part(reader: &Reader<'_>, text: &Spanned<String>, part: &str) -> Spanned<()> {
+    let source = reader.source().text().get(text.span.clone()).unwrap_or_default();
+    let span = match source.find(part) {
+        Some(at) => text.span.start + at..text.span.start + at + part.len(),
+        None => text.span.clone(),
+    };
+    Spanned { value: (), span, path: text.path.clone() }
+}

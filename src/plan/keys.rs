@@ -1,0 +1,77 @@
+//! The keys of a plan file. The reader takes them from here, and a test holds the published schema to them.
+
+/// Keys of the whole plan.
+pub const PLAN: &[&str] = &["name", "task", "cwd", "env", "concurrency", "tool_timeout", "budget", "step"];
+
+/// Keys of a step.
+pub const STEP: &[&str] = &[
+    "id",
+    "label",
+    "phase",
+    "agent",
+    "runner",
+    "task",
+    "cwd",
+    "env",
+    "model",
+    "models",
+    "thinking",
+    "tools",
+    "extensions",
+    "system_prompt",
+    "system_prompt_mode",
+    "inherit_project_context",
+    "inherit_skills",
+    "output",
+    "session",
+    "tool_timeout",
+    "budget",
+];
+
+/// Keys of a group.
+pub const GROUP: &[&str] = &["parallel", "concurrency", "fail_fast", "phase"];
+
+/// Keys that are known but that this version cannot do, with what they are called in a message.
+pub const LATER: &[(&str, &str)] =
+    &[("worktree", "a worktree for a step"), ("after", "an order other than the plan's")];
+
+/// Keys of a runner table.
+pub const RUNNER: &[&str] = &["type", "transport", "command", "args", "env", "prompt", "script"];
+
+/// Keys of a budget.
+pub const BUDGET: &[&str] = &["time", "idle", "turns", "tool_calls", "tokens", "cost_usd"];
+
+/// Keys of a limit.
+pub const LIMIT: &[&str] = &["soft", "hard"];
+
+/// Keys of the turn limit.
+pub const TURNS: &[&str] = &["max", "grace"];
+
+/// Runner types that run now.
+pub const RUNNERS: &[&str] = &["pi", "demo", "external-cli"];
+
+/// Runner types that a later version runs.
+pub const RUNNERS_LATER: &[&str] = &["claude", "codex", "opencode", "gemini", "qwen", "copilot", "acp"];
+
+/// Words of other programs: the word, the key of ours that must be known at the place, and the advice.
+pub(super) const HINTS: &[(&str, &str, &str)] = &[
+    ("steps", "step", "write one `[[step]]` table for each step"),
+    ("chain", "step", "write one `[[step]]` table for each step"),
+    ("prompt", "task", "what the agent is to do is called `task`"),
+    ("instructions", "system_prompt", "use `task` for what to do, `system_prompt` for how to be"),
+    ("command", "runner", "write runner = { type = \"external-cli\", command = \"...\" }"),
+    ("args", "runner", "write runner = { type = \"external-cli\", command = \"...\", args = [...] }"),
+    ("type", "runner", "the kind of agent is called `runner`"),
+    ("timeout", "budget", "write budget = { time = \"10m\" }"),
+    ("time", "budget", "write budget = { time = \"10m\" }"),
+    ("dir", "cwd", "the folder is called `cwd`"),
+    ("directory", "cwd", "the folder is called `cwd`"),
+    ("workdir", "cwd", "the folder is called `cwd`"),
+    ("environment", "env", "variables are called `env`"),
+    ("title", "label", "what people read is called `label`"),
+    ("name", "id", "use `id` for placeholders and commands, `label` for people"),
+    ("cost", "cost_usd", "money is called `cost_usd`"),
+    ("max", "hard", "the end is called `hard`, the warning before it `soft`"),
+    ("hard", "max", "turns have `max` and `grace`"),
+    ("soft", "max", "turns have `max` and `grace`"),
+];

@@ -1,0 +1,98 @@
+//! The budget table of a run or a step.
+
+use super::reader::{Reader, Spanned};
+use super::tree::{Kind, Node};
+use super::{Budget, Limit, keys};
+use crate::run::CostUsd;
+
+/// Turns that are granted beyond the limit when nothing else is said (runner-behaviour 3.1).
+const GRACE: u64 = 1;
+
+pub(super) fn budget(reader: &mut Reader<'_>, node: &Node) -> Budget {
+    let Some(fields) = reader.table(node, "a budget table like { time = \"30m\" }", keys::BUDGET) else {
+        return Budget::default();
+    };
+    let budget = Budget {
+        time: fields.get("time").and_then(|n| reader.duration(n)).map(|s| s.value),
+        idle: fields.get("idle").and_then(|n| reader.duration(n)).map(|s| s.value),
+        turns: fields.get("turns").and_then(|n| turns(reader, n)),
+        tool_calls: fields.get("tool_calls").and_then(|n| limit(reader, n, count)),
+        tokens: fields.get("tokens").and_then(|n| limit(reader, n, count)),
+        cost: fields.get("cost_usd").and_then(|n| limit(reader, n, money)),
+    };
+    let later: Vec<_> =
+        ["idle", "turns", "tool_calls", "tokens", "cost_usd"].into_iter().filter(|k| fields.has(k)).collect();
+    if let Some(first) = later.first().and_then(|key| fields.entry(key)) {
+        let names = later.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ");
+        let verb = if later.len() == 1 { "is" } else { "are" };
+        reader
+            .warn(
+                first.key_span.clone(),
+                &first.node.path,
+                format!("{names} {verb} kept but not enforced by this version"),
+            )
+            .suggest("`time` is enforced");
+    }
+    budget
+}
+
+fn count(reader: &mut Reader<'_>, node: &Node) -> Option<Spanned<u64>> {
+    reader.count(node, 1)
+}
+
+fn money(reader: &mut Reader<'_>, node: &Node) -> Option<Spanned<CostUsd>> {
+    let amount = match node.kind {
+        Kind::Int(number) => number as f64,
+        Kind::Float(number) => number,
+        _ => {
+            reader.wrong_type(node, "an amount of US dollars like 2.50");
+            return None;
+        }
+    };
+    if amount > 0.0 && amount.is_finite() {
+        return Some(Spanned::of(node, CostUsd(amount)));
+    }
+    reader.error(node.span.clone(), &node.path, "an amount above zero is needed here");
+    None
+}
+
+/// A limit: a bare value is the hard one.
+fn limit<T: Copy + PartialOrd>(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    value: fn(&mut Reader<'_>, &Node) -> Option<Spanned<T>>,
+) -> Option<Limit<T>> {
+    if matches!(node.kind, Kind::Int(_) | Kind::Float(_)) {
+        return value(reader, node).map(|hard| Limit { soft: None, hard: Some(hard.value) });
+    }
+    let fields = reader.table(node, "a limit like { soft = 20, hard = 30 }", keys::LIMIT)?;
+    if fields.entries().is_empty() {
+        reader.error(node.span.clone(), &node.path, "the limit has neither `soft` nor `hard`");
+    }
+    let soft = fields.get("soft").and_then(|n| value(reader, n));
+    let hard = fields.get("hard").and_then(|n| value(reader, n));
+    if let (Some(soft), Some(hard)) = (&soft, &hard)
+        && soft.value > hard.value
+    {
+        reader
+            .error_at(soft, "the soft limit lies above the hard one and could never be reached")
+            .suggest("make `soft` smaller than `hard`");
+        return None;
+    }
+    Some(Limit { soft: soft.map(|s| s.value), hard: hard.map(|s| s.value) })
+}
+
+fn turns(reader: &mut Reader<'_>, node: &Node) -> Option<(u64, u64)> {
+    if matches!(node.kind, Kind::Int(_) | Kind::Float(_)) {
+        return reader.count(node, 1).map(|max| (max.value, GRACE));
+    }
+    let fields = reader.table(node, "a limit like { max = 40, grace = 2 }", keys::TURNS)?;
+    let grace = fields.get("grace").and_then(|n| reader.count(n, 0)).map_or(GRACE, |s| s.value);
+    let Some(max) = fields.get("max") else {
+        reader
+            .error(node.span.clone(), &node.path, "the turn limit has no `max`")
+            .suggest("write { max = 40, grace = 2 }");
+        return None;
+    };
+    reader.count(max, 1).map(|max| (max.value, grace))
+}

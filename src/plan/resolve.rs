@@ -1,0 +1,343 @@
+//! A draft becomes a plan that is ready to run: agents looked up, defaults filled in, paths absolute.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::agents::{self, AgentDef, Agents, Flavor};
+use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep};
+use super::ids::{self, members};
+use super::nearest::nearest;
+use super::reader::{Reader, Spanned};
+use super::{Budget, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode};
+
+/// How many children of a group run at once when nothing else is said (runner-behaviour 2.3).
+const CONCURRENCY: usize = 4;
+
+/// Fills in everything. `base` is what paths of the plan are relative to.
+pub(super) fn resolve(reader: &mut Reader<'_>, mut draft: DraftPlan, base: &Path, options: &LoadOptions) -> Plan {
+    let cwd = match (&options.cwd, &draft.cwd) {
+        (Some(cwd), _) => {
+            let cwd = absolute(&options.current_dir, &cwd.to_string_lossy(), options);
+            need_folder(reader, &cwd, &Spanned::nowhere((), "--cwd"));
+            cwd
+        }
+        (None, Some(written)) => {
+            let cwd = absolute(base, &written.value, options);
+            need_folder(reader, &cwd, &written.clone().map(|_| ()));
+            cwd
+        }
+        (None, None) => options.current_dir.clone(),
+    };
+    if let Some(task) = &options.task {
+        draft.task = Some(Spanned::nowhere(task.clone(), "--task"));
+    }
+    let foreign = draft.fixed.is_some();
+    let folders = options.agent_folders.clone().unwrap_or_else(|| agents::folders(&cwd, options.home.as_deref()));
+    let agents = if foreign { Agents::default() } else { agents::find(&folders) };
+    let mut resolver = Resolver { reader, options, agents: &agents, cwd: &cwd, foreign, draft: &draft };
+    let names = |step: &DraftStep| agent_name(step, options);
+    let ids = ids::assign(resolver.reader, &draft, &names);
+    let outputs_are_filled =
+        !foreign || draft.steps.len() > 1 || !matches!(draft.steps.first(), Some(DraftLogical::Single(_)));
+    if outputs_are_filled {
+        ids::check_tasks(resolver.reader, &draft, &ids);
+    }
+    let mut flat = ids.into_iter();
+    let mut steps = Vec::with_capacity(draft.steps.len());
+    for logical in &draft.steps {
+        let ids = flat.by_ref();
+        let mut children: Vec<Step> = members(logical).iter().zip(ids).map(|(s, id)| resolver.step(s, id)).collect();
+        resolver.shared_outputs(logical, &children);
+        match logical {
+            DraftLogical::Single(_) => steps.extend(children.pop().map(|s| LogicalStep::Single(Box::new(s)))),
+            DraftLogical::Group { concurrency, fail_fast, phase, .. } => {
+                for child in &mut children {
+                    child.phase = child.phase.take().or_else(|| phase.clone());
+                }
+                let concurrency =
+                    concurrency.or(draft.concurrency).or(options.defaults.concurrency).unwrap_or(CONCURRENCY);
+                steps.push(LogicalStep::Group {
+                    steps: children,
+                    concurrency: concurrency.max(1),
+                    fail_fast: *fail_fast,
+                });
+            }
+        }
+    }
+    let mut budget = over(&options.budget, &draft.budget);
+    if !foreign {
+        budget.time = budget.time.or(options.defaults.time);
+    }
+    let fixed = draft.fixed.unwrap_or_default();
+    Plan {
+        name: options.name.clone().or(draft.name),
+        task: draft.task.map(|t| t.value),
+        cwd,
+        budget,
+        steps,
+        run_id: foreign.then_some(fixed.run_id),
+        run_dir: foreign.then_some(fixed.run_dir),
+        result_path: foreign.then_some(fixed.result_path),
+        session_id: fixed.session_id,
+        session_dir: fixed.session_dir,
+        owner_id: fixed.owner_id,
+        mode: fixed.mode,
+        deadline_at_ms: fixed.deadline_at_ms,
+        resumed_from: None,
+    }
+}
+
+/// The limits of `upper`, and those of `lower` where it has none.
+fn over(upper: &Budget, lower: &Budget) -> Budget {
+    Budget {
+        time: upper.time.or(lower.time),
+        idle: upper.idle.or(lower.idle),
+        turns: upper.turns.or(lower.turns),
+        tool_calls: upper.tool_calls.or(lower.tool_calls),
+        tokens: upper.tokens.or(lower.tokens),
+        cost: upper.cost.or(lower.cost),
+    }
+}
+
+/// The name that files show for the agent of a step.
+fn agent_name(step: &DraftStep, options: &LoadOptions) -> String {
+    if let Some(agent) = &step.agent {
+        return agent.value.clone();
+    }
+    match step.runner.as_ref().map(|r| &r.value) {
+        Some(DraftRunner::ExternalCli { command, .. }) => {
+            Path::new(command).file_name().map_or_else(|| command.clone(), |n| n.to_string_lossy().into_owned())
+        }
+        Some(DraftRunner::Demo { script, .. }) => {
+            let stem =
+                script.as_deref().and_then(|s| Path::new(s).file_stem()).map(|s| s.to_string_lossy().into_owned());
+            stem.unwrap_or_else(|| "demo".to_owned())
+        }
+        Some(DraftRunner::Pi { .. }) | None => options.defaults.agent.clone().unwrap_or_else(|| "pi".to_owned()),
+    }
+}
+
+fn need_folder(reader: &mut Reader<'_>, folder: &Path, at: &Spanned<()>) {
+    let wrong = match std::fs::metadata(folder) {
+        Ok(meta) if meta.is_dir() => return,
+        Ok(_) => format!("`{}` is not a folder", folder.display()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            format!("the folder `{}` does not exist", folder.display())
+        }
+        Err(error) => format!("the folder `{}` cannot be used: {}", folder.display(), super::source::reason(&error)),
+    };
+    reader.error_at(at, wrong).suggest("create it or name another one");
+}
+
+/// A path made absolute, `~/` and all, without `.` and without `..` where that is certain.
+pub(super) fn absolute(base: &Path, path: &str, options: &LoadOptions) -> PathBuf {
+    let path =
+        match (path.strip_prefix("~/").or_else(|| path.strip_prefix('~').filter(|p| p.is_empty())), &options.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => base.join(path),
+        };
+    let path = options.current_dir.join(path);
+    path.components().filter(|c| !matches!(c, Component::CurDir)).collect()
+}
+
+struct Resolver<'r, 's> {
+    reader: &'r mut Reader<'s>,
+    options: &'r LoadOptions,
+    agents: &'r Agents,
+    cwd: &'r Path,
+    foreign: bool,
+    draft: &'r DraftPlan,
+}
+
+impl Resolver<'_, '_> {
+    fn step(&mut self, draft: &DraftStep, id: String) -> Step {
+        let agent = agent_name(draft, self.options);
+        let runner = draft.runner.clone().map_or_else(DraftRunner::pi, |r| r.value);
+        let definition = self.definition(draft, &agent, &runner);
+        let base = definition.as_ref();
+        let cwd = match &draft.cwd {
+            Some(written) => {
+                let cwd = absolute(self.cwd, &written.value, self.options);
+                need_folder(self.reader, &cwd, &written.clone().map(|_| ()));
+                cwd
+            }
+            None => self.cwd.to_owned(),
+        };
+        let task = self.task(draft, &runner);
+        let mut env = self.draft.env.clone();
+        let runner_env = match &runner {
+            DraftRunner::Pi { env, .. } | DraftRunner::ExternalCli { env, .. } | DraftRunner::Demo { env, .. } => env,
+        };
+        for (name, value) in runner_env.iter().chain(&draft.env) {
+            env.retain(|(known, _)| known != name);
+            env.push((name.clone(), value.clone()));
+        }
+        let is_agent = !matches!(runner, DraftRunner::ExternalCli { .. });
+        let default_model = self.options.defaults.model.clone().filter(|_| is_agent && !self.foreign);
+        let models = draft.models.clone().or_else(|| base.map(|b| b.models.clone()).filter(|m| !m.is_empty()));
+        let tools = draft.tools.clone().or_else(|| self.tools(base?, &runner, draft));
+        let system_prompt = draft.system_prompt.clone().or_else(|| base.map(|b| b.system_prompt.clone()));
+        let written_mode = draft.system_prompt_mode.or_else(|| base.map(|b| b.system_prompt_mode));
+        let context = draft.inherit_project_context.or_else(|| base.map(|b| b.inherit_project_context));
+        let skills = draft.inherit_skills.or_else(|| base.map(|b| b.inherit_skills));
+        let output = draft.output.as_ref().map(|o| o.value.clone()).or_else(|| base.and_then(|b| b.output.clone()));
+        let tool_timeout = draft.tool_timeout.or(base.and_then(|b| b.tool_timeout)).or(self.draft.tool_timeout);
+        if let (Some(own), Some(all)) = (draft.budget.time, self.draft.budget.time)
+            && own > all
+        {
+            let at = Spanned { value: (), span: draft.span.clone(), path: draft.path.clone() };
+            self.reader
+                .warn_at(&at, "the step's time is longer than the whole run's")
+                .suggest("the run's time ends it first");
+        }
+        Step {
+            key: id,
+            agent,
+            label: draft.label.clone(),
+            phase: draft.phase.clone(),
+            task,
+            cwd: cwd.clone(),
+            env,
+            models: models.unwrap_or_else(|| default_model.into_iter().collect()),
+            thinking: draft.thinking.clone().or_else(|| base.and_then(|b| b.thinking.clone())),
+            tools,
+            extensions: draft.extensions.clone().or_else(|| base.and_then(|b| b.extensions.clone())),
+            system_prompt: system_prompt.filter(|p| !p.is_empty()),
+            system_prompt_mode: written_mode.unwrap_or(SystemPromptMode::Append),
+            inherit_project_context: context.unwrap_or(true),
+            inherit_skills: skills.unwrap_or(true),
+            output: output.or_else(|| self.options.defaults.output.clone()).map(PathBuf::from),
+            budget: draft.budget.clone(),
+            tool_timeout: tool_timeout.or(self.options.defaults.tool_timeout),
+            session_file: draft.session.as_ref().map(|s| absolute(&cwd, &s.value, self.options)),
+            carried: None,
+            runner: self.runner(runner),
+        }
+    }
+
+    fn runner(&self, runner: DraftRunner) -> Runner {
+        match runner {
+            DraftRunner::Pi { transport, command, args, .. } => {
+                Runner::Pi { transport, command: command.or_else(|| self.options.pi_program.clone()), args }
+            }
+            DraftRunner::ExternalCli { command, args, .. } => Runner::ExternalCli { command, args },
+            DraftRunner::Demo { script, .. } => Runner::Demo { script: script.unwrap_or_else(|| "default".to_owned()) },
+        }
+    }
+
+    fn task(&mut self, draft: &DraftStep, runner: &DraftRunner) -> String {
+        let at = Spanned { value: (), span: draft.span.clone(), path: draft.path.clone() };
+        let in_args = match (runner, &draft.runner) {
+            (DraftRunner::ExternalCli { args, .. }, Some(written)) if args.iter().any(|a| a.contains("{task}")) => {
+                Some(written)
+            }
+            _ => None,
+        };
+        let is_agent = !matches!(runner, DraftRunner::ExternalCli { .. });
+        let task = match &draft.task {
+            Some(task) => task.value.clone(),
+            None if (is_agent || in_args.is_some()) && self.draft.task.is_some() && !self.foreign => {
+                "{task}".to_owned()
+            }
+            None if draft.broken.task || draft.broken.runner => String::new(),
+            None if is_agent => {
+                self.reader
+                    .error_at(&at, "the step has no `task`")
+                    .suggest("say what the agent is to do: task = \"...\", or set `task` for the whole plan");
+                String::new()
+            }
+            None => String::new(),
+        };
+        if let (Some(written), false) = (in_args, self.foreign) {
+            if task.is_empty() && draft.literal {
+                return task;
+            }
+            if task.is_empty() && !draft.broken.task {
+                self.reader
+                    .error_at(written, "`{task}` stands in the arguments, and the step has no `task`")
+                    .suggest("give the step a `task` or take `{task}` out");
+            } else {
+                self.reader
+                    .warn_at(written, "the task will be visible in the list of processes")
+                    .suggest("leave `{task}` out to pass it on standard input, where the command can read it");
+            }
+        }
+        task
+    }
+
+    /// The definition of the step's agent, when it needs one.
+    fn definition(&mut self, draft: &DraftStep, agent: &str, runner: &DraftRunner) -> Option<AgentDef> {
+        if self.foreign || !matches!(runner, DraftRunner::Pi { .. }) {
+            return None;
+        }
+        if let Some(found) = self.agents.found.get(agent) {
+            return Some(found.clone());
+        }
+        let named = draft.agent.is_some() || self.options.defaults.agent.is_some();
+        if !named || agent == "pi" || draft.system_prompt.is_some() || draft.broken.agent || draft.broken.runner {
+            return None;
+        }
+        let skipped = self.agents.skipped.iter().find(|s| s.path.file_stem().is_some_and(|stem| stem == agent));
+        let near = nearest(agent, self.agents.found.keys().map(String::as_str));
+        let mut advice = match (skipped, near) {
+            (Some(skipped), _) => format!("{} was skipped: {}", skipped.path.display(), skipped.reason),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) if self.agents.found.is_empty() => "no agent definitions were found".to_owned(),
+            (None, None) => {
+                let names: Vec<_> = self.agents.found.keys().take(8).map(String::as_str).collect();
+                let more = if self.agents.found.len() > names.len() { " and others" } else { "" };
+                format!("there are {}{more}", names.join(", "))
+            }
+        };
+        let folders: Vec<_> = self.agents.folders.iter().map(|f| self.short(f)).collect();
+        advice.push_str(&format!("; searched {}", folders.join(", ")));
+        let message = format!("there is no agent `{agent}`");
+        match &draft.agent {
+            Some(written) => self.reader.error_at(written, message).suggest(advice),
+            None => self.reader.error(draft.span.clone(), &draft.path, message).suggest(advice),
+        }
+        None
+    }
+
+    /// A folder as people write it.
+    fn short(&self, folder: &Path) -> String {
+        if let Ok(rest) = folder.strip_prefix(self.cwd) {
+            return rest.display().to_string();
+        }
+        match self.options.home.as_ref().and_then(|home| folder.strip_prefix(home).ok()) {
+            Some(rest) => format!("~/{}", rest.display()),
+            None => folder.display().to_string(),
+        }
+    }
+
+    /// The tools of a definition, by the names that pi has for them.
+    fn tools(&mut self, base: &AgentDef, runner: &DraftRunner, draft: &DraftStep) -> Option<Vec<String>> {
+        let tools = base.tools.clone()?;
+        if base.flavor != Flavor::Claude || !matches!(runner, DraftRunner::Pi { .. }) {
+            return Some(tools);
+        }
+        let (known, unknown) = agents::tools_for_pi(&tools);
+        if !unknown.is_empty() {
+            let at = Spanned { value: (), span: draft.span.clone(), path: draft.path.clone() };
+            let message = format!("pi has no tool for {} of agent `{}`", unknown.join(", "), base.name);
+            self.reader.warn_at(&at, message).suggest("the agent runs without; set `tools` on the step to choose");
+        }
+        Some(known)
+    }
+
+    /// Notes children that run at the same time and write the same file.
+    fn shared_outputs(&mut self, logical: &DraftLogical, steps: &[Step]) {
+        let mut seen: Vec<(PathBuf, &str)> = Vec::new();
+        for (draft, step) in members(logical).iter().zip(steps) {
+            let Some(output) = step.output.as_ref().map(|o| step.cwd.join(o)) else { continue };
+            if let Some((_, other)) = seen.iter().find(|(path, _)| *path == output) {
+                let at = draft.output.clone().map_or_else(
+                    || Spanned { value: (), span: draft.span.clone(), path: draft.path.clone() },
+                    |o| o.map(|_| ()),
+                );
+                let message = format!("the steps `{other}` and `{}` run at once and write the same file", step.key);
+                self.reader.error_at(&at, message).suggest("give each an `output` of its own");
+            }
+            seen.push((output, &step.key));
+        }
+    }
+}

@@ -149,7 +149,7 @@ fn step(reader: &mut Reader<'_>, node: &Node) -> Option<DraftStep> {
         ..DraftStep::default()
     };
     step.models = step.models.or_else(|| word(reader, &fields, "model").map(|s| vec![s.value]));
-    step.broken.task = fields.has("task") && step.task.is_none();
+    step.broken.task = present(&fields, "task").is_some() && step.task.is_none();
     step.broken.runner = present(&fields, "runner").is_some() && step.runner.is_none();
     if let Some(calls) = present(&fields, "toolBudget") {
         step.budget.tool_calls = limit(reader, calls, |n| Some(n as u64));

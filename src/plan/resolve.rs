@@ -157,7 +157,10 @@ impl Resolver<'_, '_> {
         let cwd = match &draft.cwd {
             Some(written) => {
                 let cwd = absolute(self.cwd, &written.value, self.options);
-                need_folder(self.reader, &cwd, &written.clone().map(|_| ()));
+                // A wrong folder of the run is said once.
+                if cwd != self.cwd {
+                    need_folder(self.reader, &cwd, &written.clone().map(|_| ()));
+                }
                 cwd
             }
             None => self.cwd.to_owned(),
@@ -183,6 +186,7 @@ impl Resolver<'_, '_> {
         let tool_timeout = draft.tool_timeout.or(base.and_then(|b| b.tool_timeout)).or(self.draft.tool_timeout);
         if let (Some(own), Some(all)) = (draft.budget.time, self.draft.budget.time)
             && own > all
+            && !self.foreign
         {
             let at = Spanned { value: (), span: draft.span.clone(), path: draft.path.clone() };
             self.reader

@@ -1,0 +1,590 @@
+//! Plan files as people write them: what they become, and what every mistake gets.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use subdeck::plan::{
+    self, Input, LoadOptions, Loaded, LogicalStep, PiTransport, Problem, Problems, Runner, Severity, Source, Step,
+    SystemPromptMode,
+};
+use subdeck::run::{CostUsd, RunMode};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/plans")
+}
+
+fn options() -> LoadOptions {
+    LoadOptions { current_dir: fixtures(), ..LoadOptions::default() }
+}
+
+fn load(name: &str) -> Result<Loaded, Problems> {
+    plan::load(Input::Path(Path::new(name)), &options())
+}
+
+fn load_text(name: &str, text: &str) -> Result<Loaded, Problems> {
+    plan::load_source(&Source::new(name, text), &fixtures(), &options())
+}
+
+fn steps(loaded: &Loaded) -> Vec<&Step> {
+    loaded.plan.flat().collect()
+}
+
+#[test]
+fn a_full_plan_is_resolved() {
+    let loaded = load("full.toml").unwrap();
+    let plan = &loaded.plan;
+    assert_eq!(plan.name.as_deref(), Some("fix-flaky-tests"));
+    assert_eq!(plan.task.as_deref(), Some("the tests under tests/"));
+    assert_eq!(plan.cwd, fixtures());
+    assert_eq!(plan.mode(), RunMode::Chain);
+    assert_eq!(plan.budget.time, Some(Duration::from_secs(1800)));
+    assert_eq!(plan.budget.idle, Some(Duration::from_secs(300)));
+    assert_eq!(plan.budget.tokens.unwrap().soft, Some(200_000));
+    assert_eq!(plan.budget.cost.unwrap().hard, Some(CostUsd(2.5)));
+
+    let all = steps(&loaded);
+    let keys: Vec<_> = all.iter().map(|s| s.key.as_str()).collect();
+    assert_eq!(keys, ["scout", "worker", "sh", "show", "reviewer"]);
+    let [scout, worker, lint, show, reviewer] = all[..] else { panic!() };
+
+    assert_eq!(scout.models, ["small", "medium"]);
+    assert_eq!(scout.thinking.as_deref(), Some("high"));
+    assert_eq!(scout.tools.as_deref().unwrap(), ["read", "grep", "find", "ls"]);
+    assert_eq!(scout.system_prompt.as_deref(), Some("You look and report. You change nothing."));
+    assert_eq!(scout.system_prompt_mode, SystemPromptMode::Append);
+    assert_eq!(scout.task, "Find what is flaky in {task}");
+    assert_eq!(scout.tool_timeout, Some(Duration::from_secs(1200)));
+    assert_eq!(scout.output.as_deref(), Some(Path::new("findings.md")));
+    assert_eq!(scout.session_file, Some(fixtures().join("sessions/scout.jsonl")));
+    assert_eq!(scout.env, [("CI".to_owned(), "1".to_owned())]);
+    assert_eq!(scout.runner, Runner::Pi { transport: PiTransport::Rpc, command: None, args: vec![] });
+
+    assert_eq!(worker.system_prompt_mode, SystemPromptMode::Replace);
+    assert_eq!(worker.budget.turns, Some((40, 2)));
+    assert_eq!(worker.tool_timeout, Some(Duration::from_secs(600)));
+    assert_eq!(worker.phase.as_deref(), Some("work"));
+
+    let args = vec!["-c".to_owned(), "true".to_owned()];
+    assert_eq!(lint.runner, Runner::ExternalCli { command: "sh".to_owned(), args });
+    assert_eq!((lint.label.as_deref(), lint.agent.as_str(), lint.task.as_str()), (Some("lint"), "sh", ""));
+    assert_eq!(lint.env, [("CI".to_owned(), "1".to_owned()), ("QUIET".to_owned(), "1".to_owned())]);
+    assert_eq!(show.runner, Runner::Demo { script: "default".to_owned() });
+    assert_eq!((show.extensions.as_deref(), show.inherit_skills), (Some(&[][..]), false));
+
+    assert_eq!(reviewer.models, ["large"]);
+    assert_eq!(reviewer.env, [("CI".to_owned(), "0".to_owned()), ("DEPTH".to_owned(), "2".to_owned())]);
+    assert_eq!(reviewer.budget.tool_calls.unwrap().soft, Some(20));
+    let LogicalStep::Group { concurrency, fail_fast, .. } = &plan.steps[1] else { panic!() };
+    assert_eq!((*concurrency, *fail_fast), (2, true));
+}
+
+#[test]
+fn a_plan_in_json_means_the_same() {
+    let loaded = load("small.json").unwrap();
+    assert_eq!(steps(&loaded).len(), 2);
+    assert_eq!(steps(&loaded)[0].budget.time, Some(Duration::from_secs(300)));
+    assert_eq!(loaded.warnings, []);
+}
+
+#[test]
+fn ten_mistakes_are_ten_errors_with_positions() {
+    let problems = load("mistakes.toml").unwrap_err();
+    let errors: Vec<&Problem> = problems.0.iter().filter(|p| p.severity == Severity::Error).collect();
+    let shown: Vec<String> = errors.iter().map(|p| format!("{} {}: {}", p.location(), p.key, p.message)).collect();
+    let folder = fixtures().join("no/such/folder");
+    assert_eq!(
+        shown,
+        [
+            "mistakes.toml:1:1 nmae: unknown key `nmae`".to_owned(),
+            format!("mistakes.toml:2:7 cwd: the folder `{}` does not exist", folder.display()),
+            "mistakes.toml:5:8 budget.time: a time needs its unit".to_owned(),
+            "mistakes.toml:6:19 budget.tokens.soft: the soft limit lies above the hard one and could never be reached"
+                .to_owned(),
+            "mistakes.toml:10:9 step[1].agent: there is no agent `scuot`".to_owned(),
+            "mistakes.toml:14:6 step[2].id: the id `scout` is taken already on line 9".to_owned(),
+            "mistakes.toml:15:10 step[2].runner: there is no runner `cluade`".to_owned(),
+            "mistakes.toml:16:13 step[2].task: `{outputs.scuot}` names no earlier step".to_owned(),
+            "mistakes.toml:19:15 step[3].concurrency: a whole number of at least 1 is needed here".to_owned(),
+            "mistakes.toml:21:14 step[3].parallel[1].runner: the runner has no `command`".to_owned(),
+        ]
+    );
+}
+
+/// A step that is right, so that a row of the table holds one mistake.
+const STEP: &str = "[[step]]\nagent = \"scout\"\ntask = \"t\"\n";
+
+#[test]
+fn every_mistake_has_its_place_its_words_and_its_advice() {
+    // What stands before or after a good step, the key, line and column, a part of the message, a part of the advice.
+    let table: &[(&str, &str, usize, usize, &str, &str)] = &[
+        // Tops.
+        ("", "step", 1, 1, "no steps", "[[step]]"),
+        ("step = []", "step", 1, 8, "no steps", "[[step]]"),
+        ("[step]\nagent = \"scout\"", "step", 1, 1, "a list of steps is needed here, not a table", "two brackets"),
+        ("step = [5]", "step[1]", 1, 9, "a table of step keys is needed here, not a number", ""),
+        ("steps = 1\nS", "steps", 1, 1, "unknown key `steps`", "[[step]]"),
+        ("taks = 1\nS", "taks", 1, 1, "unknown key `taks`", "did you mean `task`?"),
+        ("zzzz = 1\nS", "zzzz", 1, 1, "unknown key `zzzz`", "known here: name, task, cwd"),
+        ("name = 5\nS", "name", 1, 8, "a text is needed here, not a number", "\"5\" in quotes"),
+        ("name = \"\"\nS", "name", 1, 8, "`name` is empty", "leave the key out"),
+        ("name = [1]\nS", "name", 1, 8, "a text is needed here, not a list", ""),
+        ("name = 2020-01-01\nS", "name", 1, 8, "a text is needed here, not a date", ""),
+        ("task = \"a\\u0000b\"\nS", "task", 1, 8, "NUL", ""),
+        ("cwd = \"nowhere\"\nS", "cwd", 1, 7, "does not exist", "create it"),
+        ("cwd = \"full.toml\"\nS", "cwd", 1, 7, "is not a folder", ""),
+        ("concurrency = 0\nS", "concurrency", 1, 15, "a whole number of at least 1", ""),
+        ("concurrency = 1.5\nS", "concurrency", 1, 15, "a whole number of at least 1", ""),
+        ("concurrency = \"2\"\nS", "concurrency", 1, 15, "a whole number is needed here, not a text", ""),
+        ("tool_timeout = 600\nS", "tool_timeout", 1, 16, "a time needs its unit", "\"600s\""),
+        ("tool_timeout = \"600\"\nS", "tool_timeout", 1, 16, "unit", ""),
+        ("tool_timeout = \"6 parsecs\"\nS", "tool_timeout", 1, 16, "parsecs", ""),
+        ("tool_timeout = \"0s\"\nS", "tool_timeout", 1, 16, "a time of zero", "no limit"),
+        ("tool_timeout = 1.5\nS", "tool_timeout", 1, 16, "a time needs its unit", "\"90s\""),
+        ("tool_timeout = true\nS", "tool_timeout", 1, 16, "a time like", ""),
+        ("env = [\"A=1\"]\nS", "env", 1, 7, "a table of variables", ""),
+        ("env = { A = 1 }\nS", "env.A", 1, 13, "a text is needed here", "\"1\" in quotes"),
+        ("env = { \"A=B\" = \"1\" }\nS", "env.\"A=B\"", 1, 9, "cannot be the name of a variable", ""),
+        ("env = { A = \"\\u0000\" }\nS", "env.A", 1, 13, "NUL", ""),
+        // Syntax.
+        ("name = \nS", "", 1, 8, "not valid TOML", ""),
+        ("name = \"a\"\nname = \"b\"\nS", "", 2, 1, "not valid TOML: duplicate key", ""),
+        // Budgets.
+        ("budget = 5\nS", "budget", 1, 10, "a budget table", ""),
+        ("budget = { tim = \"1m\" }\nS", "budget.tim", 1, 12, "unknown key `tim`", "`time`"),
+        ("budget = { cost = 1 }\nS", "budget.cost", 1, 12, "unknown key `cost`", "`cost_usd`"),
+        ("budget = { time = 5 }\nS", "budget.time", 1, 19, "a time needs its unit", "\"5s\""),
+        ("budget = { turns = 0 }\nS", "budget.turns", 1, 20, "at least 1", ""),
+        ("budget = { turns = { grace = 1 } }\nS", "budget.turns", 1, 20, "no `max`", "{ max = 40"),
+        ("budget = { turns = { hard = 1, max = 2 } }\nS", "budget.turns.hard", 1, 22, "unknown key `hard`", "`max`"),
+        ("budget = { turns = { max = 2, grace = -1 } }\nS", "budget.turns.grace", 1, 39, "at least 0", ""),
+        ("budget = { tokens = -1 }\nS", "budget.tokens", 1, 21, "at least 1", ""),
+        ("budget = { tokens = {} }\nS", "budget.tokens", 1, 21, "neither `soft` nor `hard`", ""),
+        ("budget = { tokens = { max = 2 } }\nS", "budget.tokens.max", 1, 23, "unknown key `max`", "`hard`"),
+        (
+            "budget = { tool_calls = { soft = 3, hard = 2 } }\nS",
+            "budget.tool_calls.soft",
+            1,
+            34,
+            "above the hard one",
+            "smaller",
+        ),
+        ("budget = { cost_usd = 0 }\nS", "budget.cost_usd", 1, 23, "above zero", ""),
+        ("budget = { cost_usd = nan }\nS", "budget.cost_usd", 1, 23, "above zero", ""),
+        ("budget = { cost_usd = \"2\" }\nS", "budget.cost_usd", 1, 23, "a limit like", ""),
+        ("budget = { cost_usd = { hard = \"2\" } }\nS", "budget.cost_usd.hard", 1, 32, "US dollars", ""),
+        // Steps.
+        ("[[step]]\nagent = \"scout\"", "step[1]", 1, 1, "the step has no `task`", "task = "),
+        (
+            "[[step]]\nagent = \"scot\"\ntask = \"t\"",
+            "step[1].agent",
+            2,
+            9,
+            "there is no agent `scot`",
+            "did you mean `scout`?; searched .subdeck/agents",
+        ),
+        (
+            "[[step]]\nagent = \"zzz\"\ntask = \"t\"",
+            "step[1].agent",
+            2,
+            9,
+            "there is no agent `zzz`",
+            "there are reviewer, scout; searched",
+        ),
+        ("S\nprompt = \"x\"", "step[1].prompt", 5, 1, "unknown key `prompt`", "`task`"),
+        ("S\ncommand = \"x\"", "step[1].command", 5, 1, "unknown key `command`", "external-cli"),
+        ("S\nfailFast = true", "step[1].failFast", 5, 1, "unknown key `failFast`", "`fail_fast`"),
+        ("S\nfail_fast = true", "step[1].fail_fast", 5, 1, "`fail_fast` belongs to a group", "`parallel`"),
+        ("S\nconcurrency = 2", "step[1].concurrency", 5, 1, "`concurrency` belongs to a group", "`parallel`"),
+        ("S\nid = \"a b\"", "step[1].id", 5, 6, "`a b` cannot be an id", "letters"),
+        ("S\nid = \"2\"", "step[1].id", 5, 6, "taken for the step's number", "\"s2\""),
+        ("S\nmodel = \"a\"\nmodels = [\"b\"]", "step[1].models", 6, 1, "beside each other", "keep `models`"),
+        ("S\nmodels = []", "step[1].models", 5, 10, "needs names", ""),
+        ("S\nmodels = \"a, b\"", "step[1].models", 5, 10, "a list of texts is needed here", "[\"a\", \"b\"]"),
+        ("S\ntools = [1]", "step[1].tools[1]", 5, 10, "a text is needed here, not a number", ""),
+        ("S\nthinking = \"hgih\"", "step[1].thinking", 5, 12, "no thinking level `hgih`", "`high`"),
+        ("S\nsystem_prompt_mode = \"mix\"", "step[1].system_prompt_mode", 5, 22, "`mix`", "`append` or `replace`"),
+        (
+            "S\ninherit_skills = \"yes\"",
+            "step[1].inherit_skills",
+            5,
+            18,
+            "true or false is needed here, not a text",
+            "",
+        ),
+        ("S\ncwd = \"nowhere\"", "step[1].cwd", 5, 7, "does not exist", "create it"),
+        ("S\nworktree = true", "step[1].worktree", 5, 1, "not supported yet", "leave it out"),
+        ("S\nafter = [\"a\"]", "step[1].after", 5, 1, "not supported yet", "leave it out"),
+        // Runners.
+        (
+            "S\nrunner = \"claude\"",
+            "step[1].runner",
+            5,
+            10,
+            "`claude` is not supported yet in this version",
+            "`pi`, `demo` or `external-cli`",
+        ),
+        ("S\nrunner = \"dmeo\"", "step[1].runner", 5, 10, "there is no runner `dmeo`", "did you mean `demo`?"),
+        ("S\nrunner = \"external-cli\"", "step[1].runner", 5, 10, "needs to be named", "command ="),
+        ("S\nrunner = 5", "step[1].runner", 5, 10, "a runner like", ""),
+        ("S\nrunner = {}", "step[1].runner", 5, 10, "the runner has no `type`", "`pi`, `demo` or `external-cli`"),
+        ("S\nrunner = { type = \"codex\" }", "step[1].runner.type", 5, 19, "`codex` is not supported yet", ""),
+        ("S\nrunner = { type = \"external-cli\" }", "step[1].runner", 5, 10, "the runner has no `command`", "cargo"),
+        (
+            "S\nrunner = { type = \"pi\", transport = \"rcp\" }",
+            "step[1].runner.transport",
+            5,
+            37,
+            "no transport `rcp`",
+            "`rpc`",
+        ),
+        (
+            "S\nrunner = { type = \"pi\", script = \"x\" }",
+            "step[1].runner.script",
+            5,
+            25,
+            "does not belong to the runner `pi`",
+            "",
+        ),
+        (
+            "S\nrunner = { type = \"demo\", command = \"x\" }",
+            "step[1].runner.command",
+            5,
+            27,
+            "does not belong to the runner `demo`",
+            "",
+        ),
+        (
+            "S\nrunner = { command = \"x\", args = [\"{task}\"], prompt = \"stdin\" }",
+            "step[1].runner.args",
+            5,
+            34,
+            "is to go to standard input",
+            "",
+        ),
+        (
+            "S\nrunner = { command = \"x\", prompt = \"tty\" }",
+            "step[1].runner.prompt",
+            5,
+            36,
+            "`tty` is no way",
+            "`stdin` or `arg`",
+        ),
+        (
+            "[[step]]\nrunner = { command = \"x\", args = [\"{task}\"] }",
+            "step[1].runner",
+            2,
+            10,
+            "the step has no `task`",
+            "take `{task}` out",
+        ),
+        // Placeholders.
+        ("[[step]]\nagent = \"scout\"\ntask = \"a {task}\"", "step[1].task", 3, 11, "the plan has none", "set `task`"),
+        (
+            "[[step]]\nagent = \"scout\"\ntask = \"a {outputs.x}\"",
+            "step[1].task",
+            3,
+            11,
+            "names no earlier step",
+            "no step runs before",
+        ),
+        (
+            "S\n[[step]]\nagent = \"scout\"\ntask = \"{outputs.scuot}\"",
+            "step[2].task",
+            7,
+            9,
+            "names no earlier step",
+            "{outputs.scout}",
+        ),
+        (
+            "[[step]]\nagent = \"scout\"\ntask = \"{outputs.scout}\"",
+            "step[1].task",
+            3,
+            9,
+            "names no earlier step",
+            "does not run before this one",
+        ),
+        // Groups.
+        ("[[step]]\nparallel = []", "step[1].parallel", 2, 12, "the group has no members", ""),
+        ("[[step]]\nparallel = 1", "step[1].parallel", 2, 12, "a list of steps is needed here", ""),
+        (
+            "[[step]]\nparallel = [{ parallel = [] }]",
+            "step[1].parallel[1].parallel",
+            2,
+            26,
+            "a group cannot stand in a group",
+            "",
+        ),
+        (
+            "[[step]]\nagent = \"scout\"\nparallel = [{ agent = \"scout\", task = \"t\" }]",
+            "step[1].agent",
+            2,
+            1,
+            "a group with `parallel` cannot have `agent`",
+            "members",
+        ),
+        (
+            "[[step]]\nworktree = true\nparallel = [{ agent = \"scout\", task = \"t\" }]",
+            "step[1].worktree",
+            2,
+            1,
+            "not supported yet",
+            "",
+        ),
+        (
+            "[[step]]\nparallel = [{ id = \"a\", agent = \"scout\", task = \"t\" }, { agent = \"scout\", task = \"{outputs.a}\" }]",
+            "step[1].parallel[2].task",
+            2,
+            83,
+            "names no earlier step",
+            "does not run before this one",
+        ),
+        (
+            "[[step]]\nparallel = [{ agent = \"scout\", task = \"t\", output = \"o\" }, { agent = \"scout\", task = \"t\", output = \"./o\" }]",
+            "step[1].parallel[2].output",
+            2,
+            100,
+            "write the same file",
+            "of its own",
+        ),
+        (
+            "S\nid = \"a\"\n[[step]]\nid = \"a\"\nagent = \"scout\"\ntask = \"t\"",
+            "step[2].id",
+            7,
+            6,
+            "the id `a` is taken already on line 5",
+            "",
+        ),
+    ];
+    for (text, key, line, column, message, suggestion) in table {
+        let text = text.replace("S\n", STEP_AND_BLANK).replace("\nS", &format!("\n{STEP}"));
+        let problems = load_text("p.toml", &text).expect_err(&text);
+        let errors: Vec<_> = problems.0.iter().filter(|p| p.severity == Severity::Error).collect();
+        let [error] = errors[..] else { panic!("{text}\n{errors:#?}") };
+        let at = error.position.unwrap();
+        assert_eq!((error.key.as_str(), at.line, at.column), (*key, *line, *column), "{text}\n{error:#?}");
+        assert!(error.message.contains(message), "{text}\n{error:#?}");
+        let advice = error.suggestion.as_deref().unwrap_or_default();
+        assert!(advice.contains(suggestion), "{text}\n{error:#?}");
+    }
+}
+
+/// A step that is right, and one more line, so that the mistake stands on the fifth.
+const STEP_AND_BLANK: &str = "[[step]]\nagent = \"scout\"\ntask = \"t\"\n\n";
+
+#[test]
+fn odd_things_are_warnings() {
+    let table: &[(&str, &str, &str)] = &[
+        ("[[step]]\nagent = \"scout\"\ntask = \"{previous}\"", "step[1].task", "empty in the first step"),
+        ("[[step]]\nagent = \"scout\"\ntask = \"{prevoius}\"", "step[1].task", "is no placeholder"),
+        ("[[step]]\nagent = \"scout\"\ntask = \"{output.scout}\"", "step[1].task", "is no placeholder"),
+        (
+            "[[step]]\nrunner = { command = \"x\", args = [\"{task}\"] }\ntask = \"t\"",
+            "step[1].runner",
+            "list of processes",
+        ),
+        (
+            "[[step]]\nrunner = { command = \"x\", prompt = \"arg\" }\ntask = \"t\"",
+            "step[1].runner",
+            "list of processes",
+        ),
+        (
+            "[[step]]\nagent = \"scout\"\ntask = \"t\"\nbudget = { idle = \"1m\", tokens = 5 }",
+            "step[1].budget.idle",
+            "`idle`, `tokens` are kept but not enforced",
+        ),
+        (
+            "budget = { time = \"1m\" }\n[[step]]\nagent = \"scout\"\ntask = \"t\"\nbudget = { time = \"2m\" }",
+            "step[1]",
+            "longer than the whole run's",
+        ),
+    ];
+    for (text, key, message) in table {
+        let loaded = load_text("p.toml", text).unwrap();
+        let [warning] = &loaded.warnings[..] else { panic!("{text}\n{:#?}", loaded.warnings) };
+        assert_eq!((warning.severity, warning.key.as_str()), (Severity::Warning, *key), "{text}");
+        assert!(warning.message.contains(message), "{text}\n{warning:#?}");
+    }
+}
+
+#[test]
+fn what_stands_in_no_file_goes_before_the_plan() {
+    let mut options = options();
+    options.name = Some("mine".to_owned());
+    options.task = Some("this".to_owned());
+    options.cwd = Some(".subdeck".into());
+    options.budget.time = Some(Duration::from_secs(5));
+    options.agent_folders = Some(vec![(fixtures().join(".subdeck/agents"), plan::agents::Flavor::Subdeck)]);
+    options.defaults.time = Some(Duration::from_secs(99));
+    options.defaults.model = Some("usual".to_owned());
+    options.defaults.concurrency = Some(7);
+    options.pi_program = Some("/opt/pi".to_owned());
+    let text = "name = \"n\"\ntask = \"that\"\ncwd = \"nowhere\"\nbudget = { time = \"1h\" }\n\
+                [[step]]\nparallel = [{ agent = \"scout\" }, { agent = \"reviewer\" }]\n";
+    let loaded = plan::load_source(&Source::new("p.toml", text), &fixtures(), &options).unwrap();
+    assert_eq!(loaded.plan.name.as_deref(), Some("mine"));
+    assert_eq!(loaded.plan.task.as_deref(), Some("this"));
+    assert_eq!(loaded.plan.cwd, fixtures().join(".subdeck"));
+    assert_eq!(loaded.plan.budget.time, Some(Duration::from_secs(5)));
+    let [scout, reviewer] = steps(&loaded)[..] else { panic!() };
+    assert_eq!(
+        (scout.task.as_str(), &scout.models[..], &reviewer.models[..]),
+        ("{task}", &["small".to_owned()][..], &["usual".to_owned()][..])
+    );
+    assert!(matches!(&scout.runner, Runner::Pi { command: Some(program), .. } if program == "/opt/pi"));
+    assert!(matches!(loaded.plan.steps[0], LogicalStep::Group { concurrency: 7, .. }));
+}
+
+#[test]
+fn ids_are_made_from_agents_and_stay_unique() {
+    let text = "[[step]]\nparallel = [\n{ agent = \"scout\", task = \"t\" },\n{ agent = \"scout\", task = \"t\", id = \"scout-2\" },\n\
+                { agent = \"scout\", task = \"t\" },\n{ runner = { command = \"/bin/ä b\" } },\n{ runner = { command = \"7\" } },\n\
+                { task = \"t\" },\n{ runner = \"demo\", task = \"t\" },\n]\n";
+    let loaded = load_text("p.toml", text).unwrap();
+    let keys: Vec<_> = loaded.plan.flat().map(|s| s.key.as_str()).collect();
+    assert_eq!(keys, ["scout", "scout-2", "scout-3", "b", "s7", "pi", "demo"]);
+}
+
+#[test]
+fn a_command_or_an_agent_needs_no_file() {
+    let args = ["clippy".to_owned(), "{task}".to_owned()];
+    let loaded = plan::from_command("/usr/bin/cargo", &args, &options()).unwrap();
+    let [step] = steps(&loaded)[..] else { panic!() };
+    assert_eq!((step.key.as_str(), step.agent.as_str(), step.task.as_str()), ("cargo", "cargo", ""));
+    assert_eq!(step.runner, Runner::ExternalCli { command: "/usr/bin/cargo".to_owned(), args: args.to_vec() });
+    assert_eq!((loaded.plan.mode(), loaded.plan.cwd.clone()), (RunMode::Single, fixtures()));
+    // Without a task the arguments are what they are.
+    assert_eq!(plan::template::fill_args(&args, None).0, args);
+
+    let loaded = plan::from_agent("scout", "look at {previous}", &options()).unwrap();
+    let [step] = steps(&loaded)[..] else { panic!() };
+    assert_eq!((step.task.as_str(), loaded.plan.task.as_deref()), ("{task}", Some("look at {previous}")));
+    assert_eq!(step.models, ["small"]);
+    assert_eq!(loaded.warnings, []);
+
+    let problems = plan::from_agent("scuot", "look", &options()).unwrap_err();
+    let [error] = &problems.0[..] else { panic!("{problems:#?}") };
+    assert_eq!((error.file.as_str(), error.position), ("command line", None));
+    assert!(error.suggestion.as_deref().unwrap().starts_with("did you mean `scout`?"), "{error:#?}");
+}
+
+#[test]
+fn files_that_are_none_say_so() {
+    for (name, message) in [("nothing.toml", "no such file"), (".subdeck", "this is a folder, not a file")] {
+        let problems = load(name).unwrap_err();
+        assert_eq!((problems.0[0].file.as_str(), problems.0[0].message.as_str()), (name, message));
+    }
+    let mut bytes: &[u8] = b"name = \"\xff\"\n";
+    let problems = plan::load(Input::Reader(&mut bytes), &options()).unwrap_err();
+    assert_eq!(
+        (problems.0[0].location().as_str(), problems.0[0].message.as_str()),
+        ("<stdin>:1:9", "the file is not UTF-8 text")
+    );
+    let mut text: &[u8] = STEP.as_bytes();
+    assert_eq!(steps(&plan::load(Input::Reader(&mut text), &options()).unwrap()).len(), 1);
+}
+
+#[test]
+fn missing_programs_are_warnings() {
+    let mut options = options();
+    options.path = Some("/nowhere".into());
+    let args: [String; 0] = [];
+    let loaded = plan::from_command("no-such-program", &args, &options).unwrap();
+    assert_eq!(loaded.warnings[0].message, "the program `no-such-program` of step `no-such-program` was not found");
+    let loaded = plan::from_command("/bin/sh", &args, &options).unwrap();
+    assert_eq!(loaded.warnings, []);
+}
+
+fn config(change: &dyn Fn(&mut serde_json::Value)) -> Result<Loaded, Problems> {
+    let mut config: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(fixtures().join("configs/chain.json")).unwrap()).unwrap();
+    config["cwd"] = fixtures().to_str().unwrap().into();
+    change(&mut config);
+    load_text("cfg.json", &serde_json::to_string_pretty(&config).unwrap())
+}
+
+#[test]
+fn a_runner_config_is_a_plan() {
+    let loaded = config(&|_| ()).unwrap();
+    let plan = &loaded.plan;
+    assert_eq!(plan.run_id.as_deref(), Some("36d641b6-121e-4fa1-8793-b458bc09ae63"));
+    assert_eq!(plan.run_dir.as_deref(), Some(Path::new("/t/async-subagent-runs/36d641b6-121e-4fa1-8793-b458bc09ae63")));
+    assert_eq!(plan.result_path.as_deref(), Some(Path::new("/t/async-subagent-results/36d641b6.json")));
+    assert_eq!((plan.session_id.as_deref(), plan.owner_id.as_deref()), (Some("/s/parent.jsonl"), Some("owner-1")));
+    assert_eq!(plan.session_dir.as_deref(), Some(Path::new("/t/sessions/36d641b6")));
+    assert_eq!((plan.mode(), plan.deadline_at_ms), (RunMode::Chain, Some(1_764_000_000_500)));
+    assert_eq!(plan.budget.time, Some(Duration::from_secs(60)));
+    assert_eq!((plan.budget.turns, plan.budget.tokens.unwrap().hard), (Some((10, 1)), Some(9000)));
+    let [first, native, external] = steps(&loaded)[..] else { panic!() };
+    assert_eq!((first.key.as_str(), first.agent.as_str(), first.task.as_str()), ("found", "worker", "Look"));
+    assert_eq!(first.models, ["fake/fake-1:high", "fake/fake-2"]);
+    assert_eq!((first.system_prompt_mode, first.inherit_skills), (SystemPromptMode::Replace, false));
+    assert_eq!(first.tool_timeout, Some(Duration::from_secs(7)));
+    assert_eq!(first.budget.time, Some(Duration::from_secs(1800)));
+    assert_eq!(first.session_file.as_deref(), Some(Path::new("/s/child.jsonl")));
+    assert_eq!((native.key.as_str(), native.tool_timeout), ("worker", Some(Duration::from_secs(5))));
+    assert_eq!((native.tools.as_deref(), native.inherit_project_context), (Some(&["read".to_owned()][..]), true));
+    assert_eq!(
+        external.runner,
+        Runner::ExternalCli { command: "sh".to_owned(), args: vec!["-c".to_owned(), "cat".to_owned()] }
+    );
+    assert!(matches!(plan.steps[1], LogicalStep::Group { concurrency: 2, fail_fast: true, .. }));
+}
+
+#[test]
+fn a_runner_config_is_checked_too() {
+    type Change = fn(&mut serde_json::Value);
+    let table: &[(Change, &str, &str)] = &[
+        (|c| c["id"] = serde_json::Value::Null, "id", "the field `id` is missing"),
+        (|c| c["id"] = "a/b".into(), "id", "name of a folder"),
+        (|c| c["asyncDir"] = "rel".into(), "asyncDir", "not an absolute path"),
+        (|c| c["cwd"] = "/no/such/folder".into(), "cwd", "does not exist"),
+        (|c| c["placeholder"] = "{prev}".into(), "placeholder", "not supported yet"),
+        (|c| c["steps"] = serde_json::json!([]), "steps", "no steps"),
+        (|c| c["steps"] = serde_json::json!({}), "steps", "a list of steps"),
+        (|c| c["steps"][0]["task"] = serde_json::Value::Null, "steps[1]", "has no `task`"),
+        (|c| c["steps"][0]["agent"] = 5.into(), "steps[1].agent", "a text is needed here"),
+        (|c| c["steps"][0]["task"] = "{outputs.nobody}".into(), "steps[1].task", "names no earlier step"),
+        (|c| c["steps"][0]["worktree"] = true.into(), "steps[1].worktree", "not supported yet"),
+        (|c| c["steps"][0]["importAsyncRoot"] = serde_json::json!({}), "steps[1].importAsyncRoot", "not supported yet"),
+        (
+            |c| c["steps"][0]["runner"] = serde_json::json!({"type": "external-job"}),
+            "steps[1].runner.type",
+            "not supported yet",
+        ),
+        (|c| c["steps"][0]["runner"] = serde_json::json!({"type": "x"}), "steps[1].runner.type", "no runner `x`"),
+        (
+            |c| {
+                c["steps"][1] =
+                    serde_json::json!({"expand": {}, "parallel": {}, "collect": {}, "agent": "a", "task": ""})
+            },
+            "steps[2].expand",
+            "not supported yet",
+        ),
+        (|c| c["toolTimeoutMs"] = 0.into(), "toolTimeoutMs", "1 to 2147483647"),
+        (|c| c["timeoutMs"] = (-5).into(), "timeoutMs", "not negative"),
+        (|c| c["permissionRules"] = serde_json::json!([1]), "", ""),
+        (|c| c["capabilityCeiling"] = serde_json::json!({}), "capabilityCeiling", "not supported yet"),
+    ];
+    for (change, key, message) in table {
+        let result = config(&|c| change(c));
+        if key.is_empty() {
+            assert!(result.is_ok(), "unknown fields are left alone");
+            continue;
+        }
+        let problems = result.expect_err(key);
+        let errors: Vec<_> = problems.0.iter().filter(|p| p.severity == Severity::Error).collect();
+        let [error] = errors[..] else { panic!("{key}\n{errors:#?}") };
+        assert_eq!(error.key, *key, "{error:#?}");
+        assert!(error.message.contains(message), "{error:#?}");
+    }
+}
+
+#[test]
+fn a_single_step_of_a_config_keeps_text_that_looks_like_an_output() {
+    let loaded = config(&|c| {
+        let mut only = c["steps"][0].clone();
+        only["task"] = "{outputs.nobody}".into();
+        c["steps"] = serde_json::json!([only]);
+    });
+    assert_eq!(steps(&loaded.unwrap())[0].task, "{outputs.nobody}");
+}

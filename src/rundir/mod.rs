@@ -5,25 +5,33 @@
 
 mod append;
 mod child;
+mod control;
 pub mod identity;
+mod inbox;
 mod json;
 mod marks;
 pub mod open;
 mod paths;
 pub mod records;
 mod records_read;
+mod request;
 pub mod segment;
 pub mod status;
 mod status_read;
 pub mod trust;
+pub mod watch;
 mod write;
 
 pub use append::{EVENTS_MAX_BYTES, EventLog, Kept};
+pub use control::{Inbox, SendError};
 pub use identity::{AcquireError, RunnerIdentity, RunnerLife, RunnerLock};
+pub use inbox::{InboxReader, hand_on};
 pub use marks::{Mark, MarkReader, MarkWriter};
 pub use paths::{ACTIVE, RESULTS, RUNS, RunDir, RunRoot, TERMINAL, is_run_id, new_run_id};
+pub use request::{Ack, ControlRequest, OwnRequest, OwnWhat, Steer};
 pub use status::StatusContext;
 pub use status_read::{ReadError, decode as decode_status, read as read_status};
+pub use watch::Watch;
 pub use write::{Disk, Op, RealDisk, WriteFailure, Writer, Written, is_capacity, replace};
 
 #[cfg(test)]

@@ -1,0 +1,377 @@
+//! The runner's side of the control inbox (run-directory 3): takes requests out of the folders, in the order of
+//! runner-behaviour 6.
+//!
+//! Nothing that lies in the inbox can delay a stop: `stop`, `timeout` and `interrupt` act on existence, before any
+//! other file is looked at, and are read only when they are small regular files of ours. Everything else is opened
+//! without following links or waiting, and what is no valid request is moved to `control/rejected/` with its reason.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::request::{self, ControlRequest};
+use super::{RunDir, open, paths, write};
+use crate::run::{ControlSource, SteerRequest, StepId};
+
+/// The largest request file in bytes: the largest message with every byte escaped, and its frame.
+const REQUEST_MOST: u64 = 6 * SteerRequest::MAX_BYTES as u64 + 16 * 1024;
+/// The largest stop, timeout, interrupt, capability or ack file that is read, in bytes.
+const SMALL_MOST: u64 = 64 * 1024;
+
+/// Takes requests out of a run's inbox.
+#[derive(Debug)]
+pub struct InboxReader {
+    dir: RunDir,
+    /// What could not be removed: it acts once, not at every look.
+    stuck: HashSet<(u64, u64)>,
+    /// Capability files as they were read last; they stay where they are.
+    capabilities: HashSet<(OsString, i64, i64, u64)>,
+}
+
+impl InboxReader {
+    /// The inbox of this run.
+    #[must_use]
+    pub fn new(dir: RunDir) -> Self {
+        Self { dir, stuck: HashSet::new(), capabilities: HashSet::new() }
+    }
+
+    /// The folders to watch.
+    #[must_use]
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let control = self.dir.control();
+        let mut folders = vec![
+            self.dir.steer_requests(),
+            self.dir.stop_requests(),
+            self.dir.subdeck_requests(),
+            control.join("steer-capabilities"),
+            control.join("steer-acks"),
+        ];
+        folders.extend(self.ack_folders());
+        folders.insert(0, control);
+        folders
+    }
+
+    /// Takes out everything that is there: stop, timeout, interrupt, requests to steer in the order of their times,
+    /// requests of ours, stops of steps, capabilities, answers of children.
+    pub fn take(&mut self) -> Vec<ControlRequest> {
+        let mut taken = Vec::new();
+        for (name, make) in [
+            ("stop.json", (|source| ControlRequest::Stop { source }) as fn(ControlSource) -> ControlRequest),
+            ("timeout.json", |source| ControlRequest::TimeOut { source }),
+            ("interrupt.json", |source| ControlRequest::Interrupt { source }),
+        ] {
+            taken.extend(self.existing(&self.dir.control().join(name)).map(make));
+        }
+        let mut steers = self.requests(&self.dir.steer_requests(), request::steer);
+        // Rejections have no time and keep the order of their names, after what is valid.
+        steers.sort_by(|a, b| match (a, b) {
+            (ControlRequest::Steer(a), ControlRequest::Steer(b)) => (a.at, &a.id).cmp(&(b.at, &b.id)),
+            (ControlRequest::Steer(_), _) => std::cmp::Ordering::Less,
+            (_, ControlRequest::Steer(_)) => std::cmp::Ordering::Greater,
+            _ => std::cmp::Ordering::Equal,
+        });
+        taken.extend(steers);
+        taken.extend(self.requests(&self.dir.subdeck_requests(), request::own));
+        taken.extend(self.requests(&self.dir.stop_requests(), request::stop));
+        taken.extend(self.changed_capabilities());
+        for folder in self.ack_folders() {
+            taken.extend(self.acks(&folder));
+        }
+        taken
+    }
+
+    /// Whether one of the three files that act on existence is there, and who put it there. It is gone afterwards.
+    fn existing(&mut self, path: &Path) -> Option<ControlSource> {
+        let meta = fs::symlink_metadata(path).ok()?;
+        let identity = (meta.dev(), meta.ino());
+        if self.stuck.contains(&identity) {
+            return None;
+        }
+        // Only what is certain not to block is opened.
+        let small = meta.is_file() && meta.len() <= SMALL_MOST;
+        let source = small.then(|| read(path, SMALL_MOST).ok()).flatten();
+        let source = source.map(|bytes| request::source_of(&bytes)).unwrap_or_default();
+        if fs::remove_file(path).is_err() && self.set_aside(path, "it is not a file").is_err() {
+            self.stuck.insert(identity);
+        }
+        Some(source)
+    }
+
+    /// All requests of a folder, in the order of their names. Each file is gone afterwards.
+    fn requests(
+        &mut self,
+        folder: &Path,
+        parse: impl Fn(&[u8]) -> Result<ControlRequest, String>,
+    ) -> Vec<ControlRequest> {
+        let mut found = Vec::new();
+        for path in json_files(folder) {
+            let request = match read(&path, REQUEST_MOST) {
+                Ok(bytes) => parse(&bytes),
+                // Somebody took it back.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => Err(error.to_string()),
+            };
+            match request {
+                Ok(request) => match fs::remove_file(&path) {
+                    Ok(()) => found.push(request),
+                    // Taken back between reading and removing.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(_) if self.is_stuck(&path) => {}
+                    Err(_) => found.push(request),
+                },
+                Err(reason) => {
+                    if self.set_aside(&path, &reason).is_err() && self.is_stuck(&path) {
+                        continue;
+                    }
+                    let file = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+                    found.push(ControlRequest::Rejected { file, reason });
+                }
+            }
+        }
+        found
+    }
+
+    /// Notes that a file cannot be removed; true when that was known.
+    fn is_stuck(&mut self, path: &Path) -> bool {
+        fs::symlink_metadata(path).map_or(true, |meta| !self.stuck.insert((meta.dev(), meta.ino())))
+    }
+
+    /// Moves a file to `control/rejected/` and writes the reason beside it.
+    fn set_aside(&self, path: &Path, reason: &str) -> io::Result<()> {
+        let rejected = self.dir.rejected();
+        paths::private_dir(&rejected)?;
+        let name = path.file_name().unwrap_or_default();
+        let free = (0..1000).map(|n| {
+            let mut free = name.to_owned();
+            if n > 0 {
+                free.push(format!(".{n}"));
+            }
+            rejected.join(free)
+        });
+        let place = free.into_iter().find(|p| fs::symlink_metadata(p).is_err());
+        let place = place.ok_or_else(|| io::Error::other("too many rejected files of one name"))?;
+        fs::rename(path, &place)?;
+        let mut beside = place.into_os_string();
+        beside.push(".reason");
+        // The file itself is safe already; without room for the reason the event log still has it.
+        let _ = write::replace(Path::new(&beside), format!("{reason}\n").as_bytes());
+        Ok(())
+    }
+
+    /// Capabilities that are new or were written again; malformed ones are ignored (run-directory 3.5).
+    fn changed_capabilities(&mut self) -> Vec<ControlRequest> {
+        let mut found = Vec::new();
+        for path in json_files(&self.dir.control().join("steer-capabilities")) {
+            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+            let name = path.file_name().unwrap_or_default().to_owned();
+            let version = (name, meta.mtime(), meta.mtime_nsec(), meta.ino());
+            if !self.capabilities.insert(version) {
+                continue;
+            }
+            found.extend(read(&path, SMALL_MOST).ok().and_then(|bytes| request::capability(&bytes)));
+        }
+        found
+    }
+
+    fn ack_folders(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.dir.control().join("steer-acks")) else { return Vec::new() };
+        let folders = entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir()));
+        let mut folders: Vec<PathBuf> = folders.map(|e| e.path()).collect();
+        folders.sort();
+        folders
+    }
+
+    /// Answers of children; malformed ones are removed as well (run-directory 3.6).
+    fn acks(&mut self, folder: &Path) -> Vec<ControlRequest> {
+        let mut found = Vec::new();
+        for path in json_files(folder) {
+            let ack = read(&path, SMALL_MOST).ok().and_then(|bytes| request::ack(&bytes));
+            if fs::remove_file(&path).is_err() && self.is_stuck(&path) {
+                continue;
+            }
+            found.extend(ack);
+        }
+        found
+    }
+}
+
+/// Hands a message to a child that reads its own inbox (run-directory 3.4).
+///
+/// # Errors
+/// What the file system says.
+pub fn hand_on(dir: &RunDir, step: StepId, steer: &request::Steer) -> io::Result<()> {
+    let folder = dir.control().join("steer-targets").join(step.flat().to_string());
+    paths::private_dir(&folder)?;
+    let mut obj = super::json::Obj::new();
+    obj.set("type", "steer").set("id", &steer.id).set("ts", steer.at).set("message", &steer.message);
+    if steer.mode != crate::run::SteerMode::Steer {
+        obj.set("mode", steer.mode.as_str());
+    }
+    obj.set("targetIndex", step.flat()).opt("source", steer.source.as_ref().map(|s| s.via.as_str()));
+    write::replace(&folder.join(super::control::request_name(steer.at, &steer.id)), &obj.pretty())
+}
+
+/// The files of a folder whose names end in `.json`, in the order of their names.
+fn json_files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.flatten().map(|e| e.file_name());
+    let mut names: Vec<OsString> = names.filter(|n| n.as_encoded_bytes().ends_with(b".json")).collect();
+    names.sort();
+    names.into_iter().map(|name| folder.join(name)).collect()
+}
+
+fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    open::read_at_most(&open::ours(path)?, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::time::{Duration, Instant};
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    fn inbox() -> (tempfile::TempDir, RunDir, InboxReader) {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(temp.path().join("run"));
+        dir.make_folders().unwrap();
+        let reader = InboxReader::new(dir.clone());
+        (temp, dir, reader)
+    }
+
+    fn steer_json(id: &str, ts: i64) -> String {
+        format!(r#"{{"type":"steer","id":"{id}","ts":{ts},"message":"m","targetIndex":0}}"#)
+    }
+
+    fn words(taken: &[ControlRequest]) -> Vec<String> {
+        taken
+            .iter()
+            .map(|r| match r {
+                ControlRequest::Stop { source } => format!("stop {}", source.via),
+                ControlRequest::TimeOut { .. } => "timeout".into(),
+                ControlRequest::Interrupt { .. } => "interrupt".into(),
+                ControlRequest::StopStep { step, .. } => format!("stop step {step}"),
+                ControlRequest::Steer(s) => format!("steer {}", s.id),
+                ControlRequest::Own(o) => format!("own {}", o.id),
+                ControlRequest::Capability { step, .. } => format!("capability {step}"),
+                ControlRequest::Ack(a) => format!("ack {}", a.id),
+                ControlRequest::Rejected { file, .. } => format!("rejected {file}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn everything_is_taken_once_and_in_order() {
+        let (_temp, dir, mut reader) = inbox();
+        let control = dir.control();
+        fs::write(control.join("interrupt.json"), "").unwrap();
+        fs::write(control.join("stop.json"), r#"{"type":"stop","source":"herdr"}"#).unwrap();
+        fs::write(control.join("timeout.json"), "{").unwrap();
+        fs::write(control.join("unknown.json"), "{}").unwrap();
+        let steers = dir.steer_requests();
+        fs::write(steers.join("1.json"), steer_json("late", 9)).unwrap();
+        fs::write(steers.join("2.json"), steer_json("b", 5)).unwrap();
+        fs::write(steers.join("3.json"), steer_json("a", 5)).unwrap();
+        fs::write(steers.join(".4.json.1.2.tmp"), steer_json("hidden", 1)).unwrap();
+        fs::write(dir.subdeck_requests().join("1.json"), r#"{"type":"kill","id":"k","ts":1}"#).unwrap();
+        fs::write(dir.stop_requests().join("1.json"), r#"{"type":"stop","targetIndex":1}"#).unwrap();
+        let capability = r#"{"type":"steer-capability","index":1,"supported":true}"#;
+        fs::write(control.join("steer-capabilities/1.json"), capability).unwrap();
+        fs::create_dir(control.join("steer-acks/0")).unwrap();
+        let ack = r#"{"type":"steer-ack","requestId":"a","index":0,"ts":1,"state":"delivered"}"#;
+        fs::write(control.join("steer-acks/0/x.json"), ack).unwrap();
+        fs::write(control.join("steer-acks/0/y.json"), "junk").unwrap();
+        let want = [
+            "stop herdr",
+            "timeout",
+            "interrupt",
+            "steer a",
+            "steer b",
+            "steer late",
+            "own k",
+            "stop step 2",
+            "capability 2",
+            "ack a",
+        ];
+        assert_eq!(words(&reader.take()), want);
+        assert!(reader.take().is_empty());
+        assert!(control.join("unknown.json").exists());
+        assert!(!control.join("steer-acks/0/y.json").exists());
+    }
+
+    #[test]
+    fn stop_acts_on_existence_whatever_it_is() {
+        let (temp, dir, mut reader) = inbox();
+        let stop = dir.control().join("stop.json");
+        let huge = temp.path().join("huge");
+        fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
+        let make: [(&str, &dyn Fn()); 6] = [
+            ("empty", &|| fs::write(&stop, "").unwrap()),
+            ("fifo", &|| mknodat(CWD, &stop, FileType::Fifo, Mode::RWXU, 0).unwrap()),
+            ("link to nothing", &|| symlink("/nowhere", &stop).unwrap()),
+            ("link to a huge file", &|| symlink(&huge, &stop).unwrap()),
+            ("huge file", &|| fs::File::create(&stop).unwrap().set_len(1 << 40).unwrap()),
+            ("folder with something in it", &|| fs::create_dir_all(stop.join("x")).unwrap()),
+        ];
+        for (what, make) in make {
+            make();
+            let begun = Instant::now();
+            assert_eq!(words(&reader.take()), ["stop "], "{what}");
+            assert!(begun.elapsed() < Duration::from_secs(1), "{what}");
+            assert!(reader.take().is_empty(), "{what}");
+            assert!(fs::symlink_metadata(&stop).is_err(), "{what}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_set_aside_with_its_reason() {
+        let (_temp, dir, mut reader) = inbox();
+        let steers = dir.steer_requests();
+        fs::write(steers.join("bad.json"), r#"{"type":"steer"}"#).unwrap();
+        fs::File::create(steers.join("huge.json")).unwrap().set_len(1 << 40).unwrap();
+        mknodat(CWD, steers.join("pipe.json"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        symlink("/etc/hostname", steers.join("link.json")).unwrap();
+        fs::create_dir(steers.join("folder.json")).unwrap();
+        fs::write(steers.join("good.json"), steer_json("g", 1)).unwrap();
+        let taken = reader.take();
+        let names = [
+            "steer g",
+            "rejected bad.json",
+            "rejected folder.json",
+            "rejected huge.json",
+            "rejected link.json",
+            "rejected pipe.json",
+        ];
+        assert_eq!(words(&taken), names);
+        assert!(reader.take().is_empty());
+        assert_eq!(fs::read_dir(&steers).unwrap().count(), 0);
+        let reason = fs::read_to_string(dir.rejected().join("bad.json.reason")).unwrap();
+        assert_eq!(reason, "it has no id\n");
+        fs::write(steers.join("bad.json"), "again").unwrap();
+        assert_eq!(words(&reader.take()), ["rejected bad.json"]);
+        assert!(dir.rejected().join("bad.json.1").exists() && dir.rejected().join("bad.json.1.reason").exists());
+    }
+
+    #[test]
+    fn a_capability_that_is_written_again_is_read_again() {
+        let (_temp, dir, mut reader) = inbox();
+        let path = dir.control().join("steer-capabilities/0.json");
+        super::write::replace(&path, br#"{"type":"steer-capability","index":0,"supported":true}"#).unwrap();
+        assert_eq!(reader.take().len(), 1);
+        assert!(reader.take().is_empty());
+        super::write::replace(&path, br#"{"type":"steer-capability","index":0,"supported":false}"#).unwrap();
+        assert_eq!(reader.take().len(), 1);
+    }
+
+    #[test]
+    fn an_inbox_that_is_gone_is_empty() {
+        let (temp, _dir, mut reader) = inbox();
+        drop(temp);
+        assert!(reader.take().is_empty());
+    }
+}

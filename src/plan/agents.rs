@@ -92,10 +92,8 @@ pub struct Agents {
 /// The folders to look in, nearest first: upward from `cwd` to the root of its repository, then below `home`.
 #[must_use]
 pub fn folders(cwd: &Path, home: Option<&Path>) -> Vec<(PathBuf, Flavor)> {
-    let up: Vec<&Path> = cwd.ancestors().collect();
-    let levels = up.iter().position(|dir| dir.join(".git").exists()).map_or(1, |root| root + 1);
     let mut all: Vec<(PathBuf, Flavor)> = Vec::new();
-    for base in up.into_iter().take(levels).chain(home) {
+    for base in project_levels(cwd).into_iter().chain(home) {
         for (place, flavor) in PLACES {
             let folder = base.join(place);
             if all.iter().all(|(known, _)| *known != folder) {
@@ -106,6 +104,14 @@ pub fn folders(cwd: &Path, home: Option<&Path>) -> Vec<(PathBuf, Flavor)> {
     // Where pi itself keeps what a user has.
     all.extend(home.map(|home| (home.join(".pi/agent/agents"), Flavor::Pi)));
     all
+}
+
+/// A folder and those above it up to the root of its repository; only the folder itself where there is none.
+#[must_use]
+pub fn project_levels(cwd: &Path) -> Vec<&Path> {
+    let up: Vec<&Path> = cwd.ancestors().collect();
+    let levels = up.iter().position(|dir| dir.join(".git").exists()).map_or(1, |root| root + 1);
+    up.into_iter().take(levels).collect()
 }
 
 /// Reads every definition in the folders.

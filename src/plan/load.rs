@@ -56,8 +56,8 @@ pub struct Defaults {
     pub time: Option<Duration>,
     /// The longest time a tool call may take.
     pub tool_timeout: Option<Duration>,
-    /// The file for a step's final text.
-    pub output: Option<String>,
+    /// Variables of every step.
+    pub env: Vec<(String, String)>,
 }
 
 /// A plan that can run.

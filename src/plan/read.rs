@@ -199,7 +199,7 @@ fn prompt_mode(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<SystemPro
 }
 
 /// Variables: names that can be names, and values that are texts.
-pub(super) fn env(reader: &mut Reader<'_>, node: &Node) -> Vec<(String, String)> {
+pub(crate) fn env(reader: &mut Reader<'_>, node: &Node) -> Vec<(String, String)> {
     let Some(fields) = reader.open(node, "a table of variables like { NAME = \"value\" }") else { return Vec::new() };
     let mut variables = Vec::new();
     for entry in fields.entries() {

@@ -166,11 +166,11 @@ impl Resolver<'_, '_> {
             None => self.cwd.to_owned(),
         };
         let task = self.task(draft, &runner);
-        let mut env = self.draft.env.clone();
+        let mut env = if self.foreign { Vec::new() } else { self.options.defaults.env.clone() };
         let runner_env = match &runner {
             DraftRunner::Pi { env, .. } | DraftRunner::ExternalCli { env, .. } | DraftRunner::Demo { env, .. } => env,
         };
-        for (name, value) in runner_env.iter().chain(&draft.env) {
+        for (name, value) in self.draft.env.iter().chain(runner_env).chain(&draft.env) {
             env.retain(|(known, _)| known != name);
             env.push((name.clone(), value.clone()));
         }
@@ -209,7 +209,7 @@ impl Resolver<'_, '_> {
             system_prompt_mode: written_mode.unwrap_or(SystemPromptMode::Append),
             inherit_project_context: context.unwrap_or(true),
             inherit_skills: skills.unwrap_or(true),
-            output: output.or_else(|| self.options.defaults.output.clone()).map(PathBuf::from),
+            output: output.map(PathBuf::from),
             budget: draft.budget.clone(),
             tool_timeout: tool_timeout.or(self.options.defaults.tool_timeout),
             session_file: draft.session.as_ref().map(|s| absolute(&cwd, &s.value, self.options)),

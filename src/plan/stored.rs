@@ -3,6 +3,7 @@
 //! Holds the prompts, so the file is for its owner alone. Of variables it holds the names and never a value; whoever
 //! reads the plan to run it again supplies the values. Unknown fields of a newer version are passed over.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -41,11 +42,11 @@ pub fn encode(plan: &Plan) -> Vec<u8> {
     serde_json::to_vec_pretty(&Doc::of(plan)).unwrap_or_default()
 }
 
-/// Reads the document; `value_of` gives the value of a variable by its name.
+/// Reads the document; `value_of` gives the value of a variable by the key of its step and its name.
 ///
 /// # Errors
 /// When it is not such a document, or too new.
-pub fn decode(bytes: &[u8], value_of: &dyn Fn(&str) -> Option<String>) -> Result<Stored, StoredError> {
+pub fn decode(bytes: &[u8], value_of: &dyn Fn(&str, &str) -> Option<String>) -> Result<Stored, StoredError> {
     #[derive(Deserialize)]
     struct Versioned {
         version: u32,
@@ -59,6 +60,25 @@ pub fn decode(bytes: &[u8], value_of: &dyn Fn(&str) -> Option<String>) -> Result
     let mut missing_env = Vec::new();
     let plan = doc.plan(value_of, &mut missing_env);
     Ok(Stored { plan, missing_env })
+}
+
+/// The values that may not be on disk, on their way from a launcher to its runner: by step key and variable.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secrets(BTreeMap<String, BTreeMap<String, String>>);
+
+impl Secrets {
+    /// The values of a plan.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Self {
+        let with_env = plan.flat().filter(|step| !step.env.is_empty());
+        Self(with_env.map(|step| (step.key.clone(), step.env.iter().cloned().collect())).collect())
+    }
+
+    /// The value of one variable.
+    #[must_use]
+    pub fn get(&self, step: &str, name: &str) -> Option<String> {
+        self.0.get(step)?.get(name).cloned()
+    }
 }
 
 fn text(path: &Path) -> String {
@@ -299,10 +319,10 @@ impl StepDoc {
         }
     }
 
-    fn step(self, value_of: &dyn Fn(&str) -> Option<String>, missing: &mut Vec<(String, String)>) -> Step {
+    fn step(self, value_of: &dyn Fn(&str, &str) -> Option<String>, missing: &mut Vec<(String, String)>) -> Step {
         let mut env = Vec::with_capacity(self.env.len());
         for name in self.env {
-            match value_of(&name) {
+            match value_of(&self.id, &name) {
                 Some(value) => env.push((name, value)),
                 None => missing.push((self.id.clone(), name)),
             }
@@ -373,7 +393,7 @@ impl Doc {
         }
     }
 
-    fn plan(self, value_of: &dyn Fn(&str) -> Option<String>, missing: &mut Vec<(String, String)>) -> Plan {
+    fn plan(self, value_of: &dyn Fn(&str, &str) -> Option<String>, missing: &mut Vec<(String, String)>) -> Plan {
         let mut steps = Vec::with_capacity(self.steps.len());
         for logical in self.steps {
             steps.push(match logical {
@@ -500,7 +520,7 @@ mod tests {
         let plan = full_plan();
         let bytes = encode(&plan);
         assert!(!String::from_utf8(bytes.clone()).unwrap().contains("s3cret"));
-        let value_of = |name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
+        let value_of = |_step: &str, name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
         let stored = decode(&bytes, &value_of).unwrap();
         assert_eq!(stored.missing_env, [("a".to_owned(), "GONE".to_owned())]);
         let mut expected = plan;
@@ -515,12 +535,12 @@ mod tests {
     fn unknown_fields_are_passed_over_and_newer_versions_refused() {
         let text = r#"{"version":1,"cwd":"/w","new":{},"steps":[{"id":"a","agent":"pi","cwd":"/w","x":1,
             "runner":{"type":"pi","transport":"rpc","y":2}}]}"#;
-        let stored = decode(text.as_bytes(), &|_| None).unwrap();
+        let stored = decode(text.as_bytes(), &|_, _| None).unwrap();
         assert_eq!(stored.plan.flat().map(|s| s.key.as_str()).collect::<Vec<_>>(), ["a"]);
         let newer = text.replace("\"version\":1", "\"version\":2");
-        assert!(matches!(decode(newer.as_bytes(), &|_| None), Err(StoredError::TooNew(2))));
+        assert!(matches!(decode(newer.as_bytes(), &|_, _| None), Err(StoredError::TooNew(2))));
         for broken in ["", "{", "[]", "{\"version\":1}", "{\"version\":1,\"cwd\":\"/\",\"steps\":[{}]}", "\u{feff}"] {
-            assert!(matches!(decode(broken.as_bytes(), &|_| None), Err(StoredError::Malformed(_))), "{broken}");
+            assert!(matches!(decode(broken.as_bytes(), &|_, _| None), Err(StoredError::Malformed(_))), "{broken}");
         }
     }
 }

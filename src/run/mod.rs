@@ -15,7 +15,7 @@ mod values;
 pub use agent_event::{AgentEvent, MessageRole, QueueContents, StopReason, ToolOutcome, Usage};
 pub use decide::{ABORT_TO_TERM, DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect, INT_TO_TERM, TERM_TO_KILL, decide};
 pub use event::{ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What};
-pub use judge::{Evidence, Judgement, Report, judge, signal_name};
+pub use judge::{Evidence, Judgement, Report, STOPPED, judge, signal_name};
 pub use outcome::{ExitCause, RunVerdict, StepOutcome, exit_code, verdict};
 pub use reduce::reduce;
 pub use state::{

@@ -214,6 +214,12 @@ impl Steering {
         }
     }
 
+    /// Where a request is for a step.
+    #[must_use]
+    pub fn target(&self, id: &str, step: StepId) -> Option<&SteerTarget> {
+        self.recent.iter().rev().find(|r| r.id == id)?.targets.iter().find(|t| t.step == step)
+    }
+
     /// Requests that are still open for a step: `(request id, state)`, oldest first.
     pub fn open_for(&self, step: StepId) -> impl Iterator<Item = (&SteerRequest, TargetState)> {
         self.recent.iter().flat_map(move |request| {

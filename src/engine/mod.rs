@@ -1,1 +1,30 @@
-//! What happens: spawning, process trees, timers, scheduling.
+//! What happens: children are spawned, watched and ended here; timers run here; effects are performed here.
+//!
+//! The engine decides nothing about a run by itself: it turns what it sees into events, lets [`crate::run`] reduce
+//! and decide, records, and performs the effects that come back.
+
+mod capture;
+mod child;
+mod clock;
+mod control;
+mod dispatch;
+mod finish;
+mod keeper;
+mod launch;
+mod notes;
+mod output_file;
+mod prepare;
+mod pump;
+mod recorder;
+mod runner;
+mod schedule;
+mod signals;
+mod step;
+pub mod tree;
+mod watched;
+
+pub use clock::now;
+pub use keeper::{after as after_runner, main as keeper_main};
+pub use launch::{LaunchError, Prepared, detach, discard, foreground, prepare, wait_ready};
+pub use runner::{Stance, main as runner_main};
+pub use watched::{ToRunner, Watched};

@@ -107,6 +107,26 @@ impl EventLog {
         inner.write(&lines).map(|()| kept)
     }
 
+    /// Appends several annotated lines of a child, each with its line feed: in one write while the cap is far, line by
+    /// line once it is near.
+    ///
+    /// # Errors
+    /// As [`EventLog::append`].
+    pub fn append_children(&self, lines: &[u8]) -> io::Result<()> {
+        {
+            let mut inner = self.lock();
+            let after = inner.size + inner.backlog.len() as u64 + lines.len() as u64;
+            if after <= inner.cap.saturating_sub(RESERVE) {
+                return inner.write(lines);
+            }
+        }
+        let mut result = Ok(());
+        for line in lines.split_inclusive(|b| *b == b'\n') {
+            result = result.and(self.append_child(line).map(|_| ()));
+        }
+        result
+    }
+
     /// Writes what waits for room.
     ///
     /// # Errors

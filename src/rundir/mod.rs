@@ -36,3 +36,8 @@ pub use write::{Disk, Op, RealDisk, WriteFailure, Writer, Written, is_capacity, 
 
 #[cfg(test)]
 mod tests;
+
+// WIP
+#[allow(missing_docs, dead_code, clippy::all)]
+mod stub_wip;
+pub use stub_wip::*;

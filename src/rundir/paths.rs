@@ -160,6 +160,12 @@ impl RunDir {
         &self.path
     }
 
+    /// The run's id as a word: the name of the directory, made readable where it is no text.
+    #[must_use]
+    pub fn id_str(&self) -> &str {
+        self.path.file_name().and_then(|name| name.to_str()).unwrap_or("")
+    }
+
     /// The run's id: the name of the directory.
     #[must_use]
     pub fn id(&self) -> RunId {

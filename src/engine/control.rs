@@ -1,0 +1,258 @@
+//! Requests from the control inbox: what each one means in the state that it meets (runner-behaviour 6, run-directory
+//! 3.4, with the fixes of product 5).
+
+use super::clock::now;
+use super::dispatch::Engine;
+use crate::run::{
+    ControlSource, EndingCause, STOPPED, SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepPhase,
+    TargetState, What,
+};
+use crate::rundir::{ControlRequest, InboxReader, OwnRequest, OwnWhat, Steer};
+
+/// A message that is not settled for all its targets yet; the state keeps only its preview.
+pub(super) struct Held {
+    id: String,
+    mode: SteerMode,
+    message: String,
+    targets: Vec<StepId>,
+}
+
+impl Engine {
+    /// Takes everything that lies in the inbox.
+    pub(super) fn read_inbox(&mut self, inbox: &mut InboxReader) {
+        for request in inbox.take() {
+            self.take(request);
+        }
+    }
+
+    /// Takes one request.
+    pub(super) fn take(&mut self, request: ControlRequest) {
+        match request {
+            ControlRequest::Stop { source } => {
+                if !self.recorder.state().stopped {
+                    self.recorder.record(What::RunStopped { message: STOPPED.to_owned(), source: Some(source) });
+                }
+            }
+            ControlRequest::TimeOut { source } => self.time_out_run(Some(source)),
+            ControlRequest::Interrupt { source } => {
+                if !self.recorder.state().is_ending() {
+                    self.recorder.record(What::RunInterrupted { source: Some(source) });
+                }
+            }
+            ControlRequest::StopStep { step, source } => self.stop_step(step, source),
+            ControlRequest::Steer(steer) => self.steer(steer),
+            ControlRequest::Own(own) => self.own(own),
+            // Children of ours are talked to over their protocol; what a file of theirs says is as good.
+            ControlRequest::Capability { step, steerable } => {
+                self.recorder.record(What::Capability { step, steerable });
+            }
+            ControlRequest::Ack(ack) => self.steer_moved(ack.step, &ack.id, ack.state, ack.message),
+            ControlRequest::Rejected { file, reason } => self.recorder.record(What::ControlRejected { file, reason }),
+        }
+    }
+
+    fn own(&mut self, own: OwnRequest) {
+        match own.what {
+            OwnWhat::Kill => self.kill(&own.source),
+            OwnWhat::Retract { request } => self.retract(&request),
+            OwnWhat::Budget { .. } | OwnWhat::Answer { .. } | OwnWhat::Acknowledge { .. } => {
+                let reason = "this version of the runner cannot do what it asks".to_owned();
+                self.recorder.record(What::ControlRejected { file: own.id, reason });
+            }
+        }
+    }
+
+    /// Takes back a message where nobody has taken it yet.
+    fn retract(&mut self, request: &str) {
+        let waiting: Vec<StepId> = self
+            .held
+            .iter()
+            .filter(|h| h.id == request)
+            .flat_map(|h| h.targets.iter().copied())
+            .filter(|step| self.target_state(request, *step) == Some(TargetState::Scheduled))
+            .collect();
+        for step in waiting {
+            self.steer_moved(step, request, TargetState::Failed, Some("taken back".to_owned()));
+        }
+        self.forget_closed();
+    }
+
+    /// Ends everything without grace.
+    pub(super) fn kill(&mut self, source: &ControlSource) {
+        self.take(ControlRequest::Stop { source: source.clone() });
+        let steps: Vec<StepId> = self.active.keys().copied().collect();
+        for step in steps {
+            let (cause, message) = (EndingCause::Kill, STOPPED.to_owned());
+            self.recorder.record(What::StepEnding { step, cause, message, source: Some(source.clone()) });
+        }
+    }
+
+    fn stop_step(&mut self, step: StepId, source: ControlSource) {
+        let phase = self.recorder.state().step(step).map(|s| s.phase.clone());
+        let refused = |reason: String| What::ControlRejected { file: format!("stop of step {step}"), reason };
+        self.recorder.record(match phase {
+            Some(StepPhase::Running) => {
+                let (cause, message) = (EndingCause::StepStop, STOPPED.to_owned());
+                What::StepEnding { step, cause, message, source: Some(source) }
+            }
+            Some(StepPhase::Pending) => {
+                // It never ran, so there is nothing to end: it is stopped on the spot.
+                let outcome = crate::run::StepOutcome {
+                    phase: StepPhase::Stopped,
+                    exit_code: 1,
+                    error: Some(STOPPED.to_owned()),
+                    stopped: true,
+                    ..Default::default()
+                };
+                What::StepEnded { step, outcome: Box::new(outcome) }
+            }
+            Some(phase) => refused(format!("the step is {}", phase.as_str())),
+            None => refused("there is no such step".to_owned()),
+        });
+    }
+
+    /// Decides for each target where the message goes, and sends it on its way.
+    fn steer(&mut self, steer: Steer) {
+        let state = self.recorder.state();
+        let preview = steer.preview();
+        let steps: Vec<StepId> = steer.targets.unwrap_or_else(|| {
+            let running: Vec<_> = state.steps.iter().filter(|s| s.phase == StepPhase::Running).map(|s| s.id).collect();
+            // Without a running child the message waits for the step that starts next.
+            let next = state.steps.iter().find(|s| s.phase == StepPhase::Pending).map(|s| s.id);
+            if running.is_empty() { next.into_iter().collect() } else { running }
+        });
+        let first: Vec<_> = steps.iter().map(|step| (*step, self.first_state(*step))).collect();
+        let targets = steps.iter().map(|step| SteerTarget {
+            step: *step,
+            state: TargetState::Scheduled,
+            routed_at: None,
+            delivered_at: None,
+            failed_at: None,
+            reason: None,
+        });
+        let request = SteerRequest {
+            id: steer.id.clone(),
+            requested_at: now(),
+            source: steer.source.map(|s| s.via),
+            mode: steer.mode,
+            preview,
+            message: String::new(),
+            targets: targets.collect(),
+        };
+        self.recorder.record(What::SteerRequested(Box::new(request)));
+        self.held.push(Held { id: steer.id.clone(), mode: steer.mode, message: steer.message, targets: steps });
+        for (step, state) in first {
+            match state {
+                Ok(TargetState::Routed) => self.route(step, &steer.id),
+                Ok(_) => {}
+                Err(reason) => self.steer_moved(step, &steer.id, TargetState::Failed, Some(reason)),
+            }
+        }
+        self.forget_closed();
+    }
+
+    fn target_state(&self, id: &str, step: StepId) -> Option<TargetState> {
+        self.recorder.state().steering.target(id, step).map(|t| t.state)
+    }
+
+    /// Where a new request is for a target, or why it fails at once.
+    fn first_state(&self, step: StepId) -> Result<TargetState, String> {
+        let state = self.recorder.state();
+        if state.is_ending() || state.ended_at.is_some() {
+            let word = if state.stopped { "stopped" } else { state.phase.as_str() };
+            return Err(format!("run became {word} before steering request was consumed"));
+        }
+        let Some(target) = state.step(step) else { return Err("child index out of range".to_owned()) };
+        match &target.phase {
+            StepPhase::Pending => {
+                if let Steerable::No(reason) = &target.steerable {
+                    return Err(reason.clone());
+                }
+                Ok(TargetState::Scheduled)
+            }
+            StepPhase::Running => match &target.steerable {
+                Steerable::No(reason) => Err(reason.clone()),
+                _ if target.ending.is_some() => Err("the child is being ended".to_owned()),
+                _ => Ok(TargetState::Routed),
+            },
+            phase => Err(format!("child is {}", phase.as_str())),
+        }
+    }
+
+    /// Hands a message to a child.
+    fn route(&mut self, step: StepId, id: &str) {
+        let Some((mode, message)) = self.held.iter().find(|h| h.id == id).map(|h| (h.mode, h.message.clone())) else {
+            return;
+        };
+        let Some(active) = self.active.get_mut(&step) else {
+            let reason = "the child has ended".to_owned();
+            return self.steer_moved(step, id, TargetState::Failed, Some(reason));
+        };
+        let sent = match active.talk().and_then(|t| t.steer(id, mode, &message)) {
+            Some(bytes) => active.send(bytes),
+            None => false,
+        };
+        if sent {
+            self.steer_moved(step, id, TargetState::Routed, None);
+        } else {
+            let reason = "the child takes no more messages".to_owned();
+            self.steer_moved(step, id, TargetState::Failed, Some(reason));
+        }
+    }
+
+    /// Hands a step that has just started the messages that waited for it.
+    pub(super) fn route_held(&mut self, step: StepId) {
+        let waiting: Vec<_> = self.held.iter().filter(|h| h.targets.contains(&step)).map(|h| h.id.clone()).collect();
+        for id in waiting {
+            if self.target_state(&id, step) == Some(TargetState::Scheduled) {
+                self.route(step, &id);
+            }
+        }
+    }
+
+    /// A request moved on for one target.
+    pub(super) fn steer_moved(&mut self, step: StepId, id: &str, to: TargetState, detail: Option<String>) {
+        let before = self.target_state(id, step);
+        if before == Some(to) || before.is_some_and(|s| !s.is_open()) {
+            return;
+        }
+        self.recorder.record(What::SteerMoved { id: id.to_owned(), step, to, detail });
+    }
+
+    /// What is still open for a step that has ended did not arrive.
+    pub(super) fn fail_open_steers(&mut self, step: StepId, reason: &str) {
+        let open: Vec<_> =
+            self.recorder.state().steering.open_for(step).map(|(request, state)| (request.id.clone(), state)).collect();
+        for (id, state) in open {
+            let reason = match state {
+                TargetState::Queued => "run ended before queued follow-up delivery",
+                _ => reason,
+            };
+            self.steer_moved(step, &id, TargetState::Failed, Some(reason.to_owned()));
+        }
+        self.forget_closed();
+    }
+
+    /// Messages whose targets are all settled need not be kept.
+    fn forget_closed(&mut self) {
+        let state = self.recorder.state();
+        self.held.retain(|held| {
+            held.targets.iter().any(|step| state.steering.target(&held.id, *step).is_some_and(|t| t.state.is_open()))
+        });
+    }
+
+    /// Closes the inbox: what comes from now on is refused by its sender; what lies there fails (run-directory 3.7).
+    pub(super) fn close_inbox(&mut self, inbox: &mut InboxReader) {
+        let word = crate::run::verdict(self.recorder.state()).phase.as_str().to_owned();
+        self.recorder.close_inbox(&word);
+        for request in inbox.take() {
+            if let ControlRequest::Steer(_) | ControlRequest::Rejected { .. } = request {
+                self.take(request);
+            }
+        }
+        let steps: Vec<StepId> = self.recorder.state().steps.iter().map(|s| s.id).collect();
+        for step in steps {
+            self.fail_open_steers(step, "child terminated before steering delivery");
+        }
+    }
+}

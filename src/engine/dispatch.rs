@@ -1,0 +1,289 @@
+//! The one loop of the runner: it waits for what happens, names it, and hands it to the room's other files. State
+//! changes only through the recorder.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::clock::now;
+use super::notes::Note;
+use super::recorder::Recorder;
+use super::schedule::{Move, Schedule};
+use super::signals::{Asked, Signals};
+use super::step::Active;
+use crate::plan::Plan;
+use crate::run::{ControlSource, Effect, EndingCause, RunPhase, StepId, What, decide, verdict};
+use crate::rundir::{ControlRequest, InboxReader, RunDir, Watch};
+
+/// Notes that may wait for the loop; a pump that is further ahead waits.
+const NOTES: usize = 1024;
+/// Notes handled before the loop looks at signals and control files again.
+const BATCH: usize = 256;
+
+/// The runner of one run.
+pub struct Engine {
+    pub(super) plan: Plan,
+    pub(super) dir: RunDir,
+    pub(super) recorder: Recorder,
+    pub(super) schedule: Schedule,
+    pub(super) active: BTreeMap<StepId, Active>,
+    pub(super) sender: Sender<Note>,
+    /// Whole outputs of finished steps by their keys, for placeholders.
+    pub(super) texts: BTreeMap<String, String>,
+    /// Final texts of every step that ran, for the result.
+    pub(super) finals: BTreeMap<StepId, String>,
+    /// What `{previous}` stands for.
+    pub(super) previous: String,
+    /// Messages for steps that have not started, and those handed to children, by request id.
+    pub(super) held: Vec<super::control::Held>,
+    /// Captured bytes that the whole run may still keep.
+    pub(super) capture: super::capture::Capture,
+    /// The run's last sweep was begun.
+    pub(super) swept: bool,
+}
+
+/// Everything that the loop listens to beside its notes.
+pub struct Doors {
+    /// Signals to the runner.
+    pub signals: Signals,
+    /// The control inbox.
+    pub inbox: InboxReader,
+    /// Wakes when something may lie in it.
+    pub watch: Watch,
+}
+
+enum Happened {
+    Signal(Asked),
+    Control,
+    Note(Option<Note>),
+    Time,
+}
+
+impl Engine {
+    /// An engine for a plan whose run directory exists and whose lock is held.
+    #[must_use]
+    pub fn new(
+        plan: Plan,
+        dir: RunDir,
+        recorder: Recorder,
+        capture: super::capture::Capture,
+    ) -> (Self, Receiver<Note>) {
+        let (sender, receiver) = channel(NOTES);
+        let engine = Self {
+            plan,
+            dir,
+            recorder,
+            schedule: Schedule::default(),
+            active: BTreeMap::new(),
+            sender,
+            texts: BTreeMap::new(),
+            finals: BTreeMap::new(),
+            previous: String::new(),
+            held: Vec::new(),
+            capture,
+            swept: false,
+        };
+        (engine, receiver)
+    }
+
+    /// Runs until every child is gone and everything is on disk.
+    pub async fn run(&mut self, mut notes: Receiver<Note>, doors: &mut Doors) {
+        loop {
+            // Requests that lie there already are honoured before anything starts.
+            self.read_inbox(&mut doors.inbox);
+            let finished = self.move_on();
+            let next = self.perform_due();
+            if finished && self.active.is_empty() {
+                break;
+            }
+            let deadline = [next.map(to_instant), self.recorder.next_write()].into_iter().flatten().min();
+            let happened = tokio::select! {
+                biased;
+                asked = doors.signals.next() => Happened::Signal(asked),
+                () = doors.watch.changed() => Happened::Control,
+                note = notes.recv() => Happened::Note(note),
+                () = until(deadline) => Happened::Time,
+            };
+            match happened {
+                Happened::Signal(asked) => self.asked_by_signal(asked),
+                Happened::Note(Some(note)) => {
+                    self.note(note);
+                    for _ in 1..BATCH {
+                        let Ok(note) = notes.try_recv() else { break };
+                        self.note(note);
+                    }
+                }
+                Happened::Control | Happened::Note(None) | Happened::Time => {}
+            }
+            self.recorder.flush_due();
+        }
+        self.finish(doors).await;
+    }
+
+    /// Makes the moves that are due; returns whether nothing more will be started.
+    fn move_on(&mut self) -> bool {
+        loop {
+            let alive: BTreeSet<StepId> = self.active.keys().copied().collect();
+            let moves = self.schedule.next(&self.plan, self.recorder.state(), &alive);
+            let mut changed = false;
+            for step in moves {
+                match step {
+                    Move::Finish => return true,
+                    Move::BeginGroup(logical) => self.recorder.record(What::GroupStarted { logical }),
+                    Move::EndGroup { logical, success } => {
+                        self.gather_group(logical);
+                        self.recorder.record(What::GroupEnded { logical, success });
+                        changed = true;
+                    }
+                    Move::Start(id) => {
+                        self.start_step(id);
+                        // A child that could not be started has ended already.
+                        changed |= !self.active.contains_key(&id);
+                    }
+                    Move::Carry(id) => {
+                        self.carry_step(id);
+                        changed = true;
+                    }
+                    Move::Skip(id) => {
+                        self.skip_step(id);
+                        changed = true;
+                    }
+                }
+            }
+            if !changed {
+                return false;
+            }
+        }
+    }
+
+    /// Performs every effect that is due; returns when the next one is.
+    fn perform_due(&mut self) -> Option<crate::run::Timestamp> {
+        // Each effect is recorded and so changes what is due; the bound is only against a fault in the rules.
+        for _ in 0..64 {
+            let decision = decide(self.recorder.state(), now());
+            if decision.due.is_empty() {
+                return decision.next;
+            }
+            for effect in decision.due {
+                self.perform(effect);
+            }
+        }
+        Some(now() + Duration::from_millis(100))
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::TimeOutRun => self.time_out_run(None),
+            Effect::TimeOutStep(step) => {
+                let ms = self.recorder.state().step(step).and_then(|s| s.timeout_ms).unwrap_or(0);
+                let message = format!("Subagent timed out after {ms}ms.");
+                self.recorder.record(What::StepEnding { step, cause: EndingCause::StepTimeout, message, source: None });
+            }
+            Effect::BeginDrain(step) => {
+                let message = String::new();
+                self.recorder.record(What::StepEnding { step, cause: EndingCause::Drain, message, source: None });
+            }
+            Effect::Abort(step) => {
+                if let Some(active) = self.active.get_mut(&step) {
+                    active.abort();
+                }
+                self.recorder.record(What::AbortSent { step });
+            }
+            Effect::Signal { step, signal, group, cause } => {
+                let Some(active) = self.active.get_mut(&step) else { return };
+                let pid = active.pid();
+                active.signal(signal, group);
+                self.recorder.record(What::SignalSent { step, signal, pid: pid.unwrap_or(0), group, cause });
+            }
+        }
+    }
+
+    /// The sentence of the run's timeout, with the configured limit where there is one (run-directory 3.2).
+    pub(super) fn time_out_run(&mut self, source: Option<ControlSource>) {
+        let timeout_ms = self.recorder.state().timeout_ms;
+        let message = match timeout_ms {
+            Some(ms) => format!("Subagent timed out after {ms}ms."),
+            None => "Subagent timed out.".to_owned(),
+        };
+        if self.recorder.state().is_ending() && !self.recorder.state().interrupted {
+            return;
+        }
+        self.recorder.record(What::RunTimedOut { timeout_ms, message, source });
+    }
+
+    /// Takes in one note.
+    fn note(&mut self, note: Note) {
+        match note {
+            Note::Agent { step, events, lines } => {
+                for (at, event) in events {
+                    self.agent_said(step, at, event);
+                }
+                if !lines.is_empty() {
+                    self.recorder.absorb(now(), What::OutputLines { step, lines });
+                }
+            }
+            Note::Seen { step, bytes, lines } => {
+                let what =
+                    if lines.is_empty() { What::OutputSeen { step, bytes } } else { What::OutputLines { step, lines } };
+                self.recorder.absorb(now(), what);
+            }
+            Note::Truncated { step, stream, cap } => self.recorder.record(What::OutputTruncated { step, stream, cap }),
+            Note::LogTrouble { step, error } => {
+                self.recorder.record(What::LogFailed { step, error });
+            }
+            Note::Exited { step, attempt, exit } => {
+                if let Some(active) = self.active.get_mut(&step)
+                    && active.attempt == attempt
+                {
+                    active.exited(exit);
+                    self.recorder.record(What::ChildExited { step, exit });
+                    self.end_if_done(step);
+                }
+            }
+            Note::Ended { step, attempt, stream, end } => {
+                if let Some(active) = self.active.get_mut(&step)
+                    && active.attempt == attempt
+                {
+                    active.stream_ended(stream, *end);
+                    self.end_if_done(step);
+                }
+            }
+            Note::Swept { step: Some(step), swept } => self.step_swept(step, swept),
+            Note::Swept { step: None, .. } => {}
+        }
+    }
+
+    fn asked_by_signal(&mut self, asked: Asked) {
+        let via = "signal".to_owned();
+        let source = ControlSource { via, key: Some(asked.signal.to_owned()), ..ControlSource::default() };
+        match asked.want {
+            super::signals::Want::Interrupt => self.take(ControlRequest::Interrupt { source }),
+            super::signals::Want::Stop => self.take(ControlRequest::Stop { source }),
+            super::signals::Want::Kill => self.kill(&source),
+        }
+    }
+
+    /// The end of the run: verdict, documents, nothing left alive.
+    async fn finish(&mut self, doors: &mut Doors) {
+        self.sweep_run().await;
+        self.close_inbox(&mut doors.inbox);
+        let end = verdict(self.recorder.state());
+        let state = match end.phase {
+            RunPhase::Running | RunPhase::Queued => RunPhase::Failed,
+            phase => phase,
+        };
+        self.write_end(state, end.error).await;
+    }
+}
+
+fn to_instant(at: crate::run::Timestamp) -> Instant {
+    Instant::now() + at.since(now())
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,90 @@
+//! The file that a step's final text goes to (runner-behaviour 9, "outputPath").
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use crate::run::{Judgement, StepPhase};
+
+/// The file, and how it was before the step began.
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    before: Option<(SystemTime, u64)>,
+}
+
+impl OutputFile {
+    /// Looks at the file before the step begins.
+    #[must_use]
+    pub fn watch(path: PathBuf) -> Self {
+        let before = stamp(&path);
+        Self { path, before }
+    }
+
+    /// After a success: what the agent wrote to the file itself is the output; otherwise the text is written there.
+    /// A failure to write is noted in the text and changes nothing else.
+    #[must_use]
+    pub fn settle(&self, mut judgement: Judgement) -> Judgement {
+        if judgement.outcome.phase != StepPhase::Complete {
+            return judgement;
+        }
+        let after = stamp(&self.path);
+        if after.is_some() && after != self.before {
+            if let Ok(text) = std::fs::read_to_string(&self.path) {
+                judgement.text = text;
+            }
+            return judgement;
+        }
+        let written = self
+            .path
+            .parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .and_then(|()| std::fs::write(&self.path, &judgement.text));
+        if let Err(error) = written {
+            judgement
+                .text
+                .push_str(&format!("\n\n(the output could not be saved to {}: {error})", self.path.display()));
+        }
+        judgement
+    }
+}
+
+fn stamp(path: &std::path::Path) -> Option<(SystemTime, u64)> {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.modified().ok()?, meta.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(text: &str, phase: StepPhase) -> Judgement {
+        let mut judgement = Judgement { text: text.into(), ..Judgement::default() };
+        judgement.outcome.phase = phase;
+        judgement
+    }
+
+    #[test]
+    fn the_text_is_saved_only_after_a_success_and_never_over_what_the_agent_wrote() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/out.md");
+        let file = OutputFile::watch(path.clone());
+        assert_eq!(file.settle(done("no", StepPhase::Failed)).text, "no");
+        assert!(!path.exists());
+        assert_eq!(file.settle(done("yes", StepPhase::Complete)).text, "yes");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "yes");
+        let file = OutputFile::watch(path.clone());
+        std::fs::write(&path, "the agent's own").unwrap();
+        assert_eq!(file.settle(done("said", StepPhase::Complete)).text, "the agent's own");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "the agent's own");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        let file = OutputFile::watch(folder.path().join("file/below"));
+        let settled = file.settle(done("text", StepPhase::Complete));
+        assert!(settled.text.starts_with("text\n\n(the output could not be saved"), "{}", settled.text);
+        assert_eq!(settled.outcome.phase, StepPhase::Complete);
+    }
+}

@@ -1,0 +1,188 @@
+//! The runner's own process: it takes the run directory over, says that it is ready, runs, and goes.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use super::capture::Capture;
+use super::clock::now;
+use super::dispatch::{Doors, Engine};
+use super::recorder::Recorder;
+use super::signals::Signals;
+use crate::plan::stored::{self, Secrets};
+use crate::plan::{LogicalStep, Plan, Runner};
+use crate::run::{Group, RunMeta, RunnerKind, StepMeta, Timestamp, What};
+use crate::rundir::{EventLog, InboxReader, RunDir, RunnerIdentity, RunnerLock, Watch};
+
+/// Why a runner could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The stored plan cannot be used.
+    #[error("the stored plan cannot be used: {0}")]
+    Plan(String),
+    /// Another runner has the directory, or the lock cannot be taken.
+    #[error("{0}")]
+    Lock(String),
+    /// Something on disk.
+    #[error("cannot {doing}: {error}")]
+    Disk {
+        /// What was tried.
+        doing: &'static str,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+fn disk(doing: &'static str) -> impl FnOnce(std::io::Error) -> StartError {
+    move |error| StartError::Disk { doing, error }
+}
+
+/// How the runner stands to whoever started it.
+#[derive(Clone, Copy, Debug)]
+pub struct Stance {
+    /// It belongs to a command in the foreground: it ends with it.
+    pub foreground: bool,
+}
+
+/// The runner's main. Standard input holds the values that may not be on disk, standard output is where readiness is
+/// told. The return value is the process's exit code: 0 for every finished run, 1 when it could not begin.
+#[must_use]
+pub fn main(path: &Path, stance: Stance) -> u8 {
+    // A group of its own keeps the terminal's Ctrl-C away; the command in front passes on what it means.
+    let _ = rustix::process::setpgid(None, None);
+    #[cfg(target_os = "linux")]
+    {
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        if stance.foreground {
+            let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
+        }
+    }
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tell(&serde_json::json!({ "error": format!("cannot start the runtime: {error}") }));
+            return 1;
+        }
+    };
+    runtime.block_on(async {
+        match begin(path, stance) {
+            Ok((mut engine, notes, mut doors, _lock)) => {
+                tell(&serde_json::json!({ "ready": true, "pid": std::process::id() }));
+                let_go_of_stdout(path);
+                engine.run(notes, &mut doors).await;
+                0
+            }
+            Err(error) => {
+                tell(&serde_json::json!({ "error": error.to_string() }));
+                1
+            }
+        }
+    })
+}
+
+fn tell(message: &serde_json::Value) {
+    let mut out = std::io::stdout().lock();
+    // Whoever waited may be gone; the run goes on without them.
+    let _ = writeln!(out, "{message}");
+    let _ = out.flush();
+}
+
+/// Standard output was the door to whoever started us; from now on it is the runner's own log.
+fn let_go_of_stdout(path: &Path) {
+    let log = RunDir::at(path).runner_out();
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(log);
+    if let Ok(file) = file.or_else(|_| std::fs::File::open("/dev/null")) {
+        let _ = rustix::stdio::dup2_stdout(&file);
+    }
+}
+
+type Begun = (Engine, tokio::sync::mpsc::Receiver<super::notes::Note>, Doors, RunnerLock);
+
+fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
+    let signals = Signals::install(stance.foreground).map_err(disk("install signal handlers"))?;
+    let mut secrets = String::new();
+    std::io::stdin().lock().read_to_string(&mut secrets).map_err(disk("read what the launcher passes on"))?;
+    let secrets: Secrets = if secrets.trim().is_empty() {
+        Secrets::default()
+    } else {
+        serde_json::from_str(&secrets).map_err(|e| StartError::Plan(e.to_string()))?
+    };
+    let dir = RunDir::at(path);
+    let bytes = std::fs::read(dir.plan_json()).map_err(disk("read the stored plan"))?;
+    let stored = stored::decode(&bytes, &|step, name| secrets.get(step, name));
+    let plan = stored.map_err(|e| StartError::Plan(e.to_string()))?.plan;
+    let lock = RunnerLock::acquire(&dir).map_err(|e| StartError::Lock(e.to_string()))?;
+    dir.make_folders().map_err(disk("make the folders of the run directory"))?;
+    let keeper = std::os::unix::process::parent_id();
+    RunnerIdentity::of_this_process(Some(keeper)).write(&dir).map_err(disk("write runner.json"))?;
+    let cap = EventLog::cap_from_env(std::env::var("PI_SUBAGENT_ASYNC_EVENTS_MAX_BYTES").ok().as_deref());
+    let log = EventLog::open(&dir.events(), cap).map_err(disk("open events.jsonl"))?;
+    let inbox = InboxReader::new(dir.clone());
+    let watch = Watch::new(inbox.folders());
+    let meta = meta(&plan, &dir);
+    let mut recorder = Recorder::new(dir.clone(), log);
+    recorder.record(What::RunStarted(Box::new(meta)));
+    let capture = Capture::new(super::capture::STEP_CAP, super::capture::RUN_CAP);
+    let (engine, notes) = Engine::new(plan, dir, recorder, capture);
+    Ok((engine, notes, Doors { signals, inbox, watch }, lock))
+}
+
+/// What is known of the run before anything happens.
+fn meta(plan: &Plan, dir: &RunDir) -> RunMeta {
+    let mut steps = Vec::new();
+    let mut groups = Vec::new();
+    for (logical, entry) in plan.steps.iter().enumerate() {
+        let members = match entry {
+            LogicalStep::Single(step) => std::slice::from_ref(&**step),
+            LogicalStep::Group { steps: members, .. } => {
+                groups.push(Group { start: steps.len(), count: members.len(), logical });
+                members.as_slice()
+            }
+        };
+        for step in members {
+            steps.push(StepMeta {
+                key: step.key.clone(),
+                agent: step.agent.clone(),
+                label: step.label.clone(),
+                phase: step.phase.clone(),
+                logical,
+                runner: kind(&step.runner),
+                model: step.models.first().cloned(),
+                thinking: step.thinking.clone(),
+                session_file: super::prepare::session_file(step, steps.len(), dir).map(|p| p.display().to_string()),
+                has_task: !step.task.is_empty(),
+                timeout_ms: step.budget.time.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
+                carried_over: step.carried.is_some(),
+            });
+        }
+    }
+    let timeout_ms = plan.budget.time.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX));
+    let deadline_at =
+        plan.deadline_at_ms.map(Timestamp::from_millis).or_else(|| plan.budget.time.map(|time| now() + time));
+    RunMeta {
+        id: dir.id(),
+        name: plan.name.clone(),
+        // Without a session no result can be written (runner-behaviour 14.27), so a run without one is its own.
+        session_id: Some(plan.session_id.clone().unwrap_or_else(|| format!("subdeck-{}", dir.id().as_str()))),
+        owner_id: plan.owner_id.clone(),
+        mode: plan.mode(),
+        pid: Some(std::process::id()),
+        cwd: plan.cwd.display().to_string(),
+        timeout_ms,
+        deadline_at,
+        steps,
+        groups,
+        logical_count: plan.steps.len(),
+        resumed_from: plan.resumed_from.clone().map(crate::run::RunId),
+    }
+}
+
+fn kind(runner: &Runner) -> RunnerKind {
+    match runner {
+        Runner::Pi { transport: crate::plan::PiTransport::Rpc, .. } => RunnerKind::Pi,
+        Runner::Pi { .. } => RunnerKind::PiJson,
+        Runner::Demo { .. } => RunnerKind::Demo,
+        Runner::ExternalCli { command, args } => {
+            RunnerKind::ExternalCli { command: command.clone(), args: args.clone() }
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! One step from its start to its end: the child, what it left, and the outcome.
+
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::child::{self, Child};
+use super::clock::now;
+use super::dispatch::Engine;
+use super::notes::{Note, StreamEnd};
+use super::prepare::{Earlier, Prepared, Voice, prepare};
+use super::pump::{LiveLog, Meaning, Pump, PumpSpec, Whose};
+use super::tree::{self, Seen, Snapshot, Swept};
+use crate::agents::Talk;
+use crate::plan::LogicalStep;
+use crate::run::{
+    AgentEvent, EndingCause, Evidence, ExitInfo, Judgement, NamedOutput, Report, StepId, StepOutcome, StepPhase,
+    Stream, TERM_TO_KILL, Timestamp, What, judge,
+};
+use crate::rundir::{MarkWriter, capability};
+
+/// Named outputs that status.json carries are cut at this many bytes; placeholders get the whole text.
+const OUTPUT_IN_STATUS: usize = 64 * 1024;
+
+/// A step whose child, or what it left, is not gone yet.
+pub struct Active {
+    /// The attempt, from 1.
+    pub attempt: u32,
+    child: Option<Seen>,
+    pid: u32,
+    /// Processes that are known to be of this step, for what loses its parent later.
+    pids: BTreeSet<u32>,
+    stdin: Option<tokio::sync::mpsc::UnboundedSender<Vec<u8>>>,
+    talk: Option<Box<dyn Talk>>,
+    pumps: Vec<Pump>,
+    exit: Option<ExitInfo>,
+    out: Option<StreamEnd>,
+    err: Option<StreamEnd>,
+    plain: bool,
+    sweeping: bool,
+    log: LiveLog,
+    output: Option<super::output_file::OutputFile>,
+    /// Lives as long as the child may read it.
+    _files: Option<tempfile::TempDir>,
+}
+
+impl Active {
+    /// The child's process id while it is not reaped.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.exit.is_none().then_some(self.pid)
+    }
+
+    /// Sends bytes to the child's standard input; `false` when it takes none.
+    pub fn send(&self, bytes: Vec<u8>) -> bool {
+        self.stdin.as_ref().is_some_and(|stdin| stdin.send(bytes).is_ok())
+    }
+
+    /// How the child is talked to.
+    pub fn talk(&mut self) -> Option<&mut (dyn Talk + 'static)> {
+        self.talk.as_deref_mut()
+    }
+
+    /// Asks the agent to break off.
+    pub fn abort(&mut self) {
+        if let Some(bytes) = self.talk.as_mut().and_then(|t| t.abort()) {
+            self.send(bytes);
+        }
+    }
+
+    /// Nothing more will be said to the child.
+    pub fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Sends a signal to the child, or to its group and, for SIGKILL, to everything below it.
+    pub fn signal(&mut self, name: &str, group: bool) {
+        let signal = match name {
+            "SIGINT" => Signal::INT,
+            "SIGKILL" => Signal::KILL,
+            _ => Signal::TERM,
+        };
+        if self.exit.is_some() {
+            return;
+        }
+        let below = Snapshot::take().below(self.pid);
+        self.pids.extend(below.iter().map(|s| s.pid));
+        if !group {
+            if let Some(child) = self.child {
+                tree::signal(child, signal);
+            }
+            return;
+        }
+        tree::signal_group(self.pid, signal);
+        if signal == Signal::KILL {
+            for seen in below {
+                tree::signal(seen, signal);
+            }
+        }
+    }
+
+    /// The child's process ended.
+    pub fn exited(&mut self, exit: ExitInfo) {
+        self.exit = Some(exit);
+        self.stdin = None;
+        for pump in &self.pumps {
+            pump.child_exited();
+        }
+    }
+
+    /// A stream ended.
+    pub fn stream_ended(&mut self, stream: Stream, end: StreamEnd) {
+        match stream {
+            Stream::Err => self.err = Some(end),
+            Stream::Out | Stream::Own => self.out = Some(end),
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.exit.is_some() && self.out.is_some() && self.err.is_some()
+    }
+}
+
+impl Engine {
+    /// Starts the first attempt of a step. When the child cannot be started the step ends at once.
+    pub(super) fn start_step(&mut self, id: StepId) {
+        self.recorder.record(What::StepStarted { step: id });
+        let Some(step) = self.plan.flat().nth(id.flat()).cloned() else { return };
+        let attempt = 1;
+        let model = step.models.first().cloned();
+        self.recorder.record(What::AttemptStarted { step: id, attempt, model, reason: None });
+        let earlier = Earlier { task: self.plan.task.as_deref(), previous: &self.previous, texts: &self.texts };
+        let prepared = match prepare(&step, id, &self.dir, &earlier) {
+            Ok(prepared) => prepared,
+            Err(error) => return self.spawn_failed(id, &error),
+        };
+        match self.spawn(id, attempt, prepared) {
+            Ok(active) => {
+                let (pid, start_ticks) = (active.pid, active.child.map(|c| c.start_ticks));
+                let steerable = active.talk.as_ref().map(|t| t.steerable());
+                self.active.insert(id, active);
+                self.recorder.record(What::ChildSpawned { step: id, pid, start_ticks });
+                if let Some(steerable) = steerable {
+                    self.recorder.record(What::Capability { step: id, steerable: steerable.clone() });
+                    let written = capability::write(&self.dir, id, pid, &steerable, now());
+                    if let Err(error) = written {
+                        self.recorder.record(What::LogFailed { step: id, error: error.to_string() });
+                    }
+                }
+                self.route_held(id);
+            }
+            Err(error) => self.spawn_failed(id, &error.to_string()),
+        }
+    }
+
+    fn spawn(&mut self, id: StepId, attempt: u32, prepared: Prepared) -> std::io::Result<Active> {
+        let plain = matches!(prepared.voice, Voice::Plain);
+        let (out_path, err_path) = if plain {
+            (self.dir.external_out(id), self.dir.external_err(id))
+        } else {
+            (self.dir.raw_out(id), self.dir.raw_err(id))
+        };
+        let marks = MarkWriter::open(&self.dir.marks(id)).ok();
+        let (log_file, log_offset) = match (plain, append(&self.dir.output(id))) {
+            (false, Ok((file, offset))) => (Some(file), offset),
+            _ => (None, 0),
+        };
+        let log = LiveLog::new(log_file, marks, log_offset);
+        // Opened before the child starts, so that its tab is there from the beginning.
+        let raw_out = append(&out_path).ok();
+        let raw_err = append(&err_path).ok();
+        let child = child::spawn(prepared.spawn, id, attempt, &self.sender)?;
+        let Child { pid, start_ticks, stdin, stdout, stderr } = child;
+        let events = self.recorder.log().clone();
+        let agent = self.plan.flat().nth(id.flat()).map_or_else(String::new, |s| s.agent.clone());
+        let whose = Whose { run: self.dir.id_str().to_owned(), step: id, agent };
+        let (talk, out_meaning, err_meaning) = match prepared.voice {
+            Voice::Agent { adapter, talk } => (
+                talk,
+                Meaning::Agent { adapter, events: events.clone(), whose: whose.clone() },
+                Meaning::AgentError { events, whose },
+            ),
+            Voice::Plain => (None, Meaning::Plain, Meaning::Plain),
+        };
+        let allowance = self.capture.step();
+        let spec = |stream, source, raw, meaning| PumpSpec {
+            step: id,
+            attempt,
+            stream,
+            source,
+            raw,
+            log: log.clone(),
+            allowance: allowance.clone(),
+            meaning,
+        };
+        let mut active = Active {
+            attempt,
+            child: start_ticks.map(|start_ticks| Seen { pid, start_ticks }),
+            pid,
+            pids: BTreeSet::from([pid]),
+            stdin,
+            talk,
+            pumps: Vec::new(),
+            exit: None,
+            out: None,
+            err: None,
+            plain,
+            sweeping: false,
+            log: log.clone(),
+            output: prepared.output,
+            _files: prepared.files,
+        };
+        let parts = [(Stream::Out, stdout, raw_out, out_meaning), (Stream::Err, stderr, raw_err, err_meaning)];
+        for (stream, source, raw, meaning) in parts {
+            match Pump::start(spec(stream, source, raw, meaning), self.sender.clone()) {
+                Ok(pump) => active.pumps.push(pump),
+                // Without a pump the stream is over: the child gets EPIPE, and the step ends with what is known.
+                Err(_) => active.stream_ended(stream, StreamEnd::default()),
+            }
+        }
+        Ok(active)
+    }
+
+    fn spawn_failed(&mut self, id: StepId, error: &str) {
+        let report = Report::default();
+        let judgement = judge(&Evidence {
+            report: &report,
+            exit: ExitInfo::default(),
+            spawn_error: Some(error),
+            ending: None,
+            stderr_tail: "",
+        });
+        self.end_step(id, judgement, false);
+    }
+
+    /// The agent said something.
+    pub(super) fn agent_said(&mut self, step: StepId, at: Timestamp, event: AgentEvent) {
+        let receipts = match self.active.get_mut(&step) {
+            Some(active) => active.talk.as_mut().map(|t| t.receipts(&event)).unwrap_or_default(),
+            None => Vec::new(),
+        };
+        self.recorder.absorb(at, What::Agent { step, event });
+        for receipt in receipts {
+            self.steer_moved(step, &receipt.id, receipt.state, receipt.detail);
+        }
+        if let Some(active) = self.active.get_mut(&step)
+            && active.talk.as_ref().is_some_and(|t| t.done())
+        {
+            // Everything is answered; an agent that waits for more would wait for ever.
+            active.close_stdin();
+        }
+    }
+
+    /// Begins the sweep once the child is gone and its pipes are closed or given up.
+    pub(super) fn end_if_done(&mut self, id: StepId) {
+        let others = self.pids_except(id);
+        let since = self.recorder.state().step(id).and_then(|s| s.ending.as_ref()).map(|e| (e.cause, e.since));
+        let Some(active) = self.active.get_mut(&id) else { return };
+        if !active.is_closed() || active.sweeping {
+            return;
+        }
+        active.sweeping = true;
+        let abandoned: Vec<u64> = [(&active.out, 0), (&active.err, 1)]
+            .into_iter()
+            .filter(|(end, _)| end.as_ref().is_some_and(|e| e.abandoned))
+            .filter_map(|(_, index)| active.pumps.get(index).and_then(|p| p.inode))
+            .collect();
+        let (pid, pids) = (active.pid, active.pids.clone());
+        if !abandoned.is_empty() {
+            let snapshot = Snapshot::take();
+            let mut held: Vec<u32> = abandoned
+                .iter()
+                .flat_map(|inode| tree::holders_of_pipe(&snapshot, std::process::id(), *inode))
+                .collect();
+            held.sort_unstable();
+            held.dedup();
+            self.recorder.record(What::OutputHeld { step: id, pids: held });
+        }
+        // The cheap question first: nearly every step leaves nothing behind.
+        if tree::has_other_children(&others) == Some(false) && !group_exists(pid) {
+            return self.step_swept(id, Swept::default());
+        }
+        // What is left after a stop had its time to go already while the child had it.
+        let grace = match since {
+            Some((EndingCause::Kill, _)) => Duration::ZERO,
+            Some((EndingCause::Drain, _)) | None => TERM_TO_KILL,
+            Some((_, since)) => TERM_TO_KILL.saturating_sub(now().since(since)),
+        };
+        let (sender, run) = (self.sender.clone(), self.dir.id().0);
+        let work = move || {
+            let alone = others.is_empty();
+            let swept = tree::sweep(grace, || {
+                let snapshot = Snapshot::take();
+                let mut found = snapshot.below_except(std::process::id(), &others);
+                if !alone {
+                    found = snapshot.of_step(&found, &run, id.flat(), &pids);
+                }
+                let group = snapshot.group(pid);
+                found.extend(group.into_iter().filter(|s| !others.contains(&s.pid)));
+                found.sort_unstable_by_key(|s| s.pid);
+                found.dedup();
+                found
+            });
+            let _ = sender.blocking_send(Note::Swept { step: Some(id), swept });
+        };
+        if std::thread::Builder::new().name("sweep".to_owned()).spawn(work).is_err() {
+            // No thread can be made: the step ends; the run's last sweep finds what is left.
+            self.step_swept(id, Swept::default());
+        }
+    }
+
+    /// The children of all other steps: a sweep leaves them and what is below them alone.
+    fn pids_except(&self, id: StepId) -> BTreeSet<u32> {
+        self.active.iter().filter(|(step, _)| **step != id).map(|(_, a)| a.pid).collect()
+    }
+
+    /// The step's processes are gone, or it is known which are not: judge it.
+    pub(super) fn step_swept(&mut self, id: StepId, swept: Swept) {
+        if !swept.ended.is_empty() || !swept.survivors.is_empty() {
+            let Swept { ended, survivors } = swept;
+            self.recorder.record(What::TreeSwept { step: id, ended, survivors });
+        }
+        let Some(active) = self.active.remove(&id) else { return };
+        let out = active.out.unwrap_or_default();
+        let err = active.err.unwrap_or_default();
+        let report = match out.report {
+            Some(report) => report,
+            None => crate::agents::text::report(&out.tail, false),
+        };
+        let stderr_tail = String::from_utf8_lossy(&err.tail).into_owned();
+        let ending = self.recorder.state().step(id).and_then(|s| s.ending.clone());
+        let judgement = judge(&Evidence {
+            report: &report,
+            exit: active.exit.unwrap_or_default(),
+            spawn_error: None,
+            ending: ending.as_ref(),
+            stderr_tail: &stderr_tail,
+        });
+        let judgement = match &active.output {
+            Some(file) => file.settle(judgement),
+            None => judgement,
+        };
+        if active.plain {
+            // Foreign readers look for the final text of a plain command here (run-directory 2.6).
+            let path = self.dir.output(id);
+            if let Ok((mut file, _)) = append(&path) {
+                use std::io::Write;
+                let _ = file.write_all(judgement.text.as_bytes());
+            }
+        }
+        drop(active.log);
+        self.end_step(id, judgement, true);
+    }
+
+    /// Records the end of a step and keeps what later steps may use.
+    fn end_step(&mut self, id: StepId, judgement: Judgement, ran: bool) {
+        let Judgement { mut outcome, text } = judgement;
+        let step = self.plan.flat().nth(id.flat()).cloned().unwrap_or_default();
+        let logical = self.recorder.state().step(id).map_or(0, |s| s.logical);
+        if outcome.phase == StepPhase::Complete {
+            let cut = cut_at(&text, OUTPUT_IN_STATUS);
+            let output = NamedOutput { text: cut.to_owned(), agent: step.agent.clone(), logical };
+            outcome.output = Some((step.key.clone(), output));
+            self.texts.insert(step.key.clone(), text.clone());
+        }
+        if matches!(self.plan.steps.get(logical), Some(LogicalStep::Single(_))) {
+            self.previous.clone_from(&text);
+        }
+        if ran || !text.is_empty() || outcome.error.is_some() {
+            self.finals.insert(id, text);
+        }
+        self.fail_open_steers(id, "child terminated before steering delivery");
+        self.recorder.record(What::StepEnded { step: id, outcome: Box::new(outcome) });
+    }
+
+    /// Takes the outcome of an earlier run over.
+    pub(super) fn carry_step(&mut self, id: StepId) {
+        let carried = self.plan.flat().nth(id.flat()).and_then(|s| s.carried.clone()).unwrap_or_default();
+        let outcome = StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
+        self.end_step(id, Judgement { outcome, text: carried.output }, true);
+    }
+
+    /// A member of a group that is not run because a sibling failed (runner-behaviour 2.3).
+    pub(super) fn skip_step(&mut self, id: StepId) {
+        let outcome = StepOutcome {
+            phase: StepPhase::Failed,
+            exit_code: -1,
+            error: Some("Skipped due to fail-fast".to_owned()),
+            ..StepOutcome::default()
+        };
+        self.end_step(id, Judgement { outcome, text: String::new() }, false);
+    }
+
+    /// Joins the outputs of a group for `{previous}` (runner-behaviour 2.3).
+    pub(super) fn gather_group(&mut self, logical: usize) {
+        let state = self.recorder.state();
+        let members: Vec<_> = state.steps.iter().filter(|s| s.logical == logical).collect();
+        let mut blocks = Vec::new();
+        for (number, step) in members.iter().enumerate() {
+            let text = self.finals.get(&step.id).map_or("", String::as_str);
+            let error = step.error.as_deref().unwrap_or("");
+            let head = format!("=== Parallel Task {} ({}) ===", number + 1, step.agent);
+            let body = match step.exit_code {
+                Some(-1) => "SKIPPED".to_owned(),
+                Some(0) if text.trim().is_empty() => "EMPTY OUTPUT (the step printed nothing)".to_owned(),
+                Some(0) => text.to_owned(),
+                code => format!("FAILED (exit code {}): {error}\n{text}", code.unwrap_or(1)).trim_end().to_owned(),
+            };
+            blocks.push(format!("{head}\n{body}"));
+        }
+        self.previous = blocks.join("\n\n");
+    }
+
+    /// Ends whatever the run left, however it came to be left.
+    pub(super) async fn sweep_run(&mut self) {
+        if self.swept || tree::has_other_children(&BTreeSet::new()) == Some(false) {
+            return;
+        }
+        self.swept = true;
+        let work = || tree::sweep(Duration::from_millis(500), || Snapshot::take().below(std::process::id()));
+        if let Ok(swept) = tokio::task::spawn_blocking(work).await
+            && (!swept.ended.is_empty() || !swept.survivors.is_empty())
+        {
+            let step = self.recorder.state().current.unwrap_or_default();
+            self.recorder.record(What::TreeSwept { step, ended: swept.ended, survivors: swept.survivors });
+        }
+    }
+}
+
+/// Whether any process is in this group.
+fn group_exists(group: u32) -> bool {
+    i32::try_from(group)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok())
+}
+
+/// Opens a log for appending, mode 0600; returns its length too.
+fn append(path: &Path) -> std::io::Result<(std::fs::File, u64)> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(libc_nofollow()).open(path)?;
+    let length = file.metadata()?.len();
+    Ok((file, length))
+}
+
+fn libc_nofollow() -> i32 {
+    i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0)
+}
+
+/// The longest prefix of `text` that has at most `most` bytes.
+fn cut_at(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or("")
+}

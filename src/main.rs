@@ -1,5 +1,5 @@
 //! `subdeck`: parses, calls, and turns an outcome into an exit code.
 
 fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+    subdeck::cli::main(std::env::args_os().collect())
 }

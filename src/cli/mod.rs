@@ -1,1 +1,79 @@
-//! What people type: one file a command.
+//! What people type: arguments in [`args`], one file a command, and how an outcome becomes an exit code.
+//!
+//! Data goes to stdout, everything else to stderr. Text from outside is printed through [`crate::text::SafeText`].
+
+mod again;
+pub mod args;
+mod attach;
+mod control;
+mod demo;
+mod events;
+mod exit_codes;
+mod find;
+mod launch;
+mod load;
+mod logs;
+mod ls;
+mod out;
+mod run;
+mod source;
+mod status;
+mod wait;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// Runs the program with these arguments; the first is its name.
+#[must_use]
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    if let Some(code) = inner(&arguments) {
+        return ExitCode::from(code);
+    }
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and versions are answers, not errors, and clap knows where each belongs.
+            let _ = error.print();
+            return ExitCode::from(u8::from(error.use_stderr()) * 2);
+        }
+    };
+    let result = match cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Attach(args) => attach::attach(&args),
+        Command::Ls(args) => ls::ls(&args),
+        Command::Status(args) => status::status(&args),
+        Command::Events(args) => events::events(&args),
+        Command::Logs(args) => logs::logs(&args),
+        Command::Wait(args) => wait::wait(&args),
+        Command::Steer(args) => control::steer(&args),
+        Command::Interrupt(args) => control::interrupt(&args),
+        Command::Stop(args) => control::stop(&args),
+        Command::Resume(args) => again::resume(args),
+        Command::Retry(args) => again::retry(args),
+        Command::Demo(args) => demo::demo(args),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("subdeck: {}", crate::text::SafeText::line(&format!("{error:#}")));
+        ExitCode::from(2)
+    })
+}
+
+/// The commands that processes of ours call, and the one help topic that clap does not know. They are looked at
+/// before clap, because a run's first child waits for them.
+fn inner(arguments: &[OsString]) -> Option<u8> {
+    let word = arguments.get(1)?.to_str()?;
+    let path = || arguments.get(2).map(std::path::PathBuf::from);
+    match word {
+        "__keeper" => Some(crate::engine::keeper_main(&path()?)),
+        "__runner" => {
+            let foreground = arguments.iter().any(|a| a == "--foreground");
+            Some(crate::engine::runner_main(&path()?, crate::engine::Stance { foreground }))
+        }
+        "help" if arguments.get(2).is_some_and(|topic| topic == "exit-codes") => Some(exit_codes::print()),
+        _ => None,
+    }
+}

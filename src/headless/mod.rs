@@ -1,1 +1,90 @@
-//! What scripts see: text, JSONL, summary.
+//! What scripts see: a followed run as text, JSON lines or one JSON document, and the summary at the end.
+//!
+//! Data goes to the writer it is given; a writer that is closed ends the printing quietly, never the run. Text passes
+//! [`crate::text::SafeText`]; JSON is escaped by its encoder.
+
+mod jsonl;
+mod status_json;
+mod summary;
+mod text;
+
+pub use jsonl::{VERSION, event as json_event};
+pub use status_json::{run as status_json, step as step_json};
+pub use summary::summary;
+pub use text::TextPrinter;
+
+use std::io::{self, Write};
+
+use crate::run::RunState;
+use crate::rundir::{Changes, RunDir};
+
+/// How a followed run is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object a line, as things happen.
+    Jsonl,
+    /// One JSON document at the end.
+    Json,
+}
+
+/// Prints a followed run.
+pub struct Printer<W: Write> {
+    out: W,
+    format: Format,
+    text: TextPrinter,
+    closed: bool,
+}
+
+impl<W: Write> Printer<W> {
+    /// A printer that writes to `out`.
+    #[must_use]
+    pub fn new(out: W, format: Format, dir: &RunDir) -> Self {
+        Self { out, format, text: TextPrinter::new(dir), closed: false }
+    }
+
+    /// Prints what is new.
+    pub fn print(&mut self, state: &RunState, changes: &Changes) {
+        if self.closed {
+            return;
+        }
+        let result = match self.format {
+            Format::Text => self.text.print(&mut self.out, state, changes),
+            Format::Jsonl => self.lines(state, changes),
+            Format::Json => Ok(()),
+        };
+        self.note(result);
+    }
+
+    /// Prints what stands at the end.
+    pub fn end(&mut self, state: &RunState) {
+        if self.closed {
+            return;
+        }
+        let result = match self.format {
+            Format::Text => self.text.finish(&mut self.out, state),
+            Format::Jsonl => Ok(()),
+            Format::Json => serde_json::to_string_pretty(&status_json(state))
+                .map_err(io::Error::other)
+                .and_then(|text| writeln!(self.out, "{text}")),
+        };
+        let result = result.and_then(|()| self.out.flush());
+        self.note(result);
+    }
+
+    fn lines(&mut self, state: &RunState, changes: &Changes) -> io::Result<()> {
+        for event in &changes.news {
+            if let Some(value) = json_event(state, event) {
+                writeln!(self.out, "{value}")?;
+            }
+        }
+        self.out.flush()
+    }
+
+    /// A closed or full standard output ends the printing; what becomes of the run is not its business.
+    fn note(&mut self, result: io::Result<()>) {
+        self.closed |= result.is_err();
+    }
+}

@@ -1,0 +1,166 @@
+//! `subdeck resume` and `subdeck retry`: a new run from an earlier one, carrying over what was completed (product 2).
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use super::args::{ResumeArgs, RetryArgs};
+use super::{find, launch};
+use crate::plan::{Carried, LogicalStep, Plan, Runner, Step, stored};
+use crate::run::{RunState, StepId, StepPhase};
+use crate::rundir::RunDir;
+use crate::text::SafeText;
+
+/// What an agent is told when the person says nothing.
+const GO_ON: &str = "You were interrupted. Go on with your task where you left off.";
+
+/// `subdeck resume`.
+pub fn resume(args: ResumeArgs) -> anyhow::Result<ExitCode> {
+    let roots = find::roots(args.root.root.as_deref())?;
+    let (dir, step) = find::target(&roots, &args.target)?;
+    let earlier = Earlier::read(dir)?;
+    let plan = earlier.resumed(step, args.text.as_deref())?;
+    launch::start(&plan, &find::own_root(args.root.root.as_deref())?, &args.show, args.detach)
+}
+
+/// `subdeck retry`.
+pub fn retry(args: RetryArgs) -> anyhow::Result<ExitCode> {
+    let roots = find::roots(args.root.root.as_deref())?;
+    let dir = find::run(&roots, &args.run)?;
+    let earlier = Earlier::read(dir)?;
+    let plan = earlier.retried()?;
+    launch::start(&plan, &find::own_root(args.root.root.as_deref())?, &args.show, args.detach)
+}
+
+/// A run that is over, with its stored plan.
+struct Earlier {
+    state: RunState,
+    plan: Plan,
+    outputs: std::collections::BTreeMap<StepId, String>,
+}
+
+impl Earlier {
+    fn read(dir: RunDir) -> anyhow::Result<Self> {
+        let name = SafeText::line(dir.id_str());
+        let state =
+            crate::rundir::read_status(&dir).with_context(|| format!("the status of run {name} is unreadable"))?;
+        if !state.is_over() && !matches!(crate::rundir::identity::probe(&dir), crate::rundir::RunnerLife::Dead(_)) {
+            bail!("run {name} is not over yet; interrupt or stop it first, or wait for it");
+        }
+        let bytes = std::fs::read(dir.plan_json()).with_context(|| {
+            format!("run {name} has no stored plan (subdeck/plan.json), so its steps cannot be started again")
+        })?;
+        let stored = stored::decode(&bytes, &|_, variable| std::env::var(variable).ok())?;
+        if !stored.missing_env.is_empty() {
+            let names: Vec<_> = stored.missing_env.iter().map(|(step, name)| format!("{name} (step {step})")).collect();
+            bail!(
+                "variables of the plan are not kept on disk and are missing here: {}; set them and try again",
+                names.join(", ")
+            );
+        }
+        let outputs = crate::rundir::result::outputs(&dir, &state);
+        Ok(Self { state, plan: stored.plan, outputs })
+    }
+
+    /// Goes on with one step, or with every paused one and what comes after it.
+    fn resumed(self, step: Option<StepId>, text: Option<&str>) -> anyhow::Result<Plan> {
+        if let Some(id) = step {
+            return self.one(id, text);
+        }
+        let paused = self.state.steps.iter().filter(|s| s.phase == StepPhase::Paused).count();
+        if paused == 0 {
+            if let [only] = self.state.steps.as_slice() {
+                let id = only.id;
+                return self.one(id, text);
+            }
+            bail!(
+                "no step of this run is paused; name the one to go on with, such as {}:1, or use `subdeck retry`",
+                SafeText::line(self.state.id.as_str())
+            );
+        }
+        let earlier = self.state.clone();
+        let outputs = self.outputs.clone();
+        self.rebuilt(|id, step| {
+            let before = earlier.step(id)?;
+            match before.phase {
+                StepPhase::Complete => carry(step, &outputs, id),
+                StepPhase::Paused => go_on(step, before.session_file.as_deref(), text.unwrap_or(GO_ON)),
+                _ => {}
+            }
+            Some(())
+        })
+    }
+
+    /// A run of this one step on its own session.
+    fn one(self, id: StepId, text: Option<&str>) -> anyhow::Result<Plan> {
+        let before = self.state.step(id).context("there is no such step")?.clone();
+        if before.phase == StepPhase::Pending {
+            bail!("step {id} never ran; use `subdeck retry`");
+        }
+        let text = match (text, &before.phase) {
+            (Some(text), _) => text,
+            (None, StepPhase::Paused | StepPhase::Stopped | StepPhase::Failed) => GO_ON,
+            (None, _) => bail!("step {id} has finished; say what it should do next: subdeck resume RUN:{id} TEXT"),
+        };
+        let mut step = self.plan.flat().nth(id.flat()).context("the stored plan has no such step")?.clone();
+        if !matches!(step.runner, Runner::Pi { .. } | Runner::Demo { .. }) {
+            bail!("step {id} is a plain command and has no session to go on with; use `subdeck retry`");
+        }
+        if before.session_file.as_deref().is_none_or(|p| !std::path::Path::new(p).exists()) {
+            bail!("the session file of step {id} is gone, so the agent cannot go on where it was");
+        }
+        step.carried = None;
+        go_on(&mut step, before.session_file.as_deref(), text);
+        let resumed_from = Some(self.state.id.0.clone());
+        Ok(Plan { steps: vec![LogicalStep::Single(Box::new(step))], mode: None, resumed_from, ..fresh(self.plan) })
+    }
+
+    /// What failed, was stopped or never ran is run again, with new sessions.
+    fn retried(self) -> anyhow::Result<Plan> {
+        if self.state.steps.iter().all(|s| s.phase == StepPhase::Complete) {
+            bail!("every step of this run is complete; there is nothing to retry");
+        }
+        let earlier = self.state.clone();
+        let outputs = self.outputs.clone();
+        self.rebuilt(|id, step| {
+            if earlier.step(id)?.phase == StepPhase::Complete {
+                carry(step, &outputs, id);
+            }
+            Some(())
+        })
+    }
+
+    fn rebuilt(self, mut change: impl FnMut(StepId, &mut Step) -> Option<()>) -> anyhow::Result<Plan> {
+        let resumed_from = Some(self.state.id.0.clone());
+        let mut plan = Plan { resumed_from, ..fresh(self.plan) };
+        let mut flat = 0u32;
+        for entry in &mut plan.steps {
+            let members = match entry {
+                LogicalStep::Single(step) => std::slice::from_mut(&mut **step),
+                LogicalStep::Group { steps, .. } => steps.as_mut_slice(),
+            };
+            for step in members {
+                change(StepId(flat), step).context("the stored plan and the status have different steps")?;
+                flat += 1;
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// The plan for a new run: what named the old run's own places is taken out.
+fn fresh(plan: Plan) -> Plan {
+    Plan { run_id: None, run_dir: None, result_path: None, deadline_at_ms: None, ..plan }
+}
+
+fn carry(step: &mut Step, outputs: &std::collections::BTreeMap<StepId, String>, id: StepId) {
+    let output = outputs.get(&id).cloned().unwrap_or_default();
+    step.carried = Some(Carried { output });
+}
+
+fn go_on(step: &mut Step, session: Option<&str>, text: &str) {
+    if matches!(step.runner, Runner::Pi { .. } | Runner::Demo { .. }) {
+        step.session_file = session.map(Into::into);
+        step.task = text.to_owned();
+    }
+}

@@ -1,0 +1,357 @@
+//! What can be typed. Only shapes and help; what a command does is in its own file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::headless::Format;
+use crate::text as units;
+
+/// Supervise AI subagent runs: launch coding agents, watch each in a pane, steer, interrupt and stop them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "subdeck",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = "RUN is @last, a run id, a unique prefix of at least 4 characters, a run name, or the path of a run \
+                  directory. RUN:STEP names a step by its number (from 1), its id or its label.\n\
+                  `subdeck help exit-codes` prints the table of exit codes."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+#[allow(missing_docs)]
+pub enum Command {
+    /// Launch a run and open the deck on it.
+    Run(RunArgs),
+    /// Open the deck on a run, running or finished, own or foreign.
+    Attach(AttachArgs),
+    /// List runs with state, age, task, steps and cost.
+    Ls(LsArgs),
+    /// Show one run and its steps.
+    Status(StatusArgs),
+    /// Print the events of a run.
+    Events(EventsArgs),
+    /// Print the output of a step.
+    Logs(LogsArgs),
+    /// Wait for a run to reach a state.
+    Wait(WaitArgs),
+    /// Send a message to running children.
+    Steer(SteerArgs),
+    /// Pause a run; its agents can go on later with `resume`.
+    Interrupt(ControlArgs),
+    /// Stop a run or one step: the whole process tree, proven empty.
+    Stop(ControlArgs),
+    /// Go on with paused or finished agents on their own sessions, in a new run.
+    Resume(ResumeArgs),
+    /// Run again what failed or never ran, in a new run.
+    Retry(RetryArgs),
+    /// A scripted run of built-in demo agents: no model, no key, no network.
+    Demo(DemoArgs),
+}
+
+/// Where runs are.
+#[derive(Clone, Debug, Default, Args)]
+pub struct RootArgs {
+    /// The run root [default: $SUBDECK_ROOT, else $XDG_STATE_HOME/subdeck].
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+}
+
+/// `--output`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Output {
+    #[default]
+    Text,
+    Jsonl,
+    Json,
+}
+
+impl From<Output> for Format {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Text => Self::Text,
+            Output::Jsonl => Self::Jsonl,
+            Output::Json => Self::Json,
+        }
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    units::parse_duration(text).map_err(|e| e.to_string())
+}
+
+/// How a launched or attached run is shown.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ShowArgs {
+    /// Print to stdout instead of opening the deck. `run --no-tui` is the runner itself: it ends with the run.
+    #[arg(long)]
+    pub no_tui: bool,
+    /// What --no-tui prints.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: Output,
+    /// Draw with ASCII characters only.
+    #[arg(long)]
+    pub ascii: bool,
+}
+
+/// `subdeck run`.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "subdeck run [OPTIONS] PLAN [TASK]\n       subdeck run [OPTIONS] --agent NAME TASK\n       \
+                            subdeck run [OPTIONS] -- COMMAND [ARG]..."
+)]
+pub struct RunArgs {
+    /// A plan file (TOML or JSON), a runner config of pi-subagents, or - for standard input; then what `{task}`
+    /// stands for in it. With --agent only the task.
+    #[arg(value_name = "PLAN")]
+    pub words: Vec<String>,
+    /// One step with this agent; no file needed.
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    pub agent: Option<String>,
+    /// One step that is any command.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "words")]
+    pub command: Vec<String>,
+    /// Return as soon as the runner is ready and print the run's id.
+    #[arg(long, conflicts_with = "no_tui")]
+    pub detach: bool,
+    /// What to call the run.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The folder that the run works in [default: the plan's `cwd`, else this one].
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// The model of a step started with --agent.
+    #[arg(long, requires = "agent")]
+    pub model: Option<String>,
+    /// The time limit of the whole run, such as 30m.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub time: Option<Duration>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub show: ShowArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    /// Which run.
+    #[arg(value_name = "RUN", default_value = "@last")]
+    pub run: String,
+    /// Never write a control request.
+    #[arg(long)]
+    pub read_only: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub show: ShowArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck ls`.
+#[derive(Debug, Args)]
+pub struct LsArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// List finished runs of any age too, not only the newest 20.
+    #[arg(long, short)]
+    pub all: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Which run.
+    #[arg(value_name = "RUN", default_value = "@last")]
+    pub run: String,
+    /// Print the normalised status as JSON.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck events`.
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// Which run.
+    #[arg(value_name = "RUN", default_value = "@last")]
+    pub run: String,
+    /// Go on as events come, until the run is over.
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Print the normalised vocabulary as JSON lines.
+    #[arg(long, conflicts_with = "raw")]
+    pub json: bool,
+    /// Print the file as it is.
+    #[arg(long)]
+    pub raw: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck logs`.
+#[derive(Debug, Args)]
+pub struct LogsArgs {
+    /// Which run, and which step; without a step the only or current one.
+    #[arg(value_name = "RUN[:STEP]", default_value = "@last")]
+    pub target: String,
+    /// Go on as output comes, until the step is over.
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Only the last N lines.
+    #[arg(long, short = 'n', value_name = "N")]
+    pub lines: Option<usize>,
+    /// Only standard error.
+    #[arg(long)]
+    pub stderr: bool,
+    /// Print JSON lines with time and stream.
+    #[arg(long, conflicts_with = "raw")]
+    pub json: bool,
+    /// Print the bytes as they came.
+    #[arg(long)]
+    pub raw: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck wait`.
+#[derive(Debug, Args)]
+pub struct WaitArgs {
+    /// Which run.
+    #[arg(value_name = "RUN", default_value = "@last")]
+    pub run: String,
+    /// What to wait for: complete (any end), attention, idle, or a state such as running or paused.
+    #[arg(long = "for", value_name = "STATE", default_value = "complete")]
+    pub what: String,
+    /// Give up after this time (exit code 8).
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `--mode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Mode {
+    #[default]
+    Steer,
+    FollowUp,
+    Auto,
+}
+
+/// `subdeck steer`.
+#[derive(Debug, Args)]
+pub struct SteerArgs {
+    /// Which run, and which step; without a step every running one.
+    #[arg(value_name = "RUN[:STEP]")]
+    pub target: String,
+    /// The message; - reads standard input.
+    pub text: String,
+    /// Into the running turn, after it, or whatever fits.
+    #[arg(long, value_enum, default_value_t)]
+    pub mode: Mode,
+    /// Wait until it is delivered, queued or failed.
+    #[arg(long)]
+    pub wait: bool,
+    /// How long --wait waits (exit code 8 after it).
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    pub timeout: Duration,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck interrupt` and `subdeck stop`.
+#[derive(Debug, Args)]
+pub struct ControlArgs {
+    /// Which run; `stop` takes RUN:STEP too.
+    #[arg(value_name = "RUN[:STEP]")]
+    pub target: String,
+    /// Wait until it is proven.
+    #[arg(long)]
+    pub wait: bool,
+    /// How long --wait waits (exit code 8 after it).
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    pub timeout: Duration,
+    /// Why, to be recorded.
+    #[arg(long)]
+    pub reason: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// Which run, and which step; without a step every paused one.
+    #[arg(value_name = "RUN[:STEP]")]
+    pub target: String,
+    /// What to tell the agent [default: to go on where it was interrupted].
+    pub text: Option<String>,
+    /// Return as soon as the runner is ready and print the run's id.
+    #[arg(long, conflicts_with = "no_tui")]
+    pub detach: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub show: ShowArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck retry`.
+#[derive(Debug, Args)]
+pub struct RetryArgs {
+    /// Which run.
+    #[arg(value_name = "RUN", default_value = "@last")]
+    pub run: String,
+    /// Return as soon as the runner is ready and print the run's id.
+    #[arg(long, conflicts_with = "no_tui")]
+    pub detach: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub show: ShowArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Play faster or slower: 2 is twice as fast.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub speed: f64,
+    /// Return as soon as the runner is ready and print the run's id.
+    #[arg(long, conflicts_with = "no_tui")]
+    pub detach: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub show: ShowArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}

@@ -1,0 +1,149 @@
+//! `subdeck steer`, `interrupt` and `stop`: the same files that the deck writes.
+
+use std::io::Read;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use super::args::{ControlArgs, Mode, SteerArgs};
+use super::{find, out, source};
+use crate::engine::now;
+use crate::run::{ExitCause, RunState, SteerMode, SteerRequest, StepId, TargetState};
+use crate::rundir::{Follower, Inbox, RunDir};
+use crate::text::SafeText;
+
+/// `subdeck steer`.
+pub fn steer(args: &SteerArgs) -> anyhow::Result<ExitCode> {
+    let roots = find::roots(args.root.root.as_deref())?;
+    let (dir, step) = find::target(&roots, &args.target)?;
+    let message = if args.text == "-" {
+        let mut text = String::new();
+        let limit = SteerRequest::MAX_BYTES as u64 + 1;
+        std::io::stdin().lock().take(limit).read_to_string(&mut text).context("cannot read the message")?;
+        text
+    } else {
+        args.text.clone()
+    };
+    let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
+    follower.poll();
+    // With no step named the sender addresses every running one.
+    let targets: Vec<StepId> = step.into_iter().collect();
+    let mode = match args.mode {
+        Mode::Steer => SteerMode::Steer,
+        Mode::FollowUp => SteerMode::FollowUp,
+        Mode::Auto => SteerMode::Auto,
+    };
+    let inbox = Inbox::open(&dir, source::here("cli", None, None))?;
+    let ids = inbox.steer(follower.state(), &targets, &message, mode, now())?;
+    for id in &ids {
+        out::print(&format!("{}\n", SafeText::line(id)))?;
+    }
+    if !args.wait {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let reached = wait_for(&mut follower, args.timeout, |state| {
+        ids.iter().all(|id| {
+            state.steering.recent.iter().find(|r| r.id == *id).is_some_and(|r| {
+                r.targets.iter().all(|t| !matches!(t.state, TargetState::Routed | TargetState::Scheduled))
+            })
+        })
+    })?;
+    let mut failed = false;
+    for id in &ids {
+        let request = follower.state().steering.recent.iter().find(|r| r.id == *id);
+        for target in request.into_iter().flat_map(|r| &r.targets) {
+            failed |= target.state == TargetState::Failed;
+            let reason = target.reason.as_deref().unwrap_or("");
+            eprintln!("step {}: {} {}", target.step, target.state.as_str(), SafeText::line(reason));
+        }
+    }
+    Ok(match (reached, failed) {
+        (false, _) => out::code(ExitCause::WaitTimeout),
+        (true, true) => out::code(ExitCause::Failed),
+        (true, false) => ExitCode::SUCCESS,
+    })
+}
+
+/// `subdeck interrupt`.
+pub fn interrupt(args: &ControlArgs) -> anyhow::Result<ExitCode> {
+    let roots = find::roots(args.root.root.as_deref())?;
+    let (dir, step) = find::target(&roots, &args.target)?;
+    if step.is_some() {
+        bail!("an interrupt pauses the whole run; to end one step use `subdeck stop RUN:STEP`");
+    }
+    let mut follower = living(&dir)?;
+    let inbox = Inbox::open(&dir, source::here("cli", None, args.reason.as_deref()))?;
+    inbox.interrupt(follower.state(), now())?;
+    prove(args, &mut follower, None)
+}
+
+/// `subdeck stop`.
+pub fn stop(args: &ControlArgs) -> anyhow::Result<ExitCode> {
+    let roots = find::roots(args.root.root.as_deref())?;
+    let (dir, step) = find::target(&roots, &args.target)?;
+    let mut follower = living(&dir)?;
+    let inbox = Inbox::open(&dir, source::here("cli", None, args.reason.as_deref()))?;
+    match step {
+        None => inbox.stop(follower.state(), now())?,
+        Some(step) => inbox.stop_step(follower.state(), step, now())?,
+    }
+    prove(args, &mut follower, step)
+}
+
+/// A follower of a run that can still be controlled.
+fn living(dir: &RunDir) -> anyhow::Result<Follower> {
+    let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
+    follower.poll();
+    if let Some(evidence) = follower.lost() {
+        bail!("the run is lost, nobody is there to take a request: {evidence}");
+    }
+    if follower.is_over() {
+        bail!("the run is over ({})", follower.state().phase.as_str());
+    }
+    Ok(follower)
+}
+
+/// With `--wait`, waits until what was asked for is proven: the run or the step has ended, and what would not die is
+/// known.
+fn prove(args: &ControlArgs, follower: &mut Follower, step: Option<StepId>) -> anyhow::Result<ExitCode> {
+    if !args.wait {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let reached = wait_for(follower, args.timeout, |state| match step {
+        None => state.is_over(),
+        Some(step) => state.step(step).is_none_or(|s| s.phase.is_terminal() && s.ending.is_none()),
+    })?;
+    if !reached {
+        eprintln!("subdeck: not proven within the time that --timeout gave");
+        return Ok(out::code(ExitCause::WaitTimeout));
+    }
+    let survivors: Vec<u32> = follower.state().steps.iter().flat_map(|s| s.survivors.iter().copied()).collect();
+    if !survivors.is_empty() {
+        eprintln!("subdeck: these processes would not die: {survivors:?}");
+        return Ok(out::code(ExitCause::Failed));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Follows until `done` or until the time is over; returns whether it was done.
+fn wait_for(follower: &mut Follower, time: Duration, done: impl Fn(&RunState) -> bool) -> anyhow::Result<bool> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let timeout = tokio::time::sleep(time);
+        tokio::pin!(timeout);
+        loop {
+            follower.poll();
+            if done(follower.state()) {
+                return Ok(true);
+            }
+            if follower.is_over() {
+                return Ok(done(follower.state()));
+            }
+            tokio::select! {
+                () = &mut timeout => return Ok(false),
+                () = follower.wait() => {}
+            }
+        }
+    })
+}

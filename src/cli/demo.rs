@@ -1,0 +1,35 @@
+//! `subdeck demo`: a plan of built-in agents that needs no model, no key and no network.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+use super::args::DemoArgs;
+use super::{find, launch, load};
+use crate::plan::{Input, Runner};
+
+/// The plan that the demo runs.
+const PLAN: &str = include_str!("../../assets/demo-plan.toml");
+
+/// Runs the demo.
+pub fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
+    if !(0.05..=100.0).contains(&args.speed) {
+        bail!("--speed is a factor between 0.05 and 100");
+    }
+    let options = load::options(None)?;
+    let loaded = crate::plan::load(Input::Reader(&mut PLAN.as_bytes()), &options);
+    let mut plan = match load::settle(loaded) {
+        Ok(plan) => plan,
+        Err(code) => return Ok(code),
+    };
+    for entry in &mut plan.steps {
+        let members = match entry {
+            crate::plan::LogicalStep::Single(step) => std::slice::from_mut(&mut **step),
+            crate::plan::LogicalStep::Group { steps, .. } => steps.as_mut_slice(),
+        };
+        for step in members.iter_mut().filter(|s| matches!(s.runner, Runner::Demo { .. })) {
+            step.env.push(("SUBDECK_DEMO_SPEED".to_owned(), args.speed.to_string()));
+        }
+    }
+    launch::start(&plan, &find::own_root(args.root.root.as_deref())?, &args.show, args.detach)
+}

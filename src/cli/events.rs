@@ -1,0 +1,99 @@
+//! `subdeck events`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use super::args::EventsArgs;
+use super::{find, out};
+use crate::headless::{Format, Printer, json_event};
+use crate::rundir::{Follower, RunDir};
+use crate::text::SafeText;
+
+/// Prints the events of a run, and those that come.
+pub fn events(args: &EventsArgs) -> anyhow::Result<ExitCode> {
+    let roots = find::roots(args.root.root.as_deref())?;
+    let dir = find::run(&roots, &args.run)?;
+    if args.raw {
+        return raw(&dir, args.follow);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
+        let format = Format::Jsonl;
+        let mut printer = Printer::new(std::io::stdout(), format, &dir);
+        loop {
+            let changes = follower.poll();
+            if args.json {
+                printer.print(follower.state(), &changes);
+            } else {
+                let mut text = String::new();
+                for event in &changes.news {
+                    if let Some(value) = json_event(follower.state(), event) {
+                        text.push_str(&line(&value));
+                    }
+                }
+                out::print(&text)?;
+            }
+            if !args.follow || follower.is_over() {
+                return Ok(ExitCode::SUCCESS);
+            }
+            follower.wait().await;
+        }
+    })
+}
+
+/// One event for people: time, step, type, and the rest as it is.
+fn line(value: &serde_json::Value) -> String {
+    let Some(fields) = value.as_object() else { return String::new() };
+    let ms = fields.get("ts").and_then(serde_json::Value::as_i64).unwrap_or(0);
+    let time = jiff::Timestamp::from_millisecond(ms)
+        .map(|t| t.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%H:%M:%S%.3f").to_string())
+        .unwrap_or_default();
+    let word = |name: &str| fields.get(name).and_then(serde_json::Value::as_str).unwrap_or("");
+    let step = match fields.get("step").and_then(serde_json::Value::as_u64) {
+        Some(number) => format!("{number} {}", SafeText::line(word("agent"))),
+        None => "run".to_owned(),
+    };
+    let known = ["v", "type", "ts", "run", "step", "id", "agent"];
+    let rest: Vec<String> = fields
+        .iter()
+        .filter(|(name, _)| !known.contains(&name.as_str()))
+        .map(|(name, value)| match value {
+            serde_json::Value::String(text) => format!("{name}={}", SafeText::line(text).truncate(80)),
+            other => format!("{name}={}", SafeText::line(&other.to_string()).truncate(120)),
+        })
+        .collect();
+    format!("{time}  {step:<16}  {:<16}  {}", SafeText::line(word("type")), rest.join(" ")).trim_end().to_owned() + "\n"
+}
+
+/// The file as it is.
+fn raw(dir: &RunDir, follow: bool) -> anyhow::Result<ExitCode> {
+    use std::io::Read;
+    let mut file = std::fs::File::open(dir.events()).context("the run has no events.jsonl")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
+        let mut stdout = std::io::stdout().lock();
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let over = follower.is_over();
+            loop {
+                let n = file.read(&mut buffer)?;
+                if n == 0 {
+                    break;
+                }
+                if stdout.write_all(buffer.get(..n).unwrap_or_default()).is_err() {
+                    return Ok(ExitCode::SUCCESS);
+                }
+            }
+            out::quiet(stdout.flush())?;
+            if !follow || over {
+                return Ok(ExitCode::SUCCESS);
+            }
+            follower.wait().await;
+            follower.poll();
+        }
+    })
+}

@@ -1,0 +1,151 @@
+//! Starting a run from a plan: in the deck, in the foreground, or detached.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::args::{Output, ShowArgs};
+use super::out;
+use crate::engine::{self, Prepared};
+use crate::headless::{Printer, summary};
+use crate::plan::Plan;
+use crate::run::exit_code;
+use crate::rundir::{Follower, RunRoot};
+use crate::text::SafeText;
+
+/// Starts a run and shows it as asked.
+pub fn start(plan: &Plan, root: &RunRoot, show: &ShowArgs, detach: bool) -> anyhow::Result<ExitCode> {
+    if detach {
+        let prepared = match engine::prepare(plan, root) {
+            Ok(prepared) => prepared,
+            Err(error) => return Ok(cannot_start(&error)),
+        };
+        if let Err(error) = engine::detach(&prepared) {
+            return Ok(cannot_start(&error));
+        }
+        out::print(&format!("{}\n", prepared.dir.id_str()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let headless = is_headless(show);
+    let prepared = match engine::prepare(plan, root) {
+        Ok(prepared) => prepared,
+        Err(error) => return Ok(cannot_start(&error)),
+    };
+    if headless {
+        return foreground(&prepared, show.output);
+    }
+    if let Err(error) = engine::detach(&prepared) {
+        return Ok(cannot_start(&error));
+    }
+    super::attach::deck(&prepared.dir, show, None, true)
+}
+
+/// Whether the deck cannot or shall not be shown; says why on stderr when nobody asked for it (product 2).
+pub fn is_headless(show: &ShowArgs) -> bool {
+    if show.no_tui || show.output != Output::Text {
+        return true;
+    }
+    let var = |name| std::env::var(name).unwrap_or_default();
+    let reason = if !std::io::stdin().is_terminal() {
+        "standard input is no terminal"
+    } else if !std::io::stdout().is_terminal() {
+        "standard output is no terminal"
+    } else if var("TERM") == "dumb" {
+        "TERM is dumb"
+    } else if !matches!(var("CI").as_str(), "" | "0" | "false") {
+        "CI is set"
+    } else {
+        return false;
+    };
+    eprintln!("subdeck: {reason}, so this goes on as --no-tui");
+    true
+}
+
+/// A run that could not be started: nothing ran.
+fn cannot_start(error: &engine::LaunchError) -> ExitCode {
+    eprintln!("subdeck: {}", SafeText::line(&error.to_string()));
+    ExitCode::from(7)
+}
+
+/// Runs in the foreground: this process is the keeper of the runner and prints what the run directory says.
+fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
+    let (runner, ready) = match engine::foreground(prepared) {
+        Ok(started) => started,
+        Err(error) => return Ok(cannot_start(&error)),
+    };
+    let dir = prepared.dir.clone();
+    let waiting = {
+        let dir = dir.clone();
+        std::thread::spawn(move || engine::wait_ready(ready, &dir))
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        // Installed before anything else can be missed.
+        let mut int = signal(SignalKind::interrupt())?;
+        let mut term = signal(SignalKind::terminate())?;
+        let mut hup = signal(SignalKind::hangup())?;
+        let mut quit = signal(SignalKind::quit())?;
+        let mut usr2 = signal(SignalKind::user_defined2())?;
+        let mut runner = engine::Watched::new(runner)?;
+        let begun = tokio::task::spawn_blocking(move || waiting.join());
+        match begun.await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => {
+                runner.wait().await;
+                engine::discard(&dir);
+                return Ok(cannot_start(&error));
+            }
+            _ => anyhow::bail!("the runner could not be waited for"),
+        }
+        let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
+        let mut printer = Printer::new(std::io::stdout(), output.into(), &dir);
+        let mut presses = 0u32;
+        let status = loop {
+            let changes = follower.poll();
+            printer.print(follower.state(), &changes);
+            tokio::select! {
+                biased;
+                status = runner.wait() => break status,
+                _ = int.recv() => {
+                    presses += 1;
+                    let (name, text) = match presses {
+                        1 => (engine::ToRunner::Interrupt, "interrupting; press Ctrl-C again to stop"),
+                        2 => (engine::ToRunner::Stop, "stopping; press Ctrl-C again to kill"),
+                        _ => (engine::ToRunner::Kill, "killing"),
+                    };
+                    eprintln!("subdeck: {text}");
+                    runner.signal(name);
+                }
+                _ = usr2.recv() => runner.signal(engine::ToRunner::Interrupt),
+                _ = term.recv() => runner.signal(engine::ToRunner::Stop),
+                _ = hup.recv() => runner.signal(engine::ToRunner::Hangup),
+                _ = quit.recv() => runner.signal(engine::ToRunner::Kill),
+                () = follower.wait() => {}
+            }
+        };
+        let lost = match status {
+            Some(status) => engine::after_runner(&dir, status),
+            None => true,
+        };
+        let changes = follower.poll();
+        printer.print(follower.state(), &changes);
+        printer.end(follower.state());
+        if lost {
+            eprintln!("subdeck: the runner died; the run is recorded as lost");
+        }
+        tell_summary(follower.state(), output);
+        Ok(out::code(exit_code(follower.state())))
+    })
+}
+
+/// The summary goes where a person reads it: to stdout after text, else to stderr, which is not data.
+pub fn tell_summary(state: &crate::run::RunState, output: Output) {
+    let text = summary(state, engine::now());
+    match output {
+        // A closed stdout is no reason to fail a run that has ended.
+        Output::Text => drop(out::print(&format!("\n{text}"))),
+        Output::Jsonl | Output::Json => drop(std::io::stderr().write_all(text.as_bytes())),
+    }
+}

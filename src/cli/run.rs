@@ -1,0 +1,44 @@
+//! `subdeck run`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+use super::args::RunArgs;
+use super::{find, launch, load};
+use crate::plan::Input;
+
+/// Runs a plan, an agent or a command.
+pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    let mut options = load::options(args.cwd.clone())?;
+    options.name = args.name.clone();
+    options.budget.time = args.time;
+    let loaded = if let Some((command, rest)) = args.command.split_first() {
+        crate::plan::from_command(command, rest, &options)
+    } else if let Some(agent) = &args.agent {
+        let [task] = args.words.as_slice() else {
+            bail!("--agent {agent} needs one task: subdeck run --agent {agent} \"TASK\"");
+        };
+        options.defaults.model = args.model.clone().or(options.defaults.model);
+        crate::plan::from_agent(agent, task, &options)
+    } else {
+        let (plan, task) = match args.words.as_slice() {
+            [plan] => (plan, None),
+            [plan, task] => (plan, Some(task.clone())),
+            [] => bail!("name a plan file, or --agent NAME TASK, or -- COMMAND; `subdeck demo` needs nothing"),
+            [_, _, more, ..] => bail!("unexpected argument `{more}`; a plan takes one task, quote it"),
+        };
+        options.task = task;
+        if plan == "-" {
+            crate::plan::load(Input::Reader(&mut std::io::stdin().lock()), &options)
+        } else {
+            crate::plan::load(Input::Path(Path::new(plan)), &options)
+        }
+    };
+    let plan = match load::settle(loaded) {
+        Ok(plan) => plan,
+        Err(code) => return Ok(code),
+    };
+    launch::start(&plan, &find::own_root(args.root.root.as_deref())?, &args.show, args.detach)
+}

@@ -1,0 +1,182 @@
+//! The normalised event vocabulary of `--output jsonl` and `events --json`, version 1. Its schema is in
+//! `assets/schema/events.json`.
+
+use serde_json::{Map, Value, json};
+
+use crate::run::{AgentEvent, ControlSource, Event, MessageRole, RunState, StepId, Stream, ToolOutcome, What};
+
+/// The version that every line carries as `v`.
+pub const VERSION: u32 = 1;
+
+/// One line; `None` for events that carry nothing a script could use.
+#[must_use]
+pub fn event(state: &RunState, event: &Event) -> Option<Value> {
+    let (kind, step, fields) = fields(&event.what)?;
+    let mut line = Map::new();
+    line.insert("v".into(), json!(VERSION));
+    line.insert("type".into(), json!(kind));
+    line.insert("ts".into(), json!(event.at.millis()));
+    line.insert("run".into(), json!(state.id.as_str()));
+    if let Some(id) = step {
+        line.insert("step".into(), json!(id.number()));
+        if let Some(found) = state.step(id) {
+            line.insert("id".into(), json!(found.key));
+            line.insert("agent".into(), json!(found.agent));
+        }
+    }
+    if let Value::Object(fields) = fields {
+        line.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    Some(Value::Object(line))
+}
+
+fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
+    Some(match what {
+        What::RunStarted(meta) => (
+            "run_started",
+            None,
+            json!({
+                "name": meta.name, "cwd": meta.cwd, "pid": meta.pid, "timeout_ms": meta.timeout_ms,
+                "steps": meta.steps.iter().zip(1u32..).map(|(s, n)| json!({
+                    "step": n, "id": s.key, "agent": s.agent, "label": s.label,
+                })).collect::<Vec<_>>(),
+            }),
+        ),
+        What::StepStarted { step } => ("step_started", Some(*step), json!({})),
+        What::AttemptStarted { step, attempt, model, reason } => {
+            ("attempt_started", Some(*step), json!({ "attempt": attempt, "model": model, "reason": reason }))
+        }
+        What::ChildSpawned { step, pid, .. } => ("child_spawned", Some(*step), json!({ "pid": pid })),
+        What::ChildExited { step, exit } => {
+            ("child_exited", Some(*step), json!({ "exit_code": exit.code, "signal": exit.signal }))
+        }
+        What::OutputHeld { step, pids } => ("output_held", Some(*step), json!({ "pids": pids })),
+        What::OutputTruncated { step, stream, cap } => {
+            ("output_truncated", Some(*step), json!({ "stream": stream_word(*stream), "cap_bytes": cap }))
+        }
+        What::LogFailed { step, error } => ("log_failed", Some(*step), json!({ "error": error })),
+        What::StepEnded { step, outcome } => (
+            "step_ended",
+            Some(*step),
+            json!({
+                "state": outcome.phase.as_str(), "exit_code": outcome.exit_code, "error": outcome.error,
+                "timed_out": outcome.timed_out.then_some(true), "signal": outcome.signal,
+            }),
+        ),
+        What::GroupStarted { logical } => ("group_started", None, json!({ "group": logical + 1 })),
+        What::GroupEnded { logical, success } => {
+            ("group_ended", None, json!({ "group": logical + 1, "success": success }))
+        }
+        What::RunInterrupted { source } => ("run_interrupted", None, json!({ "source": source_json(source.as_ref()) })),
+        What::RunStopped { message, source } => {
+            ("run_stopping", None, json!({ "message": message, "source": source_json(source.as_ref()) }))
+        }
+        What::RunTimedOut { message, source, timeout_ms } => (
+            "run_timed_out",
+            None,
+            json!({ "message": message, "timeout_ms": timeout_ms, "source": source_json(source.as_ref()) }),
+        ),
+        What::StepEnding { step, cause, message, source } => (
+            "step_ending",
+            Some(*step),
+            json!({ "cause": format!("{cause:?}"), "message": message, "source": source_json(source.as_ref()) }),
+        ),
+        What::SteerRequested(request) => (
+            "steer_requested",
+            None,
+            json!({
+                "request": request.id, "mode": request.mode.as_str(), "preview": request.preview,
+                "source": request.source,
+                "targets": request.targets.iter().map(|t| t.step.number()).collect::<Vec<_>>(),
+            }),
+        ),
+        What::SteerMoved { id, step, to, detail } => {
+            ("steer_moved", Some(*step), json!({ "request": id, "state": to.as_str(), "detail": detail }))
+        }
+        What::ControlRejected { file, reason } => ("control_rejected", None, json!({ "file": file, "reason": reason })),
+        What::SignalSent { step, signal, pid, group, .. } => {
+            ("signal_sent", Some(*step), json!({ "signal": signal, "pid": pid, "group": group }))
+        }
+        What::AbortSent { step } => ("abort_sent", Some(*step), json!({})),
+        What::TreeSwept { step, ended, survivors } => {
+            ("tree_swept", Some(*step), json!({ "ended": ended, "survivors": survivors }))
+        }
+        What::RunEnded { state, error } => ("run_ended", None, json!({ "state": state.as_str(), "error": error })),
+        What::RunLost { message } => ("run_lost", None, json!({ "message": message })),
+        What::Agent { step, event } => {
+            let (kind, fields) = agent(event)?;
+            (kind, Some(*step), fields)
+        }
+        What::OutputLines { .. } | What::OutputSeen { .. } | What::Capability { .. } => return None,
+        What::Unknown { kind } => ("unknown", None, json!({ "kind": kind })),
+    })
+}
+
+fn agent(event: &AgentEvent) -> Option<(&'static str, Value)> {
+    Some(match event {
+        AgentEvent::SessionStarted { session_id, model } => {
+            ("session_started", json!({ "session": session_id, "model": model }))
+        }
+        AgentEvent::TurnStarted => ("turn_started", json!({})),
+        AgentEvent::TurnEnded => ("turn_ended", json!({})),
+        AgentEvent::Message { role: MessageRole::Assistant, preview, model, usage, error, calls_tools, .. } => (
+            "message",
+            json!({
+                "text": preview, "model": model, "error": error, "calls_tools": calls_tools,
+                "usage": usage.map(|u| json!({
+                    "input": u.tokens.input, "output": u.tokens.output, "cache_read": u.tokens.cache_read,
+                    "cache_write": u.tokens.cache_write, "cost_usd": u.cost.map(|c| c.0),
+                })),
+            }),
+        ),
+        AgentEvent::ToolStarted { call, tool, args, path } => {
+            ("tool_started", json!({ "call": call, "tool": tool, "args": args, "path": path }))
+        }
+        AgentEvent::ToolEnded { call, tool, outcome, preview } => {
+            ("tool_ended", json!({ "call": call, "tool": tool, "outcome": outcome_word(*outcome), "preview": preview }))
+        }
+        AgentEvent::Retry { attempt, max, delay_ms, reason } => {
+            ("retrying", json!({ "attempt": attempt, "max": max, "delay_ms": delay_ms, "reason": reason }))
+        }
+        AgentEvent::RetryEnded { success } => ("retry_ended", json!({ "success": success })),
+        AgentEvent::ProtocolFailure { message } => ("protocol_failure", json!({ "message": message })),
+        _ => return None,
+    })
+}
+
+/// The word for how a tool call ended.
+#[must_use]
+pub const fn outcome_word(outcome: ToolOutcome) -> &'static str {
+    match outcome {
+        ToolOutcome::Ok => "ok",
+        ToolOutcome::Error => "error",
+        ToolOutcome::Denied => "denied",
+        ToolOutcome::Cancelled => "cancelled",
+        ToolOutcome::Lost => "lost",
+    }
+}
+
+const fn stream_word(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Out => "stdout",
+        Stream::Err => "stderr",
+        Stream::Own => "own",
+    }
+}
+
+/// Who asked, with what is known of it.
+#[must_use]
+pub fn source_json(source: Option<&ControlSource>) -> Value {
+    let Some(source) = source else { return Value::Null };
+    let mut fields = Map::new();
+    fields.insert("via".into(), json!(source.via));
+    let optional = [
+        ("user", source.user.as_ref().map(|v| json!(v))),
+        ("pid", source.pid.map(|v| json!(v))),
+        ("tty", source.tty.as_ref().map(|v| json!(v))),
+        ("key", source.key.as_ref().map(|v| json!(v))),
+        ("reason", source.reason.as_ref().map(|v| json!(v))),
+    ];
+    fields.extend(optional.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    Value::Object(fields)
+}

@@ -1,0 +1,161 @@
+//! The normalised status of `status --json`, `ls --json` and `--output json`, version 1. Its schema is in
+//! `assets/schema/status.json`.
+
+use serde_json::{Map, Value, json};
+
+use super::jsonl::{VERSION, outcome_word, source_json};
+use crate::run::{RunMode, RunState, RunnerKind, Steerable, Steering, StepState, Timestamp, Tokens, exit_code};
+
+/// A run with its steps.
+#[must_use]
+pub fn run(state: &RunState) -> Value {
+    let mode = match &state.mode {
+        RunMode::Single => "single",
+        RunMode::Parallel => "parallel",
+        RunMode::Chain => "chain",
+        RunMode::Workflow => "workflow",
+        RunMode::Unknown(word) => word,
+    };
+    without_nulls(json!({
+        "v": VERSION,
+        "run": state.id.as_str(),
+        "name": state.name,
+        "mode": mode,
+        "state": state.phase.as_str(),
+        "ending": state.is_ending().then_some(true),
+        "lost": state.lost,
+        "exit_code": state.is_over().then(|| exit_code(state).code()),
+        "error": state.error,
+        "timed_out": state.timed_out.then_some(true),
+        "stopped": state.stopped.then_some(true),
+        "ended_by": source_json(state.ended_by.as_ref()),
+        "cwd": state.cwd,
+        "pid": state.pid,
+        "started_at": ms(state.started_at),
+        "ended_at": ms(state.ended_at),
+        "last_update": ms(state.last_update),
+        "last_activity": ms(state.last_activity),
+        "timeout_ms": state.timeout_ms,
+        "deadline_at": ms(state.deadline_at),
+        "resumed_from": state.resumed_from.as_ref().map(|r| r.as_str()),
+        "tokens": tokens(state.tokens()),
+        "cost_usd": state.cost().map(|c| c.0),
+        "steering": steering(&state.steering),
+        "rejected_requests": state.rejected.iter().map(|(file, reason)| json!({ "file": file, "reason": reason }))
+            .collect::<Vec<_>>(),
+        "steps": state.steps.iter().map(step).collect::<Vec<_>>(),
+    }))
+}
+
+/// One step.
+#[must_use]
+pub fn step(step: &StepState) -> Value {
+    let (runner, command) = match &step.runner {
+        RunnerKind::Pi => ("pi", None),
+        RunnerKind::PiJson => ("pi-json", None),
+        RunnerKind::Demo => ("demo", None),
+        RunnerKind::ExternalCli { command, .. } => ("external-cli", Some(command.as_str())),
+        RunnerKind::ExternalJob { provider } => ("external-job", Some(provider.as_str())),
+        RunnerKind::Other(word) => (word.as_str(), None),
+    };
+    let current = step.current_call();
+    without_nulls(json!({
+        "step": step.id.number(),
+        "id": step.key,
+        "agent": step.agent,
+        "label": step.label,
+        "phase": step.phase_title,
+        "runner": runner,
+        "command": command,
+        "state": step.phase.as_str(),
+        "ending": step.ending.is_some().then_some(true),
+        "exit_code": step.exit_code,
+        "error": step.error,
+        "timed_out": step.timed_out.then_some(true),
+        "stopped": step.stopped.then_some(true),
+        "carried_over": step.carried_over.then_some(true),
+        "model": step.model,
+        "thinking": step.thinking,
+        "attempt": step.attempt(),
+        "pid": step.pid,
+        "session": step.session_id,
+        "session_file": step.session_file,
+        "started_at": ms(step.started_at),
+        "ended_at": ms(step.ended_at),
+        "last_activity": ms(step.last_activity),
+        "turns": step.turn_count,
+        "tool_calls": step.tool_count,
+        "tokens": tokens(step.tokens),
+        "cost_usd": step.cost.map(|c| c.0),
+        "current_tool": current.map(|c| without_nulls(json!({
+            "tool": c.tool, "args": c.args, "path": c.path, "started_at": ms(Some(c.started_at)),
+        }))),
+        "open_tools": step.open.iter().map(|c| without_nulls(json!({
+            "call": c.call, "tool": c.tool, "args": c.args, "path": c.path, "started_at": ms(Some(c.started_at)),
+        }))).collect::<Vec<_>>(),
+        "recent_tools": step.recent_tools.iter().map(|c| without_nulls(json!({
+            "tool": c.tool, "args": c.args, "path": c.path, "started_at": ms(c.started_at),
+            "ended_at": ms(Some(c.ended_at)), "outcome": c.outcome.map(outcome_word),
+        }))).collect::<Vec<_>>(),
+        "last_message": step.last_message,
+        "retrying": step.retrying.as_ref().map(|r| without_nulls(json!({
+            "attempt": r.attempt, "max": r.max, "until": ms(r.until), "reason": r.reason,
+        }))),
+        "steerable": match &step.steerable {
+            Steerable::Unknown => Value::Null,
+            Steerable::Yes => json!(true),
+            Steerable::No(_) => json!(false),
+        },
+        "not_steerable_because": match &step.steerable {
+            Steerable::No(reason) => json!(reason),
+            _ => Value::Null,
+        },
+        "steering": steering(&step.steering),
+        "output_held_by": if step.held_by.is_empty() { Value::Null } else { json!(step.held_by) },
+        "survivors": if step.survivors.is_empty() { Value::Null } else { json!(step.survivors) },
+        "output_truncated_at": step.truncated_at,
+        "attention": step.activity,
+    }))
+}
+
+fn steering(steering: &Steering) -> Value {
+    json!(
+        steering
+            .recent
+            .iter()
+            .map(|request| without_nulls(json!({
+                "request": request.id,
+                "requested_at": request.requested_at.millis(),
+                "source": request.source,
+                "mode": request.mode.as_str(),
+                "preview": request.preview,
+                "targets": request.targets.iter().map(|t| without_nulls(json!({
+                    "step": t.step.number(), "state": t.state.as_str(), "reason": t.reason,
+                    "delivered_at": ms(t.delivered_at),
+                }))).collect::<Vec<_>>(),
+            })))
+            .collect::<Vec<_>>()
+    )
+}
+
+fn tokens(tokens: Tokens) -> Value {
+    if tokens.is_zero() {
+        return Value::Null;
+    }
+    json!({
+        "input": tokens.input, "output": tokens.output, "cache_read": tokens.cache_read,
+        "cache_write": tokens.cache_write,
+    })
+}
+
+fn ms(at: Option<Timestamp>) -> Option<i64> {
+    at.map(Timestamp::millis)
+}
+
+/// Unknown is absent, never a made-up value.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(fields.into_iter().filter(|(_, v)| !v.is_null()).collect::<Map<_, _>>()),
+        other => other,
+    }
+}

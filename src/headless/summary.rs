@@ -1,0 +1,91 @@
+//! The summary of a run: printed after the deck has left the screen, and at the end of a headless run.
+
+use std::fmt::Write;
+
+use crate::run::{RunPhase, RunState, StepFace, StepState, Timestamp};
+use crate::text::{self as units, SafeText};
+
+/// A few lines that say how the run ended (or stands), step by step. Ends with a line feed.
+#[must_use]
+pub fn summary(state: &RunState, now: Timestamp) -> String {
+    let mut out = String::new();
+    let name = state.name.as_deref().unwrap_or("run");
+    let time = units::or_unknown(state.elapsed(now).map(units::clock));
+    let tokens = state.tokens();
+    let mut facts = vec![format!("{} of {} steps", state.steps_ended(), state.steps.len()), time];
+    if !tokens.is_zero() {
+        facts.push(format!("{} tokens", units::count(tokens.total())));
+    }
+    if let Some(cost) = state.cost() {
+        facts.push(units::cost(cost.0));
+    }
+    let word = if state.lost.is_some() {
+        "lost"
+    } else if state.phase == RunPhase::Failed && state.timed_out {
+        "timed out"
+    } else {
+        state.phase.as_str()
+    };
+    let _ = writeln!(
+        out,
+        "{} {}: {}  ({})",
+        SafeText::line(name),
+        SafeText::line(state.id.as_str()),
+        SafeText::line(word),
+        facts.join(", ")
+    );
+    let width = state.steps.iter().map(|s| SafeText::line(s.title()).width()).max().unwrap_or(0).min(32);
+    for step in &state.steps {
+        let title = SafeText::line(step.title()).truncate(32);
+        let pad = " ".repeat(width.saturating_sub(title.width()));
+        let time = units::or_unknown(step.elapsed(now).map(units::span));
+        let line = format!("  {:>3}  {title}{pad}  {:<9}  {time:>7}", step.id.number(), word_of(step));
+        let _ = writeln!(out, "{}", line.trim_end());
+        if let Some(error) = &step.error {
+            for line in SafeText::block(error).iter().take(4) {
+                let _ = writeln!(out, "         {line}");
+            }
+        }
+        if !step.held_by.is_empty() {
+            let _ = writeln!(out, "         its output was held open by {}", pids(&step.held_by));
+        }
+        if !step.survivors.is_empty() {
+            let _ = writeln!(out, "         these processes would not die: {}", pids(&step.survivors));
+        }
+    }
+    // A failed run whose error only repeats a step's needs no second copy.
+    if let Some(error) = &state.error
+        && !error.starts_with("Step failed: ")
+        && !state.steps.iter().any(|s| s.error.as_ref() == Some(error))
+    {
+        for line in SafeText::block(error).iter().take(6) {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+    out
+}
+
+fn pids(pids: &[u32]) -> String {
+    let list: Vec<_> = pids.iter().map(u32::to_string).collect();
+    format!("pid {}", list.join(", "))
+}
+
+/// The word for a step's state.
+#[must_use]
+pub fn word_of(step: &StepState) -> &'static str {
+    match step.face() {
+        StepFace::Queued => "not run",
+        StepFace::Starting => "starting",
+        StepFace::Running => "running",
+        StepFace::Attention => "attention",
+        StepFace::Paused => "paused",
+        StepFace::Stopping => "stopping",
+        StepFace::Succeeded => "done",
+        StepFace::Failed => "failed",
+        StepFace::TimedOut => "timed out",
+        StepFace::OverBudget => "budget",
+        StepFace::Stopped => "stopped",
+        StepFace::Skipped => "skipped",
+        StepFace::Unknown => "unknown",
+    }
+}

@@ -1,0 +1,166 @@
+//! A followed run as lines of text: what each step prints, and what happens to the steps.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use super::summary::word_of;
+use crate::run::{AgentEvent, Event, RunState, StepId, Stream, TargetState, What};
+use crate::rundir::{Changes, RunDir, StepLog};
+use crate::text::{self as units, SafeText, StyledLine};
+
+/// Lines of one step printed at most per turn, so that one step does not starve the others.
+const BATCH: usize = 1000;
+
+/// Prints text.
+pub struct TextPrinter {
+    dir: RunDir,
+    logs: BTreeMap<StepId, (StepLog, u64)>,
+    width: usize,
+}
+
+impl TextPrinter {
+    /// A printer for this run.
+    #[must_use]
+    pub fn new(dir: &RunDir) -> Self {
+        Self { dir: dir.clone(), logs: BTreeMap::new(), width: 0 }
+    }
+
+    /// Prints what is new.
+    ///
+    /// # Errors
+    /// When the writer takes no more.
+    pub fn print(&mut self, out: &mut impl Write, state: &RunState, changes: &Changes) -> io::Result<()> {
+        self.measure(state);
+        for event in &changes.news {
+            // What a step had printed before it ended stands before the line that says so.
+            if let What::StepEnded { step, .. } = &event.what {
+                self.output(out, state, *step, true)?;
+            }
+            if let Some(line) = self.happened(state, event) {
+                writeln!(out, "{line}")?;
+            }
+        }
+        for step in &changes.output {
+            self.output(out, state, *step, false)?;
+        }
+        out.flush()
+    }
+
+    /// Prints the rest of every step's output.
+    ///
+    /// # Errors
+    /// When the writer takes no more.
+    pub fn finish(&mut self, out: &mut impl Write, state: &RunState) -> io::Result<()> {
+        self.measure(state);
+        for step in &state.steps {
+            self.output(out, state, step.id, true)?;
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, state: &RunState) {
+        let widest = state.steps.iter().map(|s| SafeText::line(s.title()).width()).max();
+        self.width = widest.unwrap_or(0).min(24);
+    }
+
+    fn prefix(&self, state: &RunState, id: StepId) -> String {
+        let title = state.step(id).map_or("?", |s| s.title());
+        let title = SafeText::line(title).truncate(self.width.max(1));
+        format!("{:>3} {title}{} ", id.number(), " ".repeat(self.width.saturating_sub(title.width())))
+    }
+
+    fn output(&mut self, out: &mut impl Write, state: &RunState, id: StepId, last: bool) -> io::Result<()> {
+        let prefix = self.prefix(state, id);
+        let dir = &self.dir;
+        let (log, position) = self.logs.entry(id).or_insert_with(|| (StepLog::open(dir, id), 0));
+        log.refresh();
+        loop {
+            let lines = log.lines_from(*position, BATCH);
+            let Some(newest) = lines.last().map(|l| l.end) else { return Ok(()) };
+            let before = *position;
+            for line in &lines {
+                // An unfinished last line waits for its end, unless there will be none.
+                if !last && line.end >= log.len() && !line.complete {
+                    break;
+                }
+                let mark = if line.stream == Stream::Err { "err│" } else { "│" };
+                let text = StyledLine::parse(&line.bytes).text();
+                writeln!(out, "{}", format_args!("{prefix}{mark} {text}"))?;
+                *position = line.end;
+            }
+            if *position == before || *position < newest {
+                return Ok(());
+            }
+        }
+    }
+
+    fn happened(&self, state: &RunState, event: &Event) -> Option<String> {
+        let step = |id: &StepId| self.prefix(state, *id);
+        Some(match &event.what {
+            What::RunStarted(_) => format!("    run {}", SafeText::line(state.id.as_str())),
+            What::StepStarted { step: id } => format!("{}● started", step(id)),
+            What::AttemptStarted { step: id, attempt, model, reason } if *attempt > 1 => format!(
+                "{}● attempt {attempt} {} {}",
+                step(id),
+                SafeText::line(model.as_deref().unwrap_or("")),
+                SafeText::line(reason.as_deref().unwrap_or(""))
+            ),
+            What::StepEnded { step: id, outcome } => {
+                let found = state.step(*id)?;
+                let time = units::or_unknown(found.elapsed(event.at).map(units::span));
+                let error = outcome.error.as_deref().unwrap_or("").lines().next().unwrap_or("");
+                let line = format!("{}■ {} after {time}  {}", step(id), word_of(found), SafeText::line(error));
+                line.trim_end().to_owned()
+            }
+            What::OutputHeld { step: id, pids } => {
+                let list: Vec<_> = pids.iter().map(u32::to_string).collect();
+                format!("{}▲ the child has ended, but pid {} holds its output open", step(id), list.join(", "))
+            }
+            What::OutputTruncated { step: id, cap, .. } => {
+                format!("{}▲ output beyond {} is not kept", step(id), units::bytes(*cap))
+            }
+            What::LogFailed { step: id, error } => {
+                format!("{}▲ a log cannot be written: {}", step(id), SafeText::line(error))
+            }
+            What::TreeSwept { step: id, survivors, .. } if !survivors.is_empty() => {
+                let list: Vec<_> = survivors.iter().map(u32::to_string).collect();
+                format!("{}▲ would not die: pid {}", step(id), list.join(", "))
+            }
+            What::RunInterrupted { .. } => "    ‖ interrupt: every running step is asked to pause".to_owned(),
+            What::RunStopped { .. } => "    ◐ stop: every running step is being ended".to_owned(),
+            What::RunTimedOut { message, .. } => format!("    ◷ {}", SafeText::line(message)),
+            What::StepEnding { step: id, message, .. } if !message.is_empty() => {
+                format!("{}◐ {}", step(id), SafeText::line(message))
+            }
+            What::SteerRequested(request) => {
+                format!("    » steer {}: {}", SafeText::line(&request.id), SafeText::line(&request.preview))
+            }
+            What::SteerMoved { id, step: target, to, detail } => format!(
+                "{}» steer {} {} {}",
+                step(target),
+                SafeText::line(id),
+                state_word(*to),
+                SafeText::line(detail.as_deref().unwrap_or(""))
+            )
+            .trim_end()
+            .to_owned(),
+            What::ControlRejected { file, reason } => {
+                format!("    ▲ request refused: {}: {}", SafeText::line(file), SafeText::line(reason))
+            }
+            What::Agent { step: id, event: AgentEvent::Retry { attempt, max, delay_ms, reason } } => format!(
+                "{}… provider retry {} of {} in {}: {}",
+                step(id),
+                units::or_unknown(attempt.map(|n| n.to_string())),
+                units::or_unknown(max.map(|n| n.to_string())),
+                units::or_unknown(delay_ms.map(|ms| units::span(std::time::Duration::from_millis(ms)))),
+                SafeText::line(reason)
+            ),
+            What::RunLost { message } => format!("    ✗ lost: {}", SafeText::line(message)),
+            _ => return None,
+        })
+    }
+}
+
+const fn state_word(state: TargetState) -> &'static str {
+    state.as_str()
+}

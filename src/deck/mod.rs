@@ -1,1 +1,82 @@
-//! What people see: the full-screen interface.
+//! What people see: the full-screen interface over one run directory.
+//!
+//! The deck never owns a child and never decides for a run. It follows the files of a run, draws them, and writes
+//! control requests like any other process may. Losing the deck, by a key, a crash or a lost terminal, changes nothing
+//! of the run.
+
+pub mod actions;
+mod app;
+pub mod compose;
+pub mod feed;
+mod guard;
+pub mod history;
+mod live;
+pub mod model;
+mod terminal;
+pub mod theme;
+pub mod update;
+pub mod view;
+pub mod window;
+
+use std::io;
+use std::path::PathBuf;
+
+/// What the deck is opened on, and how.
+#[derive(Clone, Debug, Default)]
+pub struct DeckOptions {
+    /// The directory of the run.
+    pub run_dir: PathBuf,
+    /// Why nothing may be written, if so.
+    pub read_only: Option<String>,
+    /// Only ASCII for everything that is ours.
+    pub ascii: bool,
+    /// Colours may be used.
+    pub color: bool,
+    /// The run was started by the command that opens the deck.
+    pub launched_here: bool,
+}
+
+/// How the deck was left. The summary of the run is for whoever called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeckExit {
+    /// The person left; the run goes on.
+    LeftRunning,
+    /// The person chose to stop everything, and it has ended.
+    Stopped,
+    /// The person left after the run had ended.
+    Ended,
+    /// A signal, or the loss of the terminal, which counts as SIGHUP (1). The run goes on.
+    Signalled(i32),
+}
+
+/// Why there is no deck.
+#[derive(Debug, thiserror::Error)]
+pub enum DeckError {
+    /// Standard input or output is not a terminal.
+    #[error("not a terminal; use --no-tui")]
+    NotATerminal,
+    /// The terminal could not be read, written or set.
+    #[error("the terminal failed: {0}")]
+    Terminal(io::Error),
+    /// The run could not be read.
+    #[error("{0}")]
+    Run(String),
+}
+
+/// Opens the deck on a run and returns when it is left. The screen is as it was before, whatever happened.
+///
+/// # Errors
+/// When there is no terminal, when the run cannot be read, when the terminal fails.
+pub fn run(options: DeckOptions) -> Result<DeckExit, DeckError> {
+    if !terminal::Screen::possible() {
+        return Err(DeckError::NotATerminal);
+    }
+    // Signals are listened to before the first mode is set, so that none can leave the terminal behind.
+    let gone = guard::watch().map_err(DeckError::Terminal)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(DeckError::Terminal)?;
+    runtime.block_on(async {
+        let source = live::LiveFeed::open(&options.run_dir).map_err(DeckError::Run)?;
+        let theme = theme::Theme { color: options.color, ascii: options.ascii };
+        app::App::new(source, theme, options.read_only).run(gone).await
+    })
+}

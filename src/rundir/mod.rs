@@ -12,6 +12,7 @@ mod json;
 mod marks;
 pub mod open;
 mod paths;
+pub mod plan_doc;
 pub mod records;
 mod records_read;
 mod request;

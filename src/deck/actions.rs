@@ -1,0 +1,354 @@
+//! The one table of actions. The footer, the help, the palette and the check for conflicts read it; keys are looked up
+//! in it. An action says here when it is possible, so that no key is ever silent without a reason.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::model::{self, Focus, Key, Tab, UiState, ViewMode};
+use crate::run::{RunState, StepPhase};
+use crate::text::SafeText;
+
+/// Everything that a key can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Action {
+    Down,
+    Up,
+    First,
+    Last,
+    HalfDown,
+    HalfUp,
+    PageDown,
+    PageUp,
+    Zoom,
+    Back,
+    NextPane,
+    View,
+    Tab(Tab),
+    PreviousStep,
+    NextStep,
+    Follow,
+    Freeze,
+    Wrap,
+    Steer,
+    SteerAll,
+    Interrupt,
+    StopStep,
+    StopRun,
+    NextAttention,
+    Acknowledge,
+    Why,
+    Copy,
+    Pager,
+    Mouse,
+    Repaint,
+    Palette,
+    Help,
+    Suspend,
+    Quit,
+}
+
+/// Where the help lists an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// Moving about.
+    Move,
+    /// What is shown.
+    Look,
+    /// What reaches the run.
+    Control,
+    /// The deck itself.
+    Deck,
+}
+
+impl Section {
+    /// All of them in the order of the help.
+    pub const ALL: [Self; 4] = [Self::Control, Self::Look, Self::Move, Self::Deck];
+
+    /// Its heading.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Move => "move",
+            Self::Look => "look",
+            Self::Control => "control",
+            Self::Deck => "deck",
+        }
+    }
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// What it does.
+    pub action: Action,
+    /// Its name in the palette.
+    pub name: &'static str,
+    /// The word in the footer.
+    pub short: &'static str,
+    /// The sentence in the help.
+    pub help: &'static str,
+    /// The keys, the best one first.
+    pub keys: &'static [Key],
+    /// Where the help lists it.
+    pub section: Section,
+    /// Whether it asks before it acts.
+    pub confirms: bool,
+}
+
+const fn ch(c: char) -> Key {
+    Key { code: KeyCode::Char(c), ctrl: false }
+}
+
+const fn ctrl(c: char) -> Key {
+    Key { code: KeyCode::Char(c), ctrl: true }
+}
+
+const fn code(code: KeyCode) -> Key {
+    Key { code, ctrl: false }
+}
+
+macro_rules! actions {
+    ($($action:expr, $name:literal, $short:literal, [$($key:expr),*], $section:ident, $confirms:literal, $help:literal;)*) => {
+        &[$(Row {
+            action: $action, name: $name, short: $short, keys: &[$($key),*], section: Section::$section,
+            confirms: $confirms, help: $help,
+        }),*]
+    };
+}
+
+/// The table.
+pub const TABLE: &[Row] = actions![
+    Action::Steer, "steer", "steer", [ch('s')], Control, false, "write to the selected step";
+    Action::SteerAll, "steer all", "steer all", [ch('S')], Control, false, "write to all running steps";
+    Action::Interrupt, "interrupt", "interrupt", [ch('i')], Control, true, "pause the run; press twice within two seconds";
+    Action::StopStep, "stop step", "stop", [ch('x')], Control, true, "end the selected step, its siblings go on";
+    Action::StopRun, "stop run", "stop run", [ch('X')], Control, true, "end the run and every child";
+    Action::NextAttention, "next attention", "jump", [ch('!')], Control, false, "the next step that needs a person";
+    Action::Acknowledge, "acknowledge", "acknowledge", [ch('a')], Control, false, "seen; say so again only when the reason changes";
+    Action::Why, "why", "why", [ch('w')], Control, false, "the rule and the evidence";
+    Action::Zoom, "zoom", "zoom", [ch('z'), code(KeyCode::Enter)], Look, false, "the selected step on the whole screen";
+    Action::View, "view", "view", [ch('v')], Look, false, "list, grid, tabs";
+    Action::Tab(Tab::Output), "output", "output", [ch('1')], Look, false, "what the step printed";
+    Action::Tab(Tab::Tools), "tools", "tools", [ch('2')], Look, false, "its tool calls";
+    Action::Tab(Tab::Transcript), "transcript", "transcript", [ch('3')], Look, false, "what was said";
+    Action::Tab(Tab::Budget), "budget", "budget", [ch('4')], Look, false, "limits and use";
+    Action::Tab(Tab::Changes), "changes", "changes", [ch('5')], Look, false, "the paths its tools worked on";
+    Action::Tab(Tab::Events), "events", "events", [ch('6')], Look, false, "what happened to it";
+    Action::Follow, "follow", "follow", [ch('f')], Look, false, "go to the end of the output and stay there";
+    Action::Freeze, "freeze", "freeze", [ch(' ')], Look, false, "hold the picture; the run goes on";
+    Action::Wrap, "wrap", "wrap", [ch('W')], Look, false, "wrap long lines or cut them";
+    Action::Down, "down", "select", [ch('j'), code(KeyCode::Down)], Move, false, "next step, or a line down";
+    Action::Up, "up", "select", [ch('k'), code(KeyCode::Up)], Move, false, "previous step, or a line up";
+    Action::First, "first", "start", [ch('g'), code(KeyCode::Home)], Move, false, "first step, or the first byte of the output";
+    Action::Last, "last", "end", [ch('G'), code(KeyCode::End)], Move, false, "last step, or the end of the output";
+    Action::HalfDown, "half page down", "down", [ctrl('d')], Move, false, "scroll the output half a page down";
+    Action::HalfUp, "half page up", "up", [ctrl('u')], Move, false, "scroll the output half a page up";
+    Action::PageDown, "page down", "down", [code(KeyCode::PageDown)], Move, false, "scroll the output a page down";
+    Action::PageUp, "page up", "up", [code(KeyCode::PageUp)], Move, false, "scroll the output a page up";
+    Action::PreviousStep, "previous step", "step", [ch('[')], Move, false, "previous step without leaving the zoom";
+    Action::NextStep, "next step", "step", [ch(']')], Move, false, "next step without leaving the zoom";
+    Action::NextPane, "next pane", "pane", [code(KeyCode::Tab)], Move, false, "give the movement keys to the next pane";
+    Action::Back, "back", "back", [code(KeyCode::Esc)], Move, false, "one level back";
+    Action::Copy, "copy", "copy", [ch('y')], Deck, false, "the visible lines of the output to the clipboard";
+    Action::Pager, "pager", "pager", [ch('o')], Deck, false, "the log of the selected step in $PAGER";
+    Action::Mouse, "mouse", "mouse", [ch('m')], Deck, false, "take the mouse or give it back (hold shift to select text)";
+    Action::Repaint, "repaint", "repaint", [ctrl('l')], Deck, false, "draw everything anew";
+    Action::Palette, "commands", "commands", [ch(':')], Deck, false, "find an action by name";
+    Action::Help, "help", "help", [ch('?'), code(KeyCode::F(1))], Deck, false, "these keys";
+    Action::Suspend, "suspend", "suspend", [ctrl('z')], Deck, false, "suspend the deck; the run goes on";
+    Action::Quit, "quit", "quit", [ch('q'), ctrl('c')], Deck, true, "leave; asks when children live";
+];
+
+/// The row of an action. Every action has one; the test below says so.
+#[must_use]
+pub fn row(action: Action) -> Option<&'static Row> {
+    TABLE.iter().find(|r| r.action == action)
+}
+
+/// What a key press means where keys are commands.
+#[must_use]
+pub fn lookup(event: KeyEvent) -> Option<Action> {
+    let key = Key::from(event);
+    TABLE.iter().find(|r| r.keys.contains(&key)).map(|r| r.action)
+}
+
+impl From<KeyEvent> for Key {
+    fn from(event: KeyEvent) -> Self {
+        let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
+        // With control held, terminals disagree about the case of a letter.
+        let code = match event.code {
+            KeyCode::Char(c) if ctrl => KeyCode::Char(c.to_ascii_lowercase()),
+            other => other,
+        };
+        Self { code, ctrl }
+    }
+}
+
+/// How a key is written.
+#[must_use]
+pub fn key_name(key: Key) -> String {
+    let name = match key.code {
+        KeyCode::Char(' ') => "space".to_owned(),
+        KeyCode::Char(c) => c.to_string(),
+        KeyCode::Up => "↑".to_owned(),
+        KeyCode::Down => "↓".to_owned(),
+        KeyCode::PageUp => "pgup".to_owned(),
+        KeyCode::PageDown => "pgdn".to_owned(),
+        KeyCode::F(n) => format!("F{n}"),
+        other => format!("{other:?}").to_lowercase(),
+    };
+    if key.ctrl { format!("ctrl-{name}") } else { name }
+}
+
+/// What decides whether an action is possible.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// The run.
+    pub state: &'a RunState,
+    /// Why nothing may be written, if so.
+    pub read_only: Option<&'a SafeText>,
+}
+
+/// Whether an action is possible now, and why not.
+///
+/// # Errors
+/// The reason, ready to be shown.
+pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), String> {
+    let step = at.state.step(ui.selected);
+    if row(action).is_some_and(|r| r.section == Section::Control)
+        && !matches!(action, Action::NextAttention | Action::Acknowledge | Action::Why)
+    {
+        if let Some(why) = at.read_only {
+            return Err(format!("read-only: {why}"));
+        }
+        if at.state.is_over() {
+            let word = if at.state.lost.is_some() { "lost" } else { at.state.phase.as_str() };
+            return Err(format!("the run is over ({word})"));
+        }
+    }
+    match action {
+        Action::Steer => match step {
+            Some(step) => model::can_steer(step),
+            None => Err("there is no step".to_owned()),
+        },
+        Action::SteerAll
+            if !at.state.steps.iter().any(|s| s.phase == StepPhase::Running && model::can_steer(s).is_ok()) =>
+        {
+            Err("no running step can be steered".to_owned())
+        }
+        Action::StopStep => match step {
+            Some(step) if step.phase == StepPhase::Running => Ok(()),
+            Some(step) => Err(format!("step {} is not running", step.id)),
+            None => Err("there is no step".to_owned()),
+        },
+        Action::Interrupt if at.state.interrupted || at.state.stopped => Err("the run is already ending".to_owned()),
+        Action::StopRun if at.state.stopped => Err("the run is already stopping".to_owned()),
+        Action::NextAttention | Action::Acknowledge if model::attention(at.state, ui).is_empty() => {
+            Err("nothing needs you".to_owned())
+        }
+        Action::Why if step.and_then(model::needs_person).is_none() => Err("this step does not need you".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// The actions that the footer names for the situation, in the order of the footer.
+#[must_use]
+pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
+    let mut wanted = Vec::new();
+    if !model::attention(at.state, ui).is_empty() {
+        wanted.push(Action::NextAttention);
+    }
+    if ui.zoom || ui.focus != Focus::Steps {
+        wanted.push(Action::Back);
+    } else {
+        wanted.push(Action::Down);
+    }
+    if !ui.zoom {
+        wanted.push(Action::Zoom);
+    }
+    if ui.shows_one() {
+        wanted.push(Action::NextStep);
+    }
+    if ui.shows_one() || ui.focus == Focus::Output {
+        wanted.push(Action::Follow);
+    }
+    wanted.extend([Action::Steer, Action::Interrupt, Action::StopStep]);
+    if !ui.zoom {
+        wanted.push(Action::View);
+        if ui.mode == ViewMode::List {
+            wanted.push(Action::NextPane);
+        }
+    }
+    wanted.extend([Action::Palette, Action::Help, Action::Quit]);
+    wanted.retain(|a| possible(*a, ui, at).is_ok());
+    wanted
+}
+
+/// The rows whose name or help has the letters of the query in this order, best first.
+#[must_use]
+pub fn search(query: &str) -> Vec<&'static Row> {
+    let mut found: Vec<(usize, &Row)> = TABLE.iter().filter_map(|r| Some((score(query, r.name)?, r))).collect();
+    found.sort_by_key(|(score, _)| *score);
+    found.into_iter().map(|(_, r)| r).collect()
+}
+
+/// How far the letters of a query lie apart in a text; `None` when they are not there in this order.
+fn score(query: &str, text: &str) -> Option<usize> {
+    let mut total = 0;
+    let mut letters = text.chars().enumerate();
+    let mut last = None;
+    for wanted in query.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase) {
+        let (at, _) = letters.find(|(_, c)| c.to_lowercase().eq([wanted]))?;
+        total += last.map_or(at, |l: usize| (at - l - 1) * 2);
+        last = Some(at);
+    }
+    Some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_key_has_two_meanings_and_every_action_has_a_key() {
+        let mut seen = HashSet::new();
+        for row in TABLE {
+            assert!(!row.keys.is_empty(), "{}", row.name);
+            for key in row.keys {
+                assert!(seen.insert(*key), "{} is bound twice", key_name(*key));
+            }
+        }
+        assert_eq!(TABLE.iter().map(|r| r.name).collect::<HashSet<_>>().len(), TABLE.len());
+    }
+
+    #[test]
+    fn what_ends_something_asks_first() {
+        for row in TABLE {
+            let ends = matches!(row.action, Action::Interrupt | Action::StopStep | Action::StopRun | Action::Quit);
+            assert_eq!(row.confirms, ends, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn the_palette_finds_by_letters_in_order() {
+        let names = |query: &str| search(query).iter().map(|r| r.name).collect::<Vec<_>>();
+        assert_eq!(names("").len(), TABLE.len());
+        assert_eq!(names("stop")[..2], ["stop step", "stop run"]);
+        assert_eq!(names("strun"), ["stop run"]);
+        assert!(names("qqq").is_empty());
+    }
+
+    #[test]
+    fn a_read_only_deck_offers_no_control() {
+        let state = RunState::default();
+        let ui = UiState::default();
+        let why = SafeText::line("foreign root");
+        let at = Situation { state: &state, read_only: Some(&why) };
+        for row in TABLE.iter().filter(|r| r.confirms && r.action != Action::Quit) {
+            assert_eq!(possible(row.action, &ui, at), Err("read-only: foreign root".to_owned()), "{}", row.name);
+        }
+        assert!(!footer(&ui, at).contains(&Action::Steer));
+    }
+}

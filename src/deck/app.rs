@@ -1,0 +1,454 @@
+//! The loop: one place that waits, one that draws. It draws only when something visible changed, at most thirty times a
+//! second, and once a second while a clock runs.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crossterm::event::{Event as Input, EventStream};
+use jiff::tz::TimeZone;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::Receiver;
+use tokio::time::Instant;
+use tokio_stream::Stream;
+
+use super::feed::{Feed, Hands, Request, StepFacts};
+use super::history::History;
+use super::model::{Sent, Tab, UiEffect, UiState, ViewMode};
+use super::terminal::{self, Screen};
+use super::theme::Theme;
+use super::update::{Context, clocks_run, expire, expires_at, say, update};
+use super::view::{self, Scene, layout};
+use super::window::{Windows, fetch};
+use super::{DeckError, DeckExit, guard};
+use crate::run::{RunState, StepId, Timestamp};
+use crate::text::SafeText;
+
+/// The shortest time between two frames that no key asked for.
+const FRAME: Duration = Duration::from_millis(33);
+
+/// A feed that can be waited for.
+pub trait Source: Feed {
+    /// Returns when something on disk may have changed. May be dropped at any time.
+    fn wait(&mut self) -> impl Future<Output = ()>;
+}
+
+/// A picture that stands still.
+struct Frozen {
+    state: RunState,
+    history: History,
+    windows: Windows,
+    at: Timestamp,
+}
+
+/// The deck at work.
+pub(super) struct App<S> {
+    source: S,
+    ui: UiState,
+    history: History,
+    facts: (Option<StepId>, StepFacts),
+    frozen: Option<Frozen>,
+    theme: Theme,
+    read_only: Option<SafeText>,
+    zone: TimeZone,
+    seen: std::collections::BTreeMap<StepId, u64>,
+    title: SafeText,
+}
+
+enum Wake {
+    Gone(i32),
+    Suspend,
+    Continued,
+    Interrupted,
+    Input(Option<io::Result<Input>>),
+    Source,
+    Clock,
+}
+
+enum Then {
+    Stay,
+    Leave(DeckExit),
+}
+
+fn wall() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+impl<S: Source> App<S> {
+    pub(super) fn new(source: S, theme: Theme, read_only: Option<String>) -> Self {
+        Self {
+            source,
+            ui: UiState::new(Screen::size()),
+            history: History::default(),
+            facts: (None, StepFacts::default()),
+            frozen: None,
+            theme,
+            read_only: read_only.map(|why| SafeText::line(&why)),
+            zone: TimeZone::system(),
+            seen: std::collections::BTreeMap::new(),
+            title: SafeText::default(),
+        }
+    }
+
+    pub(super) async fn run(mut self, mut gone: Receiver<i32>) -> Result<DeckExit, DeckError> {
+        let mut screen = Screen::enter().map_err(DeckError::Terminal)?;
+        let mut keys = Some(EventStream::new());
+        let mut suspends = signal(SignalKind::from_raw(20)).map_err(DeckError::Terminal)?;
+        let mut continues = signal(SignalKind::from_raw(18)).map_err(DeckError::Terminal)?;
+        let mut interrupts = signal(SignalKind::interrupt()).map_err(DeckError::Terminal)?;
+        self.take_news();
+        self.select_what_runs();
+        let mut dirty = true;
+        let mut at_once = true;
+        let mut last_frame = Instant::now();
+        loop {
+            if self.ui.leave_when_over && self.source.state().is_over() {
+                return Ok(DeckExit::Stopped);
+            }
+            dirty |= expire(&mut self.ui, wall());
+            if dirty && (at_once || last_frame.elapsed() >= FRAME) {
+                match self.draw(&mut screen) {
+                    Ok(()) => {}
+                    Err(_) if guard::hung_up() => return Ok(DeckExit::Signalled(1)),
+                    Err(error) => return Err(DeckError::Terminal(error)),
+                }
+                (dirty, at_once, last_frame) = (false, false, Instant::now());
+            }
+            let deadline = self.deadline(dirty.then_some(last_frame));
+            // The select only names what happened; the match handles it.
+            let wake = tokio::select! {
+                biased;
+                Some(number) = gone.recv() => Wake::Gone(number),
+                _ = suspends.recv() => Wake::Suspend,
+                _ = continues.recv() => Wake::Continued,
+                _ = interrupts.recv() => Wake::Interrupted,
+                input = next(&mut keys) => Wake::Input(input),
+                () = self.source.wait() => Wake::Source,
+                () = sleep_until(deadline) => Wake::Clock,
+            };
+            match wake {
+                Wake::Gone(number) => return Ok(DeckExit::Signalled(number)),
+                Wake::Suspend => {
+                    self.suspend(&mut screen, &mut keys)?;
+                    (dirty, at_once) = (true, true);
+                }
+                Wake::Continued => {
+                    screen.retake().map_err(DeckError::Terminal)?;
+                    self.repaint(&mut screen)?;
+                    (dirty, at_once) = (true, true);
+                }
+                Wake::Interrupted => {
+                    let key = crossterm::event::KeyEvent::new(
+                        crossterm::event::KeyCode::Char('c'),
+                        crossterm::event::KeyModifiers::CONTROL,
+                    );
+                    if let Then::Leave(exit) = self.take(&Input::Key(key), &mut screen, &mut keys)? {
+                        return Ok(exit);
+                    }
+                    (dirty, at_once) = (true, true);
+                }
+                Wake::Input(Some(Ok(input))) => {
+                    let mut next_input = Some(input);
+                    while let Some(input) = next_input {
+                        if let Then::Leave(exit) = self.take(&input, &mut screen, &mut keys)? {
+                            return Ok(exit);
+                        }
+                        next_input = ready(&mut keys).await.and_then(Result::ok);
+                    }
+                    (dirty, at_once) = (true, true);
+                }
+                Wake::Input(Some(Err(_)) | None) => {
+                    // Without keys there is nobody to leave the deck any more.
+                    return Ok(DeckExit::Signalled(1));
+                }
+                Wake::Source => dirty |= self.take_news(),
+                Wake::Clock => dirty = true,
+            }
+        }
+    }
+
+    /// Looks at the disk. Returns whether something visible changed.
+    fn take_news(&mut self) -> bool {
+        let changes = self.source.poll();
+        self.history.add(self.source.state(), &changes.news);
+        self.ui.settle(self.source.state());
+        if changes.state || !changes.news.is_empty() {
+            return self.frozen.is_none();
+        }
+        let visible = layout::visible_logs(&self.ui, self.source.state());
+        let badges = self.ui.mode == ViewMode::Tabs;
+        self.frozen.is_none() && changes.output.iter().any(|id| badges || visible.iter().any(|(v, _)| v == id))
+    }
+
+    /// The first look is at what goes on, not at what is over.
+    fn select_what_runs(&mut self) {
+        let state = self.source.state();
+        let running = state.steps.iter().find(|s| s.phase == crate::run::StepPhase::Running);
+        if let Some(step) = running.or_else(|| state.steps.first()) {
+            self.ui.selected = step.id;
+        }
+    }
+
+    /// When something has to be done without being woken.
+    fn deadline(&self, dirty_since: Option<Instant>) -> Option<Instant> {
+        let now = wall();
+        let frame = dirty_since.map(|last| last + FRAME);
+        let expiry = expires_at(&self.ui).map(|at| Instant::now() + at.since(now));
+        let second = clocks_run(self.source.state(), &self.ui).then(|| {
+            let into = now.micros().rem_euclid(1_000_000);
+            Instant::now() + Duration::from_micros(u64::try_from(1_000_000 - into).unwrap_or(1_000_000))
+        });
+        [frame, expiry, second].into_iter().flatten().min()
+    }
+
+    fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
+        let wall = wall();
+        if self.frozen.is_none() {
+            let windows = self.windows();
+            self.name_window(screen)?;
+            self.look_up_facts();
+            let hands = self.source.hands();
+            let read_only = self.why_read_only(&hands);
+            let scene = Scene {
+                state: self.source.state(),
+                hands: &hands,
+                read_only: read_only.as_ref(),
+                now: wall,
+                wall,
+                theme: self.theme,
+                history: &self.history,
+                facts: &self.facts.1,
+                zone: &self.zone,
+            };
+            return screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &windows));
+        }
+        let hands = self.source.hands();
+        let read_only = self.why_read_only(&hands);
+        let Some(frozen) = &self.frozen else { return Ok(()) };
+        let scene = Scene {
+            state: &frozen.state,
+            hands: &hands,
+            read_only: read_only.as_ref(),
+            now: frozen.at,
+            wall,
+            theme: self.theme,
+            history: &frozen.history,
+            facts: &self.facts.1,
+            zone: &self.zone,
+        };
+        screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &frozen.windows))
+    }
+
+    fn windows(&mut self) -> Windows {
+        let mut windows = Windows::default();
+        for (id, size) in layout::visible_logs(&self.ui, self.source.state()) {
+            let window = fetch(&mut self.source, &mut self.ui, id, size);
+            self.seen.insert(id, window.len);
+            windows.logs.insert(id, window);
+        }
+        if self.ui.mode == ViewMode::Tabs && !self.ui.zoom {
+            let steps: Vec<StepId> = self.source.state().steps.iter().map(|s| s.id).collect();
+            for id in steps.into_iter().filter(|id| *id != self.ui.selected) {
+                let len = self.source.log_len(id);
+                let fresh = len.saturating_sub(self.seen.get(&id).copied().unwrap_or(0));
+                windows.fresh.insert(id, fresh);
+            }
+        }
+        windows
+    }
+
+    fn name_window(&mut self, screen: &mut Screen) -> io::Result<()> {
+        let state = self.source.state();
+        let name = state.name.as_deref().unwrap_or(state.id.as_str());
+        let title = SafeText::line(&format!("{name} {}", self.theme.run_face(state).word));
+        if title != self.title {
+            screen.title(&title)?;
+            self.title = title;
+        }
+        Ok(())
+    }
+
+    fn look_up_facts(&mut self) {
+        let selected = self.ui.selected;
+        let needed = self.ui.zoom && matches!(self.ui.tab(selected), Tab::Transcript | Tab::Budget);
+        if needed && self.facts.0 != Some(selected) {
+            self.facts = (Some(selected), self.source.facts(selected));
+        }
+    }
+
+    fn why_read_only(&self, hands: &Hands) -> Option<SafeText> {
+        match hands {
+            Hands::Lost(_) => Some(SafeText::line("the runner is gone")),
+            Hands::Gone => Some(SafeText::line("the run's directory is gone")),
+            _ => self.read_only.clone(),
+        }
+    }
+
+    fn take(&mut self, input: &Input, screen: &mut Screen, keys: &mut Option<EventStream>) -> Result<Then, DeckError> {
+        let read_only = self.why_read_only(&self.source.hands());
+        let now = wall();
+        let state = self.frozen.as_ref().map_or(self.source.state(), |f| &f.state);
+        let cx = Context { state, read_only: read_only.as_ref(), now };
+        for effect in update(&mut self.ui, cx, input) {
+            if let Then::Leave(exit) = self.perform(effect, now, screen, keys)? {
+                return Ok(Then::Leave(exit));
+            }
+        }
+        Ok(Then::Stay)
+    }
+
+    fn perform(
+        &mut self,
+        effect: UiEffect,
+        now: Timestamp,
+        screen: &mut Screen,
+        keys: &mut Option<EventStream>,
+    ) -> Result<Then, DeckError> {
+        match effect {
+            UiEffect::Steer { targets, mode, message, key, home } => {
+                let step = if let [only] = targets.as_slice() { Some(*only) } else { None };
+                if self.send(&Request::Steer { targets, mode, message }, "steer", step, key, now) {
+                    self.ui.drafts.remove(&home);
+                }
+            }
+            UiEffect::Interrupt => {
+                self.send(&Request::Interrupt, "interrupt", None, "i", now);
+            }
+            UiEffect::StopRun => {
+                if !self.send(&Request::Stop, "stop", None, "X", now) {
+                    self.ui.leave_when_over = false;
+                }
+            }
+            UiEffect::StopStep(step) => {
+                self.send(&Request::StopStep(step), "stop", Some(step), "x", now);
+            }
+            UiEffect::Leave => {
+                let state = self.source.state();
+                let exit = if state.is_over() { DeckExit::Ended } else { DeckExit::LeftRunning };
+                return Ok(Then::Leave(exit));
+            }
+            UiEffect::Suspend => self.suspend(screen, keys)?,
+            UiEffect::Repaint => self.repaint(screen)?,
+            UiEffect::Mouse(on) => {
+                screen.mouse(on).map_err(DeckError::Terminal)?;
+                let text = if on { "the mouse is the deck's; hold shift to select text" } else { "the mouse is yours" };
+                say(&mut self.ui, now, false, text);
+            }
+            UiEffect::Copy => self.copy(screen, now)?,
+            UiEffect::Pager(step) => self.page(step, screen, keys, now)?,
+            UiEffect::Freeze(true) => {
+                let windows = self.windows();
+                let (state, history) = (self.source.state().clone(), self.history.clone());
+                self.frozen = Some(Frozen { state, history, windows, at: now });
+            }
+            UiEffect::Freeze(false) => self.frozen = None,
+        }
+        Ok(Then::Stay)
+    }
+
+    /// Writes a request. Returns whether it is on disk.
+    fn send(&mut self, request: &Request, what: &'static str, step: Option<StepId>, key: &str, now: Timestamp) -> bool {
+        match self.source.send(request, key) {
+            Ok(id) => {
+                self.ui.notice = None;
+                self.ui.sent.push(Sent { id, what, step, at: now });
+                true
+            }
+            Err(why) => {
+                say(&mut self.ui, now, true, &format!("{what} was not written: {why}"));
+                false
+            }
+        }
+    }
+
+    fn copy(&mut self, screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {
+        let windows = self.windows();
+        let rows = windows.logs.get(&self.ui.selected).map(|w| w.rows.as_slice()).unwrap_or_default();
+        let lines: Vec<SafeText> = rows
+            .iter()
+            .map(|r| SafeText::line(&r.runs.iter().map(|run| run.text.as_str()).collect::<String>()))
+            .collect();
+        let sent = screen.copy(&lines).map_err(DeckError::Terminal)?;
+        let text = if sent {
+            format!("{} lines sent to the terminal's clipboard", lines.len())
+        } else {
+            "there is nothing to copy".to_owned()
+        };
+        say(&mut self.ui, now, !sent, &text);
+        Ok(())
+    }
+
+    fn suspend(&mut self, screen: &mut Screen, keys: &mut Option<EventStream>) -> Result<(), DeckError> {
+        // An event stream reads even when nobody polls it, so it has to go first.
+        *keys = None;
+        screen.lend(terminal::stop_self).map_err(DeckError::Terminal)?;
+        *keys = Some(EventStream::new());
+        self.repaint(screen)
+    }
+
+    fn page(
+        &mut self,
+        step: StepId,
+        screen: &mut Screen,
+        keys: &mut Option<EventStream>,
+        now: Timestamp,
+    ) -> Result<(), DeckError> {
+        let Some(path) = self.source.log_path(step) else {
+            say(&mut self.ui, now, true, "this step has no log yet");
+            return Ok(());
+        };
+        let pager = std::env::var("PAGER").ok().filter(|p| !p.trim().is_empty()).unwrap_or_else(|| "less".to_owned());
+        let mut words = pager.split_whitespace();
+        let program = words.next().unwrap_or("less").to_owned();
+        let arguments: Vec<String> = words.map(str::to_owned).collect();
+        *keys = None;
+        let ended = screen
+            .lend(|| std::process::Command::new(&program).args(&arguments).arg("--").arg(&path).status())
+            .map_err(DeckError::Terminal)?;
+        *keys = Some(EventStream::new());
+        if let Err(error) = ended {
+            say(&mut self.ui, now, true, &format!("{program} could not be started: {error}"));
+        }
+        self.repaint(screen)
+    }
+
+    fn repaint(&mut self, screen: &mut Screen) -> Result<(), DeckError> {
+        self.ui.size = Screen::size();
+        screen.repaint(self.ui.size).map_err(DeckError::Terminal)
+    }
+}
+
+/// The next input; never, while the input is let go. The library spins on a terminal that is gone, so it is asked only
+/// while there is one.
+async fn next(keys: &mut Option<EventStream>) -> Option<io::Result<Input>> {
+    std::future::poll_fn(|cx| match keys {
+        _ if guard::hung_up() => Poll::Ready(None),
+        Some(stream) => Pin::new(stream).poll_next(cx),
+        None => Poll::Pending,
+    })
+    .await
+}
+
+/// An input that is there already.
+async fn ready(keys: &mut Option<EventStream>) -> Option<io::Result<Input>> {
+    std::future::poll_fn(|cx| {
+        Poll::Ready(match keys {
+            Some(stream) if !guard::hung_up() => match Pin::new(stream).poll_next(cx) {
+                Poll::Ready(input) => input,
+                Poll::Pending => None,
+            },
+            _ => None,
+        })
+    })
+    .await
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,124 @@
+//! The composer: a message to running steps. Its text is kept for the step it was begun for until it is sent or
+//! discarded.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::model::{Composer, Draft, Overlay, UiEffect, UiState, can_steer};
+use super::update::{Context, say};
+use crate::run::{RunState, SteerMode, SteerRequest, StepId, StepPhase};
+
+/// The steps that can be given a message now, in their order.
+#[must_use]
+pub fn candidates(state: &RunState) -> Vec<StepId> {
+    state.steps.iter().filter(|s| s.phase == StepPhase::Running && can_steer(s).is_ok()).map(|s| s.id).collect()
+}
+
+/// Opens the composer for the selected step, or for all that run.
+pub fn open(ui: &mut UiState, cx: Context<'_>, all: bool) {
+    let home = ui.selected;
+    let targets = if all { candidates(cx.state).into_iter().collect() } else { [home].into_iter().collect() };
+    ui.drafts.entry(home).or_default();
+    ui.overlays.push(Overlay::Composer(Composer { home, targets }));
+}
+
+/// Puts pasted text into the message as one edit.
+pub fn paste(ui: &mut UiState, text: &str) {
+    let Some(Overlay::Composer(composer)) = ui.overlays.last() else { return };
+    let clean: String = text
+        .replace("\r\n", "\n")
+        .replace('\r', "\n")
+        .chars()
+        .filter(|c| matches!(c, '\n' | '\t') || !c.is_control())
+        .collect();
+    ui.drafts.entry(composer.home).or_default().text.insert_str(clean);
+}
+
+/// Takes a key while the composer is open.
+pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
+    let Some(Overlay::Composer(composer)) = ui.overlays.last_mut() else { return Vec::new() };
+    let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+    let alt = key.modifiers.contains(KeyModifiers::ALT);
+    let home = composer.home;
+    match key.code {
+        KeyCode::Char('s') if ctrl => return send(ui, cx, "ctrl-s"),
+        KeyCode::Enter if ctrl || alt => return send(ui, cx, "ctrl-enter"),
+        KeyCode::Esc => {
+            ui.overlays.pop();
+            if ui.drafts.get(&home).is_some_and(Draft::is_blank) {
+                ui.drafts.remove(&home);
+            } else {
+                say(ui, cx.now, false, "draft kept");
+            }
+        }
+        KeyCode::Char('c') if ctrl => {
+            ui.overlays.pop();
+            ui.drafts.remove(&home);
+        }
+        KeyCode::Char('t') if ctrl => {
+            let draft = ui.drafts.entry(home).or_default();
+            draft.mode = match draft.mode {
+                SteerMode::Steer => SteerMode::FollowUp,
+                SteerMode::FollowUp => SteerMode::Auto,
+                SteerMode::Auto => SteerMode::Steer,
+            };
+        }
+        KeyCode::Tab => next_target(composer, cx.state),
+        KeyCode::F(1) => ui.overlays.push(Overlay::Help { top: 0 }),
+        KeyCode::Char('z') if ctrl => return vec![UiEffect::Suspend],
+        KeyCode::Char('l') if ctrl => return vec![UiEffect::Repaint],
+        _ => {
+            ui.drafts.entry(home).or_default().text.input(key);
+        }
+    }
+    Vec::new()
+}
+
+/// One step after the other, then all of them.
+fn next_target(composer: &mut Composer, state: &RunState) {
+    let steps = candidates(state);
+    let all = steps.len() > 1 && steps.iter().all(|s| composer.targets.contains(s));
+    let next = if all || composer.targets.len() > 1 {
+        steps.first().copied()
+    } else {
+        let current = composer.targets.first().copied();
+        match steps.iter().position(|s| Some(*s) == current) {
+            Some(at) => steps.get(at + 1).copied(),
+            None => steps.first().copied(),
+        }
+    };
+    match next {
+        Some(step) => composer.targets = [step].into_iter().collect(),
+        None if !steps.is_empty() => composer.targets = steps.into_iter().collect(),
+        None => {}
+    }
+}
+
+fn send(ui: &mut UiState, cx: Context<'_>, key: &'static str) -> Vec<UiEffect> {
+    let Some(Overlay::Composer(composer)) = ui.overlays.last() else { return Vec::new() };
+    let (home, targets) = (composer.home, composer.targets.iter().copied().collect::<Vec<_>>());
+    let draft = ui.drafts.entry(home).or_default();
+    let (message, mode, blank) = (draft.message(), draft.mode, draft.is_blank());
+    if blank {
+        say(ui, cx.now, true, "there is nothing to send yet");
+        return Vec::new();
+    }
+    if message.len() > SteerRequest::MAX_BYTES {
+        say(ui, cx.now, true, &format!("the message is longer than {} bytes", SteerRequest::MAX_BYTES));
+        return Vec::new();
+    }
+    let gone: Option<String> = targets.iter().find_map(|id| match cx.state.step(*id) {
+        Some(step) => can_steer(step).err(),
+        None => Some(format!("there is no step {id}")),
+    });
+    if let Some(why) = gone {
+        say(ui, cx.now, true, &why);
+        return Vec::new();
+    }
+    if targets.is_empty() {
+        say(ui, cx.now, true, "nobody is to get it; tab changes the target");
+        return Vec::new();
+    }
+    // The draft goes only once the request is on disk.
+    ui.overlays.pop();
+    vec![UiEffect::Steer { targets, mode, message, key, home }]
+}

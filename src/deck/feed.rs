@@ -1,0 +1,201 @@
+//! The deck's only window on the world: what it reads and what it writes. [`LiveFeed`](super::live::LiveFeed) is the
+//! one over a run directory; tests bring their own.
+
+use std::path::PathBuf;
+
+use crate::run::{Event, RunState, SteerMode, StepId, Stream, Timestamp};
+use crate::text::SafeText;
+
+/// What a look at the disk found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// The state is another one.
+    pub state: bool,
+    /// Steps whose logs may have grown.
+    pub output: Vec<StepId>,
+    /// What happened, oldest first.
+    pub news: Vec<Event>,
+}
+
+/// Whether the run is in somebody's hands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Hands {
+    /// Its runner lives.
+    Live,
+    /// It has ended.
+    Over,
+    /// Its runner is gone without an end; the evidence.
+    Lost(SafeText),
+    /// The directory is gone; the picture is the last one.
+    Gone,
+    /// It cannot be told, and why.
+    #[default]
+    Unknown,
+}
+
+/// A line of a step's live output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// Where it begins, as a virtual position.
+    pub start: u64,
+    /// Where the next one begins.
+    pub end: u64,
+    /// Which stream printed it.
+    pub stream: Stream,
+    /// When.
+    pub at: Option<Timestamp>,
+    /// By which attempt, from 1; 0 when that is not known.
+    pub attempt: u8,
+    /// Its bytes without the newline.
+    pub bytes: Vec<u8>,
+    /// It was longer than what is kept of a line.
+    pub cut: bool,
+}
+
+/// A request to the runner.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// Say something to steps.
+    Steer {
+        /// Who.
+        targets: Vec<StepId>,
+        /// How.
+        mode: SteerMode,
+        /// What.
+        message: String,
+    },
+    /// Pause the run.
+    Interrupt,
+    /// Stop the run.
+    Stop,
+    /// Stop a step.
+    StopStep(StepId),
+}
+
+/// What the deck knows of the plan beside the state.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepFacts {
+    /// The task, line by line.
+    pub task: Vec<SafeText>,
+    /// Limits as name and value.
+    pub limits: Vec<(&'static str, String)>,
+}
+
+/// Reads and writes one run.
+pub trait Feed {
+    /// Looks at what is new. Never waits.
+    fn poll(&mut self) -> Changes;
+
+    /// The run as of the last look.
+    fn state(&self) -> &RunState;
+
+    /// Who has it.
+    fn hands(&self) -> Hands;
+
+    /// The length of a step's log in virtual bytes, as of the last look at it; looks.
+    fn log_len(&mut self, step: StepId) -> u64;
+
+    /// At most `n` lines that end at or before `position`, oldest first.
+    fn lines_before(&mut self, step: StepId, position: u64, n: usize) -> Vec<LogLine>;
+
+    /// At most `n` lines that begin at or after `position`, oldest first.
+    fn lines_from(&mut self, step: StepId, position: u64, n: usize) -> Vec<LogLine>;
+
+    /// The file that holds the log of a step.
+    fn log_path(&self, step: StepId) -> Option<PathBuf>;
+
+    /// What the plan says of a step.
+    fn facts(&mut self, step: StepId) -> StepFacts;
+
+    /// Writes a request; the id of the request, where it has one.
+    ///
+    /// # Errors
+    /// Why it was not written, ready to be shown.
+    fn send(&mut self, request: &Request, key: &str) -> Result<Option<String>, String>;
+}
+
+#[cfg(test)]
+pub mod fake {
+    //! A feed from memory.
+
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// A run that only exists in a test.
+    #[derive(Default)]
+    pub struct FakeFeed {
+        /// What [`Feed::state`] gives.
+        pub state: RunState,
+        /// The lines of each step's log.
+        pub logs: BTreeMap<StepId, Vec<LogLine>>,
+        /// What [`Feed::hands`] gives.
+        pub hands: Hands,
+        /// What was sent.
+        pub sent: Vec<Request>,
+        /// What [`Feed::facts`] gives.
+        pub facts: BTreeMap<StepId, StepFacts>,
+    }
+
+    impl FakeFeed {
+        /// Adds lines of one stream to a step's log.
+        pub fn print(&mut self, step: u32, stream: Stream, text: &str) {
+            let log = self.logs.entry(StepId(step)).or_default();
+            for line in text.lines() {
+                let start = log.last().map_or(0, |l| l.end);
+                log.push(LogLine {
+                    start,
+                    end: start + line.len() as u64 + 1,
+                    stream,
+                    at: None,
+                    attempt: 1,
+                    bytes: line.as_bytes().to_vec(),
+                    cut: false,
+                });
+            }
+        }
+    }
+
+    impl Feed for FakeFeed {
+        fn poll(&mut self) -> Changes {
+            Changes::default()
+        }
+
+        fn state(&self) -> &RunState {
+            &self.state
+        }
+
+        fn hands(&self) -> Hands {
+            self.hands.clone()
+        }
+
+        fn log_len(&mut self, step: StepId) -> u64 {
+            self.logs.get(&step).and_then(|l| l.last()).map_or(0, |l| l.end)
+        }
+
+        fn lines_before(&mut self, step: StepId, position: u64, n: usize) -> Vec<LogLine> {
+            let log = self.logs.get(&step).map(Vec::as_slice).unwrap_or_default();
+            let end = log.partition_point(|l| l.end <= position);
+            log[end.saturating_sub(n)..end].to_vec()
+        }
+
+        fn lines_from(&mut self, step: StepId, position: u64, n: usize) -> Vec<LogLine> {
+            let log = self.logs.get(&step).map(Vec::as_slice).unwrap_or_default();
+            let start = log.partition_point(|l| l.start < position);
+            log[start..].iter().take(n).cloned().collect()
+        }
+
+        fn log_path(&self, _step: StepId) -> Option<PathBuf> {
+            None
+        }
+
+        fn facts(&mut self, step: StepId) -> StepFacts {
+            self.facts.get(&step).cloned().unwrap_or_default()
+        }
+
+        fn send(&mut self, request: &Request, _key: &str) -> Result<Option<String>, String> {
+            self.sent.push(request.clone());
+            Ok(matches!(request, Request::Steer { .. }).then(|| "a91f".to_owned()))
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What just happened: the newest events as lines of the ticker, and by step for the tabs of a zoomed one. Bounded;
+//! everything older is in the run's event log.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::run::{
+    AgentEvent, Event, MessageRole, RunState, StepId, StepPhase, TargetState, Timestamp, ToolOutcome, What,
+};
+use crate::text::{SafeText, clock, span};
+
+/// The newest events.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// For the ticker, oldest first.
+    pub ticker: VecDeque<Entry>,
+    /// For a step's own tabs, oldest first.
+    pub steps: BTreeMap<StepId, VecDeque<Entry>>,
+}
+
+/// How an entry is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Something goes on.
+    Plain,
+    /// A tool was used.
+    Tool,
+    /// The model said something.
+    Said,
+    /// A person or the runner said something to the model.
+    Told,
+    /// It went well.
+    Good,
+    /// It went wrong.
+    Bad,
+    /// Somebody asked for something, or it was done.
+    Control,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub at: Timestamp,
+    /// To which step; `None` is the run.
+    pub step: Option<StepId>,
+    /// What, line by line; the ticker shows the first.
+    pub text: Vec<SafeText>,
+    /// How it is meant.
+    pub tone: Tone,
+}
+
+impl History {
+    /// How many entries the ticker and each step keep.
+    pub const KEPT: usize = 500;
+
+    /// Takes events in, in their order.
+    pub fn add(&mut self, state: &RunState, events: &[Event]) {
+        for event in events {
+            let Some(entry) = entry(state, event) else { continue };
+            if let Some(step) = entry.step {
+                keep(self.steps.entry(step).or_default(), entry.clone());
+            }
+            keep(&mut self.ticker, entry);
+        }
+    }
+
+    /// The entries of a step, oldest first.
+    pub fn of(&self, step: StepId) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.steps.get(&step).into_iter().flatten()
+    }
+}
+
+fn keep(ring: &mut VecDeque<Entry>, entry: Entry) {
+    if ring.len() >= History::KEPT {
+        ring.pop_front();
+    }
+    ring.push_back(entry);
+}
+
+fn entry(state: &RunState, event: &Event) -> Option<Entry> {
+    let one = |step: Option<StepId>, tone: Tone, text: String| {
+        Some(Entry { at: event.at, step, text: vec![SafeText::line(&text)], tone })
+    };
+    match &event.what {
+        What::RunStarted(_) => one(None, Tone::Plain, "the run started".to_owned()),
+        What::StepStarted { step } => one(Some(*step), Tone::Plain, "started".to_owned()),
+        What::AttemptStarted { step, attempt, model, reason } if *attempt > 1 => {
+            let model = model.as_deref().map(|m| format!(" with {m}")).unwrap_or_default();
+            let why = reason.as_deref().map(|r| format!(": {r}")).unwrap_or_default();
+            one(Some(*step), Tone::Control, format!("attempt {attempt}{model}{why}"))
+        }
+        What::Agent { step, event: said } => agent_entry(*step, event.at, said),
+        What::StepEnded { step, outcome } => {
+            let elapsed = state.step(*step).and_then(|s| Some(event.at.since(s.started_at?)));
+            let took = elapsed.map(|d| format!(" in {}", span(d))).unwrap_or_default();
+            let (tone, mut text) = match outcome.phase {
+                StepPhase::Complete => (Tone::Good, format!("done{took}")),
+                StepPhase::Failed | StepPhase::Rejected if outcome.exit_code == -1 => {
+                    (Tone::Plain, "skipped".to_owned())
+                }
+                StepPhase::Failed | StepPhase::Rejected => {
+                    (Tone::Bad, format!("failed with exit {}{took}", outcome.exit_code))
+                }
+                ref other => (Tone::Control, format!("{}{took}", other.as_str())),
+            };
+            if let Some(error) = &outcome.error {
+                text = format!("{text}: {error}");
+            }
+            one(Some(*step), tone, text)
+        }
+        What::OutputHeld { step, pids } => {
+            one(Some(*step), Tone::Bad, format!("its output is held open by pid {}", list(pids)))
+        }
+        What::OutputTruncated { step, cap, .. } => {
+            one(Some(*step), Tone::Bad, format!("output cut at {}", crate::text::bytes(*cap)))
+        }
+        What::RunInterrupted { source } => {
+            one(None, Tone::Control, format!("interrupt asked for{}", by(source.as_ref())))
+        }
+        What::RunStopped { source, .. } => one(None, Tone::Control, format!("stop asked for{}", by(source.as_ref()))),
+        What::RunTimedOut { timeout_ms, .. } => {
+            let limit = timeout_ms.map(|ms| format!(" ({})", clock(std::time::Duration::from_millis(ms))));
+            one(None, Tone::Bad, format!("the run's time is over{}", limit.unwrap_or_default()))
+        }
+        What::StepEnding { step, message, source, .. } => {
+            one(Some(*step), Tone::Control, format!("{message}{}", by(source.as_ref())))
+        }
+        What::SteerRequested(request) => {
+            let targets: Vec<String> = request.targets.iter().map(|t| t.step.to_string()).collect();
+            let text = format!("steer #{} to step {}: {}", short(&request.id), targets.join(", "), request.preview);
+            let step = match request.targets.as_slice() {
+                [only] => Some(only.step),
+                _ => None,
+            };
+            one(step, Tone::Told, text)
+        }
+        What::SteerMoved { id, step, to, detail } => {
+            let why = detail.as_deref().map(|d| format!(": {d}")).unwrap_or_default();
+            let tone = if *to == TargetState::Failed { Tone::Bad } else { Tone::Control };
+            one(Some(*step), tone, format!("steer #{} {}{why}", short(id), to.as_str()))
+        }
+        What::ControlRejected { file, reason } => {
+            one(None, Tone::Bad, format!("control file {file} was set aside: {reason}"))
+        }
+        What::SignalSent { step, signal, group, pid, .. } => {
+            let whom = if *group { "the group of " } else { "" };
+            one(Some(*step), Tone::Control, format!("{signal} sent to {whom}pid {pid}"))
+        }
+        What::AbortSent { step } => one(Some(*step), Tone::Control, "asked the agent to break off".to_owned()),
+        What::TreeSwept { step, ended, survivors } if !ended.is_empty() || !survivors.is_empty() => {
+            let mut text = format!("swept {} left-over processes", ended.len());
+            if !survivors.is_empty() {
+                text = format!("{text}, would not die: {}", list(survivors));
+            }
+            one(Some(*step), if survivors.is_empty() { Tone::Control } else { Tone::Bad }, text)
+        }
+        What::RunEnded { state, error } => {
+            let tone = if state.as_str() == "complete" { Tone::Good } else { Tone::Bad };
+            let why = error.as_deref().map(|e| format!(": {e}")).unwrap_or_default();
+            one(None, tone, format!("the run ended: {}{why}", state.as_str()))
+        }
+        What::RunLost { message } => one(None, Tone::Bad, format!("the runner was lost: {message}")),
+        _ => None,
+    }
+}
+
+fn agent_entry(step: StepId, at: Timestamp, event: &AgentEvent) -> Option<Entry> {
+    let one = |tone: Tone, text: String| Some(Entry { at, step: Some(step), text: vec![SafeText::line(&text)], tone });
+    match event {
+        AgentEvent::ToolStarted { tool, args, .. } => one(Tone::Tool, format!("› {tool} {args}")),
+        AgentEvent::ToolEnded { tool, outcome, preview, .. } if *outcome != ToolOutcome::Ok => {
+            let tool = tool.as_deref().unwrap_or("tool");
+            let word = match outcome {
+                ToolOutcome::Denied => "denied",
+                ToolOutcome::Cancelled => "cancelled",
+                ToolOutcome::Lost => "ended without a result",
+                _ => "failed",
+            };
+            one(Tone::Bad, format!("✗ {tool} {word} {preview}"))
+        }
+        AgentEvent::Message { role, preview, error, .. } => {
+            if let Some(error) = error {
+                return one(Tone::Bad, format!("error: {error}"));
+            }
+            let text = SafeText::block(preview);
+            let tone = match role {
+                MessageRole::Assistant => Tone::Said,
+                MessageRole::User => Tone::Told,
+                _ => return None,
+            };
+            let text: Vec<SafeText> = text.into_iter().skip_while(SafeText::is_empty).collect();
+            (!text.is_empty()).then_some(Entry { at, step: Some(step), text, tone })
+        }
+        AgentEvent::Retry { attempt, max, reason, .. } => {
+            let which = match (attempt, max) {
+                (Some(n), Some(max)) => format!(" {n} of {max}"),
+                (Some(n), None) => format!(" {n}"),
+                _ => String::new(),
+            };
+            one(Tone::Bad, format!("retry{which}: {reason}"))
+        }
+        AgentEvent::ProtocolFailure { message } => one(Tone::Bad, message.clone()),
+        _ => None,
+    }
+}
+
+fn list(pids: &[u32]) -> String {
+    pids.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// The end of an id that a person can tell apart.
+#[must_use]
+pub fn short(id: &str) -> String {
+    let tail = id.rsplit(['-', '_', '.']).next().unwrap_or(id);
+    SafeText::line(tail).as_str().chars().take(4).collect()
+}
+
+fn by(source: Option<&crate::run::ControlSource>) -> String {
+    source.map(|s| format!(" by {} ({})", s.user.as_deref().unwrap_or("somebody"), s.via)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::StepOutcome;
+
+    fn event(what: What) -> Event {
+        Event { at: Timestamp::from_millis(1_000), what }
+    }
+
+    #[test]
+    fn events_become_safe_lines() {
+        let state = RunState::default();
+        let mut history = History::default();
+        let step = StepId(2);
+        history.add(
+            &state,
+            &[
+                event(What::StepStarted { step }),
+                event(What::Agent {
+                    step,
+                    event: AgentEvent::ToolStarted {
+                        call: None,
+                        tool: "bash\x1b[2J".to_owned(),
+                        args: "ls\x1b]0;x\x07".to_owned(),
+                        path: None,
+                    },
+                }),
+                event(What::Agent { step, event: AgentEvent::TurnStarted }),
+                event(What::StepEnded {
+                    step,
+                    outcome: Box::new(StepOutcome {
+                        phase: StepPhase::Failed,
+                        exit_code: 3,
+                        error: Some("no".to_owned()),
+                        ..StepOutcome::default()
+                    }),
+                }),
+            ],
+        );
+        let lines: Vec<&str> = history.ticker.iter().map(|e| e.text[0].as_str()).collect();
+        assert_eq!(lines, ["started", "› bash ls", "failed with exit 3: no"]);
+        assert_eq!(history.of(step).count(), 3);
+    }
+
+    #[test]
+    fn the_rings_are_bounded() {
+        let events = vec![event(What::StepStarted { step: StepId(0) }); History::KEPT + 10];
+        let mut history = History::default();
+        history.add(&RunState::default(), &events);
+        assert_eq!((history.ticker.len(), history.of(StepId(0)).count()), (History::KEPT, History::KEPT));
+    }
+}

@@ -1,0 +1,435 @@
+//! What only the person's eyes need: selection, scroll, tabs, overlays, drafts. Nothing in here is a fact about the
+//! run, and nothing in here reads a clock or a file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crossterm::event::KeyCode;
+use ratatui_textarea::{TextArea, WrapMode};
+
+use crate::run::{RunState, SteerMode, Steerable, StepId, StepPhase, StepState, Timestamp};
+use crate::text::SafeText;
+
+/// Everything that is remembered between two frames.
+#[derive(Clone, Debug, Default)]
+pub struct UiState {
+    /// The selected step. It is an id and not a row, so that it survives whatever happens to the rows.
+    pub selected: StepId,
+    /// How steps are laid out.
+    pub mode: ViewMode,
+    /// One step has the whole screen.
+    pub zoom: bool,
+    /// Which pane the movement keys move.
+    pub focus: Focus,
+    /// Tab, scroll and follow of each step.
+    pub panes: BTreeMap<StepId, PaneState>,
+    /// What lies above, the topmost last.
+    pub overlays: Vec<Overlay>,
+    /// Messages that were begun, by the step they were begun for.
+    pub drafts: BTreeMap<StepId, Draft>,
+    /// The picture stands still since.
+    pub frozen: Option<Timestamp>,
+    /// The key that must be pressed again, and until when.
+    pub armed: Option<Timestamp>,
+    /// What happened to the newest key that could not do what it was asked, or did it out of sight.
+    pub notice: Option<Notice>,
+    /// Requests written by this deck, newest last, with the moment.
+    pub sent: Vec<Sent>,
+    /// Steps whose attention was acknowledged, with the reason that was.
+    pub acknowledged: BTreeMap<StepId, String>,
+    /// How far the ticker is scrolled back, in lines.
+    pub ticker_back: usize,
+    /// Long lines are wrapped.
+    pub wrap: bool,
+    /// The mouse is ours.
+    pub mouse: bool,
+    /// Leave as soon as the run is over: the person chose to stop everything.
+    pub leave_when_over: bool,
+    /// The size of the terminal.
+    pub size: (u16, u16),
+}
+
+/// How steps are laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ViewMode {
+    /// A list with a detail.
+    #[default]
+    List,
+    /// As many panes as fit.
+    Grid,
+    /// One step with a bar of tabs.
+    Tabs,
+}
+
+/// Which pane the movement keys move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Focus {
+    /// The list of steps.
+    #[default]
+    Steps,
+    /// The output of the selected step.
+    Output,
+    /// What just happened.
+    Ticker,
+}
+
+/// The tabs of a zoomed step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tab {
+    /// What the child printed.
+    #[default]
+    Output,
+    /// Its tool calls.
+    Tools,
+    /// What was said.
+    Transcript,
+    /// Limits and use.
+    Budget,
+    /// Paths that its tools worked on.
+    Changes,
+    /// What happened.
+    Events,
+}
+
+impl Tab {
+    /// All of them in the order of their keys.
+    pub const ALL: [Self; 6] = [Self::Output, Self::Tools, Self::Transcript, Self::Budget, Self::Changes, Self::Events];
+
+    /// The name on the tab.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Output => "output",
+            Self::Tools => "tools",
+            Self::Transcript => "transcript",
+            Self::Budget => "budget",
+            Self::Changes => "changes",
+            Self::Events => "events",
+        }
+    }
+}
+
+/// What is remembered of one step's pane.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PaneState {
+    /// The tab that is shown.
+    pub tab: Tab,
+    /// Where the output stands.
+    pub output: Position,
+    /// Scrolling that was asked for and not yet carried out: only the log knows how far a row is.
+    pub asked: Vec<Scroll>,
+    /// How far the other tabs are scrolled back from their end, in rows.
+    pub back: BTreeMap<Tab, usize>,
+}
+
+/// Where a log is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Position {
+    /// At its end, as it grows.
+    #[default]
+    Follow,
+    /// The first visible row, and how long the log was when following ended.
+    At {
+        /// The row.
+        top: Anchor,
+        /// The length of the log in virtual bytes, to tell how much is new.
+        seen: u64,
+    },
+}
+
+/// One row of a log: a line by its position, and which row of the wrapped line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Anchor {
+    /// The line's virtual position.
+    pub line: u64,
+    /// The row within the line.
+    pub row: usize,
+}
+
+/// Scrolling, in units that do not depend on what is on the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scroll {
+    /// Rows; negative is up.
+    Rows(i32),
+    /// Half screens.
+    Halves(i32),
+    /// Screens.
+    Pages(i32),
+    /// To the first byte.
+    Start,
+    /// To the end, and follow.
+    End,
+}
+
+/// Something above the picture.
+#[derive(Clone, Debug)]
+pub enum Overlay {
+    /// All keys.
+    Help {
+        /// First visible row.
+        top: usize,
+    },
+    /// All actions by name.
+    Palette {
+        /// What was typed.
+        query: String,
+        /// The selected match.
+        index: usize,
+    },
+    /// A message is written.
+    Composer(Composer),
+    /// Something is to be stopped.
+    Confirm {
+        /// What.
+        what: Danger,
+        /// Since when the question stands.
+        since: Timestamp,
+    },
+    /// The deck is to be left while children live.
+    Quit {
+        /// Since when the question stands.
+        since: Timestamp,
+    },
+    /// Why a step needs a person.
+    Why(StepId),
+}
+
+/// What a dialog can stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Danger {
+    /// One step.
+    Step(StepId),
+    /// The whole run.
+    Run,
+}
+
+/// The composer: where the message goes. Its text is the draft of `home`.
+#[derive(Clone, Debug)]
+pub struct Composer {
+    /// The step it was opened for, which keeps the draft.
+    pub home: StepId,
+    /// The steps that will get the message.
+    pub targets: BTreeSet<StepId>,
+}
+
+/// A message that is being written.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The text.
+    pub text: TextArea<'static>,
+    /// How it is to arrive.
+    pub mode: SteerMode,
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        let mut text = TextArea::default();
+        text.set_wrap_mode(WrapMode::WordOrGlyph);
+        text.set_cursor_line_style(ratatui::style::Style::new());
+        Self { text, mode: SteerMode::Steer }
+    }
+}
+
+impl Draft {
+    /// The message as it would be sent.
+    #[must_use]
+    pub fn message(&self) -> String {
+        self.text.lines().join("\n")
+    }
+
+    /// Whether there is anything to keep.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.text.lines().iter().all(|l| l.trim().is_empty())
+    }
+}
+
+/// One line about what became of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The sentence.
+    pub text: SafeText,
+    /// It went wrong.
+    pub bad: bool,
+    /// When it may go.
+    pub until: Timestamp,
+}
+
+/// A control request that this deck wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Its id, where it has one.
+    pub id: Option<String>,
+    /// What it asks, such as `steer` or `stop`.
+    pub what: &'static str,
+    /// For which step; `None` is the run.
+    pub step: Option<StepId>,
+    /// When it was written.
+    pub at: Timestamp,
+}
+
+/// What the deck wants done that it does not do itself.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UiEffect {
+    /// Write a message to running steps.
+    Steer {
+        /// Who gets it.
+        targets: Vec<StepId>,
+        /// How.
+        mode: SteerMode,
+        /// What.
+        message: String,
+        /// The key that sent it.
+        key: &'static str,
+        /// The step whose draft it was.
+        home: StepId,
+    },
+    /// Pause the run.
+    Interrupt,
+    /// Stop the run.
+    StopRun,
+    /// Stop one step.
+    StopStep(StepId),
+    /// Leave the deck.
+    Leave,
+    /// Give the terminal back to the shell.
+    Suspend,
+    /// Draw everything anew.
+    Repaint,
+    /// Take or give back the mouse.
+    Mouse(bool),
+    /// Give the visible lines of the selected step to the terminal's clipboard.
+    Copy,
+    /// Show the log of a step in the person's pager.
+    Pager(StepId),
+    /// Keep the picture, or let it go on.
+    Freeze(bool),
+}
+
+impl UiState {
+    /// A state for a terminal of this size.
+    #[must_use]
+    pub fn new(size: (u16, u16)) -> Self {
+        Self { size, wrap: true, ..Self::default() }
+    }
+
+    /// The pane of a step.
+    pub fn pane_mut(&mut self, step: StepId) -> &mut PaneState {
+        self.panes.entry(step).or_default()
+    }
+
+    /// The pane of a step as it is, or as it would begin.
+    #[must_use]
+    pub fn pane(&self, step: StepId) -> PaneState {
+        self.panes.get(&step).cloned().unwrap_or_default()
+    }
+
+    /// The tab that a step shows.
+    #[must_use]
+    pub fn tab(&self, step: StepId) -> Tab {
+        self.panes.get(&step).map_or(Tab::Output, |p| p.tab)
+    }
+
+    /// Whether the selected step fills the screen, alone or below a bar of tabs.
+    #[must_use]
+    pub fn shows_one(&self) -> bool {
+        self.zoom || self.mode == ViewMode::Tabs
+    }
+
+    /// Moves the selection by rows, stopping at the ends.
+    pub fn select_by(&mut self, state: &RunState, by: isize) {
+        let at = state.steps.iter().position(|s| s.id == self.selected).unwrap_or(0);
+        let last = state.steps.len().saturating_sub(1);
+        let to = at.saturating_add_signed(by).min(last);
+        if let Some(step) = state.steps.get(to) {
+            self.selected = step.id;
+        }
+    }
+
+    /// Keeps the selection on a step that exists.
+    pub fn settle(&mut self, state: &RunState) {
+        if state.step(self.selected).is_none()
+            && let Some(first) = state.steps.first()
+        {
+            self.selected = first.id;
+        }
+    }
+}
+
+/// Why a step needs a person, if it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attention {
+    /// Which step.
+    pub step: StepId,
+    /// What is wrong, in a few words.
+    pub reason: String,
+    /// The rule that says so.
+    pub rule: &'static str,
+    /// Since when, where that is known.
+    pub since: Option<Timestamp>,
+}
+
+/// The steps that need a person and were not acknowledged, in the order of steps.
+#[must_use]
+pub fn attention(state: &RunState, ui: &UiState) -> Vec<Attention> {
+    state
+        .steps
+        .iter()
+        .filter_map(needs_person)
+        .filter(|a| ui.acknowledged.get(&a.step).is_none_or(|reason| *reason != a.reason))
+        .collect()
+}
+
+/// Why this step needs a person.
+#[must_use]
+pub fn needs_person(step: &StepState) -> Option<Attention> {
+    let attention = |rule, reason: String, since| Some(Attention { step: step.id, reason, rule, since });
+    if !step.survivors.is_empty() {
+        let pids: Vec<String> = step.survivors.iter().map(u32::to_string).collect();
+        return attention("survivors", format!("processes would not die: {}", pids.join(" ")), step.ended_at);
+    }
+    if step.phase != StepPhase::Running {
+        return None;
+    }
+    if !step.held_by.is_empty() {
+        let pids: Vec<String> = step.held_by.iter().map(u32::to_string).collect();
+        return attention("output_held", format!("output held open by pid {}", pids.join(" ")), step.last_activity);
+    }
+    match step.activity.as_deref() {
+        Some("needs_attention") => {
+            let (reason, since) = match step.current_call() {
+                Some(call) => (format!("{} {} open", call.tool, call.args), Some(call.started_at)),
+                None => ("no activity".to_owned(), step.last_activity),
+            };
+            attention("needs_attention", reason, since)
+        }
+        Some("active_long_running") => attention("active_long_running", "long running".to_owned(), step.started_at),
+        _ => None,
+    }
+}
+
+/// Whether a step can be given a message now, and why not.
+///
+/// # Errors
+/// The reason, ready to be shown.
+pub fn can_steer(step: &StepState) -> Result<(), String> {
+    match (&step.phase, &step.steerable) {
+        (phase, _) if phase.is_terminal() => Err(format!("step {} is over", step.id)),
+        (_, Steerable::No(why)) => Err(format!("step {} cannot be steered: {why}", step.id)),
+        _ => Ok(()),
+    }
+}
+
+/// How many children are alive or about to be.
+#[must_use]
+pub fn living(state: &RunState) -> usize {
+    state.steps.iter().filter(|s| s.phase == StepPhase::Running).count()
+}
+
+/// A key as the table of actions names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Which.
+    pub code: KeyCode,
+    /// With control held.
+    pub ctrl: bool,
+}

@@ -1,0 +1,245 @@
+//! The terminal: entering and leaving its modes, whatever happens; one write a frame; suspending.
+//!
+//! Leaving is one function that may be called any number of times and from any thread: from the normal end, an error,
+//! the panic hook, a signal. Nothing here ever asks the terminal a question.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use base64::Engine;
+use crossterm::event::{
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture, KeyboardEnhancementFlags,
+    PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
+};
+use crossterm::style::{Attribute, SetAttribute};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate, EnterAlternateScreen,
+    LeaveAlternateScreen, SetTitle, disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{cursor, execute, queue};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use rustix::process::Signal;
+use rustix::termios::{QueueSelector, tcflush};
+
+use crate::text::SafeText;
+
+/// The modes are on.
+static ENTERED: AtomicBool = AtomicBool::new(false);
+/// The mouse is on too.
+static MOUSE: AtomicBool = AtomicBool::new(false);
+static HOOK: Once = Once::new();
+
+/// As much as one frame ever needs; with it a frame leaves in one write.
+const FRAME_BYTES: usize = 64 * 1024;
+/// Terminals refuse longer clipboards, some of them badly.
+const CLIPBOARD_BYTES: usize = 100_000;
+
+/// The screen while the deck has it.
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<File>>>,
+    synchronized: bool,
+}
+
+impl Screen {
+    /// Whether there is a terminal to draw on and to read keys from.
+    #[must_use]
+    pub fn possible() -> bool {
+        io::stdin().is_terminal() && io::stdout().is_terminal()
+    }
+
+    /// Enters the modes and takes the screen.
+    ///
+    /// # Errors
+    /// When the terminal cannot be read or set; the modes are left again.
+    pub fn enter() -> io::Result<Self> {
+        HOOK.call_once(|| {
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |info| {
+                leave();
+                before(info);
+            }));
+        });
+        enter_modes()?;
+        let made = own_stdout()
+            .and_then(|out| Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(FRAME_BYTES, out))));
+        match made {
+            // tmux repaints its whole pane after each synchronized frame, which costs more than it saves.
+            Ok(terminal) => Ok(Self { terminal, synchronized: std::env::var_os("TMUX").is_none() }),
+            Err(error) => {
+                leave();
+                Err(error)
+            }
+        }
+    }
+
+    /// The size in cells; nothing where the terminal does not tell.
+    #[must_use]
+    pub fn size() -> (u16, u16) {
+        crossterm::terminal::size().unwrap_or_default()
+    }
+
+    /// Forgets what is on the screen, so that the next frame draws all of it.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub fn repaint(&mut self, size: (u16, u16)) -> io::Result<()> {
+        self.terminal.resize(Rect::new(0, 0, size.0, size.1))
+    }
+
+    /// Draws a frame: only the cells that changed, in one write.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub fn frame(&mut self, size: (u16, u16), draw: impl FnOnce(&mut Buffer)) -> io::Result<()> {
+        let area = Rect::new(0, 0, size.0, size.1);
+        if self.terminal.get_frame().area() != area {
+            self.terminal.resize(area)?;
+        }
+        // Drawn before anything is queued: a panic in a draw function leaves no half frame behind.
+        draw(self.terminal.get_frame().buffer_mut());
+        if self.synchronized {
+            queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
+        }
+        self.terminal.flush()?;
+        self.terminal.swap_buffers();
+        if self.synchronized {
+            queue!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
+        }
+        io::Write::flush(self.terminal.backend_mut())
+    }
+
+    /// Names the window.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub fn title(&mut self, title: &SafeText) -> io::Result<()> {
+        execute!(self.terminal.backend_mut(), SetTitle(title.truncate(80)))
+    }
+
+    /// Takes the mouse or gives it back.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub fn mouse(&mut self, on: bool) -> io::Result<()> {
+        MOUSE.store(on, Ordering::SeqCst);
+        if on {
+            execute!(self.terminal.backend_mut(), EnableMouseCapture)
+        } else {
+            execute!(self.terminal.backend_mut(), DisableMouseCapture)
+        }
+    }
+
+    /// Gives clean text to the terminal's clipboard. Whether it took it cannot be known. Returns whether anything was
+    /// sent: an empty copy would erase what is there.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub fn copy(&mut self, lines: &[SafeText]) -> io::Result<bool> {
+        let text: String = lines.iter().map(|l| format!("{l}\n")).collect();
+        if text.trim().is_empty() || text.len() > CLIPBOARD_BYTES {
+            return Ok(false);
+        }
+        let encoded = base64::engine::general_purpose::STANDARD.encode(text);
+        write!(self.terminal.backend_mut(), "\x1b]52;c;{encoded}\x07")?;
+        io::Write::flush(self.terminal.backend_mut())?;
+        Ok(true)
+    }
+
+    /// Gives the terminal back while `others` has it, then takes it again. The input must have been let go before.
+    ///
+    /// # Errors
+    /// When the terminal cannot be taken again.
+    pub fn lend<T>(&mut self, others: impl FnOnce() -> T) -> io::Result<T> {
+        let mouse = MOUSE.load(Ordering::SeqCst);
+        leave();
+        let result = others();
+        enter_modes()?;
+        if mouse {
+            self.mouse(true)?;
+        }
+        Ok(result)
+    }
+
+    /// Takes the modes again after somebody else stopped and continued this process.
+    ///
+    /// # Errors
+    /// When the terminal cannot be taken.
+    pub fn retake(&mut self) -> io::Result<()> {
+        ENTERED.store(false, Ordering::SeqCst);
+        enter_modes()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// Stops this process and those that share its job, as Ctrl-Z does; returns when it goes on.
+pub fn stop_self() {
+    let _ = rustix::process::kill_current_process_group(Signal::STOP);
+}
+
+fn own_stdout() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+fn enter_modes() -> io::Result<()> {
+    enable_raw_mode()?;
+    ENTERED.store(true, Ordering::SeqCst);
+    let mut out = own_stdout()?;
+    let mut bytes = Vec::new();
+    // 22;2t puts the window's title aside.
+    bytes.extend_from_slice(b"\x1b[22;2t");
+    queue!(
+        bytes,
+        EnterAlternateScreen,
+        cursor::Hide,
+        DisableLineWrap,
+        EnableBracketedPaste,
+        PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES)
+    )?;
+    out.write_all(&bytes)
+}
+
+/// Leaves every mode, each even when another fails. Does nothing when the modes are off.
+pub fn leave() {
+    if !ENTERED.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    let mut bytes = Vec::new();
+    if MOUSE.load(Ordering::SeqCst) {
+        let _ = queue!(bytes, DisableMouseCapture);
+    }
+    let _ = queue!(
+        bytes,
+        EndSynchronizedUpdate,
+        PopKeyboardEnhancementFlags,
+        DisableBracketedPaste,
+        EnableLineWrap,
+        SetAttribute(Attribute::Reset),
+        cursor::Show,
+        LeaveAlternateScreen
+    );
+    bytes.extend_from_slice(b"\x1b[23;2t");
+    if let Ok(mut out) = own_stdout() {
+        let _ = out.write_all(&bytes);
+    }
+    // What the terminal still sent, such as mouse reports, is not for the shell.
+    let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+    let _ = disable_raw_mode();
+}
+
+/// Leaves the modes without a write that could block: for a terminal that does not read.
+pub fn leave_without_writing() {
+    if ENTERED.swap(false, Ordering::SeqCst) {
+        let _ = disable_raw_mode();
+    }
+}

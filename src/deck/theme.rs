@@ -1,0 +1,284 @@
+//! How things look: a state is a glyph, a word and a style, each enough alone.
+//!
+//! Foregrounds are the terminal's own, dim, cyan, green, red, magenta and blue: colours that can be read on a light and
+//! on a dark ground. Red and green never differ by colour alone.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+
+use crate::run::{RunPhase, RunState, StepFace};
+use crate::text;
+
+/// What the person or the terminal wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Theme {
+    /// Colours may be used; without them bold, dim, reverse, glyphs and words stay.
+    pub color: bool,
+    /// Only ASCII is drawn for everything that is ours.
+    pub ascii: bool,
+}
+
+/// How one state is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Face {
+    /// One cell.
+    pub glyph: &'static str,
+    /// At most eleven cells.
+    pub word: &'static str,
+    /// For both.
+    pub style: Style,
+}
+
+impl Theme {
+    const fn fg(self, color: Color) -> Style {
+        if self.color { Style::new().fg(color) } else { Style::new() }
+    }
+
+    /// Ordinary text.
+    #[must_use]
+    pub const fn plain(self) -> Style {
+        Style::new()
+    }
+
+    /// What stands behind: borders, labels, what is over.
+    #[must_use]
+    pub const fn dim(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    /// What stands in front: titles, the selected row.
+    #[must_use]
+    pub const fn bold(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// Activity.
+    #[must_use]
+    pub const fn accent(self) -> Style {
+        self.fg(Color::Cyan)
+    }
+
+    /// Success.
+    #[must_use]
+    pub const fn good(self) -> Style {
+        self.fg(Color::Green)
+    }
+
+    /// Failure.
+    #[must_use]
+    pub const fn bad(self) -> Style {
+        self.fg(Color::Red)
+    }
+
+    /// Ended by somebody.
+    #[must_use]
+    pub const fn halted(self) -> Style {
+        self.fg(Color::Magenta)
+    }
+
+    /// The selection and the pane that has the keys.
+    #[must_use]
+    pub const fn select(self) -> Style {
+        self.fg(Color::Blue).add_modifier(Modifier::BOLD)
+    }
+
+    /// What needs a person now.
+    #[must_use]
+    pub const fn alarm(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED).add_modifier(Modifier::BOLD)
+    }
+
+    /// A key in a hint.
+    #[must_use]
+    pub const fn key(self) -> Style {
+        self.bold()
+    }
+
+    /// How a step's state looks.
+    #[must_use]
+    pub const fn face(self, face: StepFace) -> Face {
+        let (glyph, word, style) = match face {
+            StepFace::Queued => ("○", "queued", self.dim()),
+            StepFace::Starting => ("◌", "starting", self.dim()),
+            StepFace::Running => ("●", "running", self.accent()),
+            StepFace::Attention => ("▲", "attention", self.alarm()),
+            StepFace::Paused => ("‖", "paused", self.dim().add_modifier(Modifier::BOLD)),
+            StepFace::Stopping => ("◐", "stopping", self.bold()),
+            StepFace::Succeeded => ("✓", "done", self.good()),
+            StepFace::Failed => ("✗", "failed", self.bad().add_modifier(Modifier::BOLD)),
+            StepFace::TimedOut => ("◷", "timed out", self.bad()),
+            StepFace::OverBudget => ("$", "over budget", self.bad()),
+            StepFace::Stopped => ("■", "stopped", self.halted()),
+            StepFace::Skipped => ("–", "skipped", self.dim()),
+            StepFace::Unknown => ("?", "unknown", self.dim()),
+        };
+        Face { glyph, word, style }
+    }
+
+    /// How a run's state looks.
+    #[must_use]
+    pub fn run_face(self, state: &RunState) -> Face {
+        if state.lost.is_some() {
+            return Face { glyph: "✗", word: "lost", style: self.bad().add_modifier(Modifier::BOLD) };
+        }
+        match state.phase {
+            RunPhase::Queued => self.face(StepFace::Starting),
+            RunPhase::Running if state.stopped || state.timed_out => self.face(StepFace::Stopping),
+            RunPhase::Running if state.interrupted => Face { word: "pausing", ..self.face(StepFace::Stopping) },
+            RunPhase::Running => self.face(StepFace::Running),
+            RunPhase::Complete => Face { word: "complete", ..self.face(StepFace::Succeeded) },
+            RunPhase::Failed if state.timed_out => self.face(StepFace::TimedOut),
+            RunPhase::Failed => self.face(StepFace::Failed),
+            RunPhase::Paused => self.face(StepFace::Paused),
+            RunPhase::Stopped => self.face(StepFace::Stopped),
+            RunPhase::Rejected => Face { word: "rejected", ..self.face(StepFace::Failed) },
+            RunPhase::Unknown(_) => self.face(StepFace::Unknown),
+        }
+    }
+
+    /// A child's colours as the screen shows them.
+    #[must_use]
+    pub fn ansi(self, style: text::Style) -> Style {
+        let mut out = Style::new();
+        if self.color {
+            if let Some(text::Ansi(n)) = style.fg {
+                out = out.fg(palette(n));
+            }
+            if let Some(text::Ansi(n)) = style.bg {
+                out = out.bg(palette(n));
+            }
+        }
+        for (on, modifier) in [
+            (style.bold, Modifier::BOLD),
+            (style.dim, Modifier::DIM),
+            (style.italic, Modifier::ITALIC),
+            (style.underline, Modifier::UNDERLINED),
+            (style.reverse, Modifier::REVERSED),
+        ] {
+            if on {
+                out = out.add_modifier(modifier);
+            }
+        }
+        out
+    }
+}
+
+const fn palette(n: u8) -> Color {
+    match n {
+        0 => Color::Black,
+        1 => Color::Red,
+        2 => Color::Green,
+        3 => Color::Yellow,
+        4 => Color::Blue,
+        5 => Color::Magenta,
+        6 => Color::Cyan,
+        7 => Color::Gray,
+        8 => Color::DarkGray,
+        9 => Color::LightRed,
+        10 => Color::LightGreen,
+        11 => Color::LightYellow,
+        12 => Color::LightBlue,
+        13 => Color::LightMagenta,
+        14 => Color::LightCyan,
+        _ => Color::White,
+    }
+}
+
+/// Our glyphs and what stands for them where only ASCII may be drawn.
+const ASCII: &[(&str, &str)] = &[
+    ("○", "o"),
+    ("◌", "."),
+    ("●", "*"),
+    ("▲", "!"),
+    ("‖", "="),
+    ("◐", "~"),
+    ("✓", "v"),
+    ("✗", "x"),
+    ("◷", "t"),
+    ("■", "#"),
+    ("–", "-"),
+    ("─", "-"),
+    ("│", "|"),
+    ("╭", "+"),
+    ("╮", "+"),
+    ("╰", "+"),
+    ("╯", "+"),
+    ("├", "|"),
+    ("┤", "|"),
+    ("┌", "/"),
+    ("└", "\\"),
+    ("█", "#"),
+    ("░", "."),
+    ("…", "~"),
+    ("›", ">"),
+    ("·", "-"),
+    ("→", ">"),
+    ("↑", "^"),
+    ("↓", "v"),
+    ("▼", "v"),
+    ("▏", "|"),
+    ("•", "*"),
+    ("×", "x"),
+];
+
+/// Replaces our glyphs by ASCII in a drawn buffer. Doing it at the end keeps one set of draw functions; the widths of
+/// both sets are one cell.
+pub fn asciify(buf: &mut Buffer, area: Rect) {
+    for position in area.intersection(buf.area).positions() {
+        if let Some(cell) = buf.cell_mut(position)
+            && !cell.symbol().is_ascii()
+            && let Some((_, ascii)) = ASCII.iter().find(|(glyph, _)| *glyph == cell.symbol())
+        {
+            cell.set_symbol(ascii);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    const ALL: [StepFace; 13] = [
+        StepFace::Queued,
+        StepFace::Starting,
+        StepFace::Running,
+        StepFace::Attention,
+        StepFace::Paused,
+        StepFace::Stopping,
+        StepFace::Succeeded,
+        StepFace::Failed,
+        StepFace::TimedOut,
+        StepFace::OverBudget,
+        StepFace::Stopped,
+        StepFace::Skipped,
+        StepFace::Unknown,
+    ];
+
+    #[test]
+    fn glyph_and_word_are_each_enough_alone() {
+        let theme = Theme { color: true, ascii: false };
+        let ascii =
+            |glyph: &str| ASCII.iter().find(|(g, _)| *g == glyph).map_or(glyph.to_owned(), |(_, a)| (*a).to_owned());
+        let faces = ALL.map(|f| theme.face(f));
+        assert_eq!(faces.iter().map(|f| f.glyph).collect::<HashSet<_>>().len(), ALL.len());
+        assert_eq!(faces.iter().map(|f| f.word).collect::<HashSet<_>>().len(), ALL.len());
+        assert_eq!(faces.iter().map(|f| ascii(f.glyph)).collect::<HashSet<_>>().len(), ALL.len());
+        for face in faces {
+            assert_eq!(text::width(face.glyph), 1, "{}", face.glyph);
+            assert!(text::width(face.word) <= 11 && ascii(face.glyph).is_ascii());
+        }
+    }
+
+    #[test]
+    fn without_colour_no_colour_is_set() {
+        let theme = Theme { color: false, ascii: false };
+        for style in ALL.map(|f| theme.face(f).style).into_iter().chain([theme.select(), theme.bad(), theme.accent()]) {
+            assert_eq!((style.fg, style.bg), (None, None));
+        }
+        let red = text::Style { fg: Some(text::Ansi(1)), bold: true, ..text::Style::default() };
+        assert_eq!(theme.ansi(red), Style::new().add_modifier(Modifier::BOLD));
+    }
+}

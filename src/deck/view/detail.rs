@@ -1,0 +1,307 @@
+//! The facts of a step above its output: state, tools, use, errors. As rows, so that the layout knows how many there
+//! are before anything is drawn.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::paint::{bar, piece, put, put_cut, put_right, row};
+use super::{Scene, elapsed, now_text};
+use crate::deck::model::needs_person;
+use crate::run::{OpenCall, RunnerKind, Steerable, StepPhase, StepState, ToolCall, ToolOutcome};
+use crate::text::{SafeText, UNKNOWN, bytes, clock, cost, count, or_unknown, span};
+
+/// One row of facts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    /// State, agent, model, pid.
+    State,
+    /// An open tool call, by its place.
+    Open(usize),
+    /// It waits to try its provider again.
+    Retry,
+    /// Turns, tokens, money.
+    Usage,
+    /// Time used of the limit.
+    Time,
+    /// Why it needs a person.
+    Attention,
+    /// A line of its error.
+    Error(SafeText),
+    /// What became of the newest message to it.
+    Steering,
+    /// It cannot be steered, and why.
+    Deaf,
+    /// A call that ended, by its place from the end.
+    Ended(usize),
+    /// A line of its newest message.
+    Message(SafeText),
+    /// Nothing.
+    Gap,
+}
+
+/// The facts of a step, in the order of their rows, for a pane of this many cells.
+#[must_use]
+pub fn facts(step: &StepState, width: usize) -> Vec<Fact> {
+    let mut rows = vec![Fact::State];
+    if needs_person(step).is_some() {
+        rows.push(Fact::Attention);
+    }
+    if step.phase == StepPhase::Running {
+        rows.extend((0..step.open.len().min(3)).map(Fact::Open));
+        if step.retrying.is_some() {
+            rows.push(Fact::Retry);
+        }
+    }
+    if step.phase != StepPhase::Pending {
+        rows.push(Fact::Usage);
+    }
+    if step.timeout_ms.is_some() && !step.phase.is_terminal() {
+        rows.push(Fact::Time);
+    }
+    if let Some(error) = &step.error {
+        let lines = SafeText::block(error).into_iter().flat_map(|l| l.wrap(width.saturating_sub(11)));
+        rows.extend(lines.take(3).map(Fact::Error));
+    }
+    if matches!(step.steerable, Steerable::No(_)) && step.phase == StepPhase::Running {
+        rows.push(Fact::Deaf);
+    }
+    if !step.steering.recent.is_empty() {
+        rows.push(Fact::Steering);
+    }
+    let ended = step.recent_tools.len().min(3);
+    if ended > 0 {
+        rows.push(Fact::Gap);
+        rows.extend((0..ended).rev().map(Fact::Ended));
+    }
+    if let Some(message) = &step.last_message {
+        let lines = SafeText::block(message).into_iter().filter(|l| !l.is_empty());
+        let lines: Vec<SafeText> = lines.flat_map(|l| l.wrap(width.saturating_sub(4))).take(3).collect();
+        if !lines.is_empty() {
+            rows.push(Fact::Gap);
+            rows.extend(lines.into_iter().map(Fact::Message));
+        }
+    }
+    rows
+}
+
+/// Draws one fact into its row.
+pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let label = |buf: &mut Buffer, name: &str| put(buf, area, 0, dy, &format!("{name:<9}"), theme.dim());
+    match fact {
+        Fact::State => state_row(buf, area, dy, step, scene),
+        Fact::Attention => {
+            if let Some(attention) = needs_person(step) {
+                label(buf, "needs you");
+                let text = SafeText::line(&format!("{} (w tells why)", attention.reason));
+                put_cut(buf, area, 10, dy, &text, area.width, theme.bold());
+            }
+        }
+        Fact::Open(at) => {
+            if let Some(call) = step.open.get(*at) {
+                label(buf, if *at == 0 { "tool" } else { "" });
+                open_call(buf, area, 10, dy, call, scene);
+            }
+        }
+        Fact::Retry => {
+            label(buf, "retrying");
+            let text = SafeText::line(&retry_text(step, scene));
+            put_cut(buf, area, 10, dy, &text, area.width, theme.bad());
+        }
+        Fact::Usage => {
+            label(buf, "used");
+            let pieces = usage(step).into_iter().map(|(text, rank)| piece(text, theme.plain()).rank(rank)).collect();
+            row(buf, Rect { x: area.x + 10, width: area.width.saturating_sub(10), ..area }, dy, pieces, Vec::new());
+        }
+        Fact::Time => {
+            if let (Some(limit), Some(used)) = (step.timeout_ms, step.elapsed(scene.now)) {
+                let limit = std::time::Duration::from_millis(limit);
+                let share = used.as_secs_f64() / limit.as_secs_f64().max(0.001);
+                label(buf, "time");
+                let text = format!("{} of {}  ", clock(used), clock(limit));
+                let dx = put(buf, area, 10, dy, &text, theme.plain());
+                put(buf, area, dx, dy, &bar(share, 20), if share >= 0.8 { theme.bad() } else { theme.accent() });
+            }
+        }
+        Fact::Error(line) => {
+            label(buf, "error");
+            put(buf, area, 10, dy, line.as_str(), theme.bad());
+        }
+        Fact::Deaf => {
+            if let Steerable::No(why) = &step.steerable {
+                label(buf, "steering");
+                put_cut(buf, area, 10, dy, &SafeText::line(&format!("no: {why}")), area.width, theme.dim());
+            }
+        }
+        Fact::Steering => {
+            if let Some(request) = step.steering.recent.last() {
+                label(buf, "told");
+                let state = request.targets.iter().find(|t| t.step == step.id).map_or("written", |t| t.state.as_str());
+                let dx = put(buf, area, 10, dy, state, theme.bold());
+                let text = SafeText::line(&request.preview);
+                put_cut(buf, area, dx + 2, dy, &text, area.width, theme.plain());
+            }
+        }
+        Fact::Ended(from_end) => {
+            if let Some(call) = step.recent_tools.iter().rev().nth(*from_end) {
+                ended_call(buf, area, 0, dy, call, scene);
+            }
+        }
+        Fact::Message(line) => {
+            put(buf, area, 0, dy, "│", theme.accent());
+            put(buf, area, 2, dy, line.as_str(), theme.plain());
+        }
+        Fact::Gap => {}
+    }
+}
+
+fn state_row(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let face = theme.face(step.face());
+    let mut left = vec![piece(format!("{} {}", face.glyph, face.word), face.style), piece("  ", theme.plain())];
+    left.push(piece(format!("{}  ", SafeText::line(&step.agent)), theme.plain()));
+    left.push(piece(format!("{}  ", runner(step)), theme.dim()).rank(3));
+    if let Some(model) = &step.model {
+        left.push(piece(format!("{}  ", SafeText::line(model)), theme.plain()).rank(4));
+    }
+    if step.attempt() > 1 {
+        left.push(piece(format!("attempt {}  ", step.attempt()), theme.bold()).rank(5));
+    }
+    if let Some(pid) = step.pid.filter(|_| step.phase == StepPhase::Running) {
+        left.push(piece(format!("pid {pid}"), theme.dim()).rank(2));
+    }
+    let clock = vec![piece(elapsed(step, scene.now), theme.bold())];
+    row(buf, area, dy, left, clock);
+}
+
+/// How its child is run, in a word.
+#[must_use]
+pub fn runner(step: &StepState) -> String {
+    match &step.runner {
+        RunnerKind::Pi => "pi".to_owned(),
+        RunnerKind::PiJson => "pi, one prompt".to_owned(),
+        RunnerKind::Demo => "demo".to_owned(),
+        RunnerKind::ExternalCli { command, .. } => {
+            let name = command.rsplit('/').next().unwrap_or(command);
+            SafeText::line(name).to_string()
+        }
+        RunnerKind::ExternalJob { provider } => format!("job of {}", SafeText::line(provider)),
+        RunnerKind::Other(word) => SafeText::line(word).to_string(),
+    }
+}
+
+fn usage(step: &StepState) -> Vec<(String, u8)> {
+    let mut out = Vec::new();
+    let tokens = step.tokens;
+    if step.turn_count > 0 {
+        out.push((format!("{} turns   ", step.turn_count), 5));
+    }
+    if step.tool_count > 0 {
+        out.push((format!("{} tools   ", step.tool_count), 4));
+    }
+    if !tokens.is_zero() {
+        out.push((format!("in {}  out {}  ", count(tokens.input), count(tokens.output)), 6));
+        if tokens.cache_read > 0 {
+            out.push((format!("cache {}  ", count(tokens.cache_read)), 2));
+        }
+    }
+    if let Some(usd) = step.cost {
+        out.push((format!(" {}", cost(usd.0)), 7));
+    }
+    if out.is_empty() {
+        out.push((UNKNOWN.to_owned(), 7));
+    }
+    out
+}
+
+fn retry_text(step: &StepState, scene: &Scene<'_>) -> String {
+    let Some(retry) = &step.retrying else { return String::new() };
+    let of = retry.max.map(|m| format!(" of {m}")).unwrap_or_default();
+    let left = retry.until.map(|u| format!(" in {}", clock(u.since(scene.now)))).unwrap_or_default();
+    format!("attempt {}{of}{left}: {}", or_unknown(retry.attempt.map(|a| a.to_string())), retry.reason)
+}
+
+/// An open call with its running clock.
+pub(super) fn open_call(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, call: &OpenCall, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let tool = SafeText::line(&call.tool).truncate(16);
+    let open = format!("open {}", clock(scene.now.since(call.started_at)));
+    let at = put(buf, area, dx, dy, tool.as_str(), theme.accent()) + 1;
+    let room = area.width.saturating_sub(at + 12);
+    put_cut(buf, area, at, dy, &call_text(&call.args, call.path.as_deref()), room, theme.plain());
+    put_right(buf, area, area.width, dy, &open, theme.bold());
+}
+
+/// A call that ended, with how long it took.
+pub(super) fn ended_call(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, call: &ToolCall, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let (glyph, style) = match call.outcome {
+        Some(ToolOutcome::Ok) => ("✓", theme.good()),
+        Some(ToolOutcome::Error) => ("✗", theme.bad()),
+        Some(ToolOutcome::Denied) => ("✗", theme.halted()),
+        Some(ToolOutcome::Cancelled | ToolOutcome::Lost) => ("■", theme.halted()),
+        None => ("·", theme.dim()),
+    };
+    put(buf, area, dx, dy, glyph, style);
+    let tool = SafeText::line(&call.tool).truncate(16);
+    let at = put(buf, area, dx + 2, dy, tool.as_str(), theme.plain()) + 1;
+    let took = or_unknown(call.started_at.map(|s| span(call.ended_at.since(s))));
+    let room = area.width.saturating_sub(at + 8);
+    let at = put_cut(buf, area, at, dy, &call_text(&call.args, call.path.as_deref()), room, theme.dim());
+    if call.outcome == Some(ToolOutcome::Error) {
+        let room = area.width.saturating_sub(at + 10);
+        put_cut(buf, area, at + 2, dy, &SafeText::line(&call.preview), room, theme.bad());
+    }
+    put_right(buf, area, area.width, dy, &took, theme.dim());
+}
+
+fn call_text(args: &str, path: Option<&str>) -> SafeText {
+    match path {
+        Some(path) if args.trim().is_empty() => SafeText::line(path),
+        _ => SafeText::line(args),
+    }
+}
+
+/// One line about what a step does, for panes without room for facts.
+pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let mut left = Vec::new();
+    match step.current_call() {
+        Some(call) => {
+            let what = call_text(&call.args, call.path.as_deref());
+            left.push(piece(format!("{} ", SafeText::line(&call.tool).truncate(16)), theme.accent()));
+            left.push(piece(what.truncate(usize::from(area.width / 2)).to_string(), theme.plain()));
+            left.push(piece(format!("  open {}", clock(scene.now.since(call.started_at))), theme.bold()).rank(6));
+        }
+        None if step.phase == StepPhase::Pending => {}
+        None => {
+            let text = SafeText::line(&now_text(scene.state, step, scene.now));
+            left.push(piece(text.truncate(usize::from(area.width * 2 / 3)).to_string(), theme.dim()));
+        }
+    }
+    let right = if step.phase == StepPhase::Pending { Vec::new() } else { usage(step) };
+    let right = right.into_iter().map(|(text, rank)| piece(text, theme.dim()).rank(rank)).collect();
+    row(buf, area, dy, left, right);
+}
+
+/// The sentence below the output of a step that is over.
+#[must_use]
+pub fn epitaph(step: &StepState, log_bytes: u64) -> String {
+    let mut parts = vec![crate::deck::theme::Theme { color: false, ascii: false }.face(step.face()).word.to_owned()];
+    match step.exit {
+        Some(crate::run::ExitInfo { signal: Some(n), .. }) => parts.push(format!("signal {n}")),
+        _ => parts.extend(step.exit_code.filter(|c| *c >= 0).map(|c| format!("exit {c}"))),
+    }
+    parts.extend(step.elapsed(step.ended_at.unwrap_or_default()).map(span));
+    if step.carried_over {
+        parts.push("taken over from an earlier run".to_owned());
+    }
+    if log_bytes > 0 {
+        parts.push(bytes(log_bytes));
+    }
+    if let Some(cap) = step.truncated_at {
+        parts.push(format!("cut at {}", bytes(cap)));
+    }
+    parts.extend(step.session_id.as_deref().map(|id| format!("session {}", SafeText::line(id))));
+    parts.join(" · ")
+}

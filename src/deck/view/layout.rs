@@ -1,0 +1,259 @@
+//! Where everything is, as a function of the size and of what is to be seen. Used to read the windows of logs before a
+//! frame, to draw it, and to find what the mouse points at.
+
+use ratatui::layout::Rect;
+
+use super::detail;
+use crate::deck::model::{Tab, UiState, ViewMode, attention};
+use crate::run::{RunState, StepId, StepState};
+
+/// The parts of the screen. Parts that there is no room for are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// The line about the run, or about the zoomed step.
+    pub header: Rect,
+    /// The line about what needs a person; empty when nothing does.
+    pub attention: Rect,
+    /// The list of steps, its frame included.
+    pub list: Rect,
+    /// The bar of tabs.
+    pub tabs: Rect,
+    /// The panes of steps, their frames included.
+    pub panes: Vec<(StepId, Rect)>,
+    /// What just happened.
+    pub ticker: Rect,
+    /// The line about requests and notices.
+    pub control: Rect,
+    /// The hints.
+    pub footer: Rect,
+    /// How it is arranged.
+    pub shape: Shape,
+}
+
+/// How the screen is arranged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// One sentence.
+    #[default]
+    Tiny,
+    /// List left, detail right.
+    Wide,
+    /// List above, preview below.
+    Stacked,
+    /// Rows without frames.
+    Narrow,
+    /// Many panes.
+    Grid,
+    /// One pane below a bar of steps.
+    Tabs,
+    /// One step with its own tabs.
+    Zoom,
+}
+
+/// What the mouse points at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spot {
+    /// A row of the list.
+    Step(StepId),
+    /// A pane.
+    Output(StepId),
+    /// The ticker.
+    Ticker,
+}
+
+/// Takes rows off an area.
+struct Stack(Rect);
+
+impl Stack {
+    fn top(&mut self, rows: u16) -> Rect {
+        let rows = rows.min(self.0.height);
+        let taken = Rect { height: rows, ..self.0 };
+        self.0.y += rows;
+        self.0.height -= rows;
+        taken
+    }
+
+    fn bottom(&mut self, rows: u16) -> Rect {
+        let rows = rows.min(self.0.height);
+        self.0.height -= rows;
+        Rect { y: self.0.y + self.0.height, height: rows, ..self.0 }
+    }
+}
+
+/// Arranges the screen.
+#[must_use]
+pub fn layout(ui: &UiState, state: &RunState) -> Layout {
+    let (width, height) = ui.size;
+    let area = Rect { x: 0, y: 0, width, height };
+    if width < 30 || height < 8 {
+        return Layout { header: area, ..Layout::default() };
+    }
+    let mut rest = Stack(area);
+    let mut out = Layout { header: rest.top(1), ..Layout::default() };
+    if !attention(state, ui).is_empty() {
+        out.attention = rest.top(1);
+    }
+    out.footer = rest.bottom(1);
+    if height >= 12 {
+        out.control = rest.bottom(1);
+    }
+    let rows = u16::try_from(state.steps.len()).unwrap_or(u16::MAX).max(1);
+    if ui.zoom {
+        out.shape = Shape::Zoom;
+        out.tabs = rest.top(1);
+        out.panes = vec![(ui.selected, rest.0)];
+        return out;
+    }
+    match ui.mode {
+        ViewMode::Tabs => {
+            out.shape = Shape::Tabs;
+            out.tabs = rest.top(1);
+            out.panes = vec![(ui.selected, rest.0)];
+        }
+        ViewMode::Grid if width >= 60 && height >= 14 => {
+            out.shape = Shape::Grid;
+            out.panes = grid(rest.0, ui, state);
+        }
+        _ if width >= 120 && height >= 16 => {
+            out.shape = Shape::Wide;
+            if height >= 20 {
+                out.ticker = rest.bottom((height / 4).clamp(5, 12));
+            }
+            let left = (width * 12 / 25).clamp(57, 96);
+            out.list = Rect { width: left, ..rest.0 };
+            let right = Rect { x: rest.0.x + left, width: rest.0.width - left, ..rest.0 };
+            out.panes = vec![(ui.selected, right)];
+        }
+        _ if width >= 70 && height >= 16 => {
+            out.shape = Shape::Stacked;
+            if height >= 20 {
+                out.ticker = rest.bottom(if height >= 30 { 4 } else { 2 });
+            }
+            let most = (rest.0.height / 2).max(4);
+            out.list = rest.top(rows.saturating_add(2).min(most));
+            out.panes = vec![(ui.selected, rest.0)];
+        }
+        _ => {
+            out.shape = Shape::Narrow;
+            // Two lines of what it prints are the least that is worth having.
+            let most = rest.0.height.saturating_sub(2).max(2);
+            // A rule above and one below.
+            out.list = rest.top(rows.saturating_add(2).min(most));
+            out.panes = vec![(ui.selected, rest.0)];
+        }
+    }
+    out
+}
+
+/// The smallest pane of the grid that is worth looking at.
+const PANE: (u16, u16) = (60, 10);
+
+fn grid(area: Rect, ui: &UiState, state: &RunState) -> Vec<(StepId, Rect)> {
+    let count = state.steps.len().max(1);
+    let most_columns = usize::from((area.width / PANE.0).max(1));
+    let most_rows = usize::from((area.height / PANE.1).max(1));
+    let columns = most_columns.min(count);
+    let rows = most_rows.min(count.div_ceil(columns));
+    let per_page = columns * rows;
+    let at = state.steps.iter().position(|s| s.id == ui.selected).unwrap_or(0);
+    let page = at / per_page;
+    let (columns, rows) = (u16::try_from(columns).unwrap_or(1), u16::try_from(rows).unwrap_or(1));
+    let edge =
+        |n: u16, of: u16, length: u16| u16::try_from(u32::from(length) * u32::from(n) / u32::from(of)).unwrap_or(0);
+    state
+        .steps
+        .iter()
+        .skip(page * per_page)
+        .take(per_page)
+        .zip(0_u16..)
+        .map(|(step, n)| {
+            let (column, row) = (n % columns, n / columns);
+            let (x0, x1) = (edge(column, columns, area.width), edge(column + 1, columns, area.width));
+            let (y0, y1) = (edge(row, rows, area.height), edge(row + 1, rows, area.height));
+            (step.id, Rect { x: area.x + x0, y: area.y + y0, width: x1 - x0, height: y1 - y0 })
+        })
+        .collect()
+}
+
+/// What is inside of a pane's frame.
+#[must_use]
+pub fn inside(shape: Shape, pane: Rect) -> Rect {
+    if shape == Shape::Narrow {
+        return pane;
+    }
+    if pane.width < 2 || pane.height < 2 {
+        return Rect::ZERO;
+    }
+    Rect { x: pane.x + 1, y: pane.y + 1, width: pane.width - 2, height: pane.height - 2 }
+}
+
+/// The part of a pane that shows rows of the log; one row below it is for how the step ended.
+#[must_use]
+pub fn log_area(shape: Shape, pane: Rect, step: &StepState) -> Rect {
+    let inner = inside(shape, pane);
+    // A cell of air at both sides, except where every cell counts.
+    let air = u16::from(shape != Shape::Narrow && inner.width > 40);
+    let inner = Rect { x: inner.x + air, width: inner.width.saturating_sub(air * 2), ..inner };
+    let mut rest = Stack(inner);
+    rest.top(above_log(shape, inner, step));
+    if step.phase.is_terminal() && shape != Shape::Narrow {
+        rest.bottom(1);
+    }
+    rest.0
+}
+
+/// How many rows of facts stand above the log.
+#[must_use]
+pub fn above_log(shape: Shape, inner: Rect, step: &StepState) -> u16 {
+    match shape {
+        Shape::Wide => {
+            let room = usize::from(inner.height).saturating_sub(5);
+            let facts = detail::facts(step, usize::from(inner.width)).len().min(room);
+            u16::try_from(facts + 1).unwrap_or(0).min(inner.height)
+        }
+        Shape::Stacked | Shape::Grid | Shape::Tabs => 1.min(inner.height),
+        _ => 0,
+    }
+}
+
+/// The steps whose logs are visible, with the size that is there for rows.
+#[must_use]
+pub fn visible_logs(ui: &UiState, state: &RunState) -> Vec<(StepId, (u16, u16))> {
+    let layout = layout(ui, state);
+    layout
+        .panes
+        .iter()
+        .filter(|(id, _)| !ui.zoom || ui.tab(*id) == Tab::Output)
+        .filter_map(|(id, pane)| {
+            let area = log_area(layout.shape, *pane, state.step(*id)?);
+            Some((*id, (area.width, area.height)))
+        })
+        .collect()
+}
+
+/// The first row of a list that keeps the selected one in sight.
+#[must_use]
+pub fn list_top(selected: usize, count: usize, height: usize) -> usize {
+    if count <= height { 0 } else { selected.saturating_sub(height / 2).min(count - height) }
+}
+
+/// What is at a cell.
+#[must_use]
+pub fn spot(ui: &UiState, state: &RunState, x: u16, y: u16) -> Option<Spot> {
+    let layout = layout(ui, state);
+    let at = ratatui::layout::Position { x, y };
+    if layout.list.contains(at) {
+        let inner = Rect { y: layout.list.y + 1, height: layout.list.height.saturating_sub(2), ..layout.list };
+        let selected = state.steps.iter().position(|s| s.id == ui.selected).unwrap_or(0);
+        let top = list_top(selected, state.steps.len(), usize::from(inner.height));
+        let row = usize::from(y.checked_sub(inner.y)?);
+        return (y < inner.bottom()).then(|| state.steps.get(top + row)).flatten().map(|s| Spot::Step(s.id));
+    }
+    if layout.tabs.contains(at) && layout.shape == Shape::Tabs {
+        return super::tabs::hit(ui, state, x.saturating_sub(layout.tabs.x)).map(Spot::Step);
+    }
+    if layout.ticker.contains(at) {
+        return Some(Spot::Ticker);
+    }
+    layout.panes.iter().find(|(_, pane)| pane.contains(at)).map(|(id, _)| Spot::Output(*id))
+}

@@ -1,0 +1,159 @@
+//! The list of steps: one row each, never re-sorted.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::layout::{Shape, list_top};
+use super::paint::{frame, piece, put, put_cut, put_right};
+use super::{Scene, elapsed, now_text};
+use crate::deck::model::{Focus, UiState};
+use crate::run::{StepFace, StepState};
+use crate::text::{SafeText, UNKNOWN, count, or_unknown};
+
+/// Draws the list.
+pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>, ui: &UiState) {
+    if area.is_empty() {
+        return;
+    }
+    let theme = scene.theme;
+    let state = scene.state;
+    let inner = if shape == Shape::Narrow {
+        let rule = "─".repeat(usize::from(area.width));
+        put(buf, area, 0, 0, &rule, theme.dim());
+        put(buf, area, 0, area.height - 1, &rule, theme.dim());
+        Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area }
+    } else {
+        let hidden = state.steps.len() > usize::from(area.height.saturating_sub(2));
+        let ended = state.steps_ended();
+        let count = state.steps.len();
+        let right = if hidden { format!("{count} steps, {ended} ended") } else { format!("{ended} of {count} ended") };
+        let active = ui.focus == Focus::Steps;
+        frame(buf, area, theme, active, vec![piece("steps", theme.bold())], vec![piece(right, theme.dim())])
+    };
+    if state.steps.is_empty() {
+        put(buf, inner, 2, 0, "no steps yet", theme.dim());
+        return;
+    }
+    let height = usize::from(inner.height);
+    let selected = state.steps.iter().position(|s| s.id == ui.selected).unwrap_or(0);
+    let top = list_top(selected, state.steps.len(), height);
+    let columns = Columns::of(scene, inner.width, shape);
+    for (step, dy) in state.steps.iter().skip(top).take(height).zip(0_u16..) {
+        row(buf, inner, dy, step, step.id == ui.selected, &columns, scene);
+    }
+    let spare = height.saturating_sub(state.steps.len());
+    if shape == Shape::Wide && spare >= 6 {
+        totals(buf, Rect { y: inner.bottom() - 5, height: 4, ..inner }, scene);
+    }
+}
+
+/// What is true of the whole run, where the list leaves room for it.
+fn totals(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let state = scene.state;
+    let tokens = state.tokens();
+    let turns: u64 = state.steps.iter().map(|s| s.turn_count).sum();
+    let tools: u64 = state.steps.iter().map(|s| s.tool_count).sum();
+    let used = if tokens.is_zero() {
+        UNKNOWN.to_owned()
+    } else {
+        format!("in {}  out {}", count(tokens.input), count(tokens.output))
+    };
+    let lines = [
+        ("folder", SafeText::line(&state.cwd)),
+        ("started", SafeText::line(&or_unknown(state.started_at.map(|at| scene.time_of_day(at))))),
+        ("work", SafeText::line(&format!("{turns} turns  {tools} tools"))),
+        ("tokens", SafeText::line(&used)),
+    ];
+    for ((name, value), dy) in lines.iter().zip(0_u16..area.height) {
+        put(buf, area, 3, dy, name, theme.dim());
+        let room = usize::from(area.width.saturating_sub(13));
+        put(buf, area, 12, dy, value.truncate_start(room).as_str(), theme.dim());
+    }
+}
+
+struct Columns {
+    number: u16,
+    name: u16,
+    /// 0 leaves the word of the state out.
+    word: u16,
+    /// 0 leaves the model out.
+    cost: u16,
+}
+
+impl Columns {
+    fn of(scene: &Scene<'_>, width: u16, shape: Shape) -> Self {
+        let steps = &scene.state.steps;
+        let longest = steps.iter().map(|s| SafeText::line(s.title()).width()).max().unwrap_or(0);
+        let share = usize::from(width / 4).max(10);
+        let number = u16::try_from(steps.len().to_string().len()).unwrap_or(3).max(2);
+        let word = steps.iter().map(|s| scene.theme.face(s.face()).word.len()).max().unwrap_or(0).max(9);
+        let word = if shape == Shape::Narrow { 0 } else { u16::try_from(word).unwrap_or(11) };
+        let cost = if width >= 90 && scene.state.cost().is_some() { 7 } else { 0 };
+        Self { number, name: u16::try_from(longest.min(share)).unwrap_or(10), word, cost }
+    }
+}
+
+fn row(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, selected: bool, columns: &Columns, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let face = theme.face(step.face());
+    let resting = matches!(step.face(), StepFace::Queued | StepFace::Skipped);
+    let body = match (selected, resting) {
+        (true, _) => theme.bold(),
+        (false, true) => theme.dim(),
+        _ => theme.plain(),
+    };
+    if selected {
+        put(buf, area, 0, dy, "›", theme.select());
+    }
+    put(buf, area, 1, dy, bracket(step, scene), theme.dim());
+    let mut dx = 2 + columns.number;
+    put_right(buf, area, dx, dy, &step.id.to_string(), if selected { theme.select() } else { theme.dim() });
+    dx += 1;
+    if columns.word == 0 {
+        put(buf, area, dx, dy, face.glyph, face.style);
+        dx += 2;
+    }
+    put_cut(buf, area, dx, dy, &SafeText::line(step.title()), columns.name, body);
+    dx += columns.name + 2;
+    if columns.word > 0 {
+        let after = put(buf, area, dx, dy, face.glyph, face.style);
+        put(buf, area, after, dy, " ", Style::new());
+        put(buf, area, after + 1, dy, face.word, face.style);
+        dx += columns.word + 4;
+    }
+    let clock = elapsed(step, scene.now);
+    let end = area.width.saturating_sub(1);
+    let quiet = if step.phase.is_terminal() || resting { theme.dim() } else { theme.plain() };
+    put_right(buf, area, end, dy, &clock, if selected { theme.bold() } else { quiet });
+    let mut room_end = end.saturating_sub(u16::try_from(clock.chars().count()).unwrap_or(8).max(5) + 1);
+    if columns.cost > 0 {
+        let cost = or_unknown(step.cost.map(|c| crate::text::cost(c.0)));
+        put_right(buf, area, room_end, dy, &cost, quiet);
+        room_end = room_end.saturating_sub(columns.cost + 1);
+    }
+    let failed = matches!(step.face(), StepFace::Failed | StepFace::TimedOut | StepFace::OverBudget);
+    let style = match step.face() {
+        StepFace::Running | StepFace::Attention | StepFace::Stopping => theme.plain(),
+        _ if failed => theme.bad(),
+        _ => theme.dim(),
+    };
+    let now = SafeText::line(&now_text(scene.state, step, scene.now));
+    put_cut(buf, area, dx, dy, &now, room_end.saturating_sub(dx), style);
+}
+
+/// What ties the members of a parallel group together.
+fn bracket(step: &StepState, scene: &Scene<'_>) -> &'static str {
+    let at = scene.state.steps.iter().position(|s| s.id == step.id).unwrap_or(0);
+    let Some(group) = scene.state.groups.iter().find(|g| at >= g.start && at < g.start + g.count && g.count > 1) else {
+        return " ";
+    };
+    if at == group.start {
+        "┌"
+    } else if at + 1 == group.start + group.count {
+        "└"
+    } else {
+        "│"
+    }
+}

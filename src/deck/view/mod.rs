@@ -1,0 +1,161 @@
+//! The picture. Draw functions take the run, the picture's state and the windows that were fetched before; they read
+//! no file and no clock.
+
+pub mod detail;
+pub mod layout;
+mod list;
+mod output;
+pub mod overlay;
+mod paint;
+mod rail;
+mod sections;
+pub mod tabs;
+mod ticker;
+
+#[cfg(test)]
+mod tests;
+
+use jiff::tz::TimeZone;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::feed::{Hands, StepFacts};
+use super::history::History;
+use super::model::UiState;
+use super::theme::{Theme, asciify};
+use super::window::Windows;
+use crate::run::{RunState, StepId, StepState, Timestamp};
+use crate::text::{SafeText, span};
+use layout::Shape;
+
+/// Everything that a frame shows beside the picture's own state.
+#[derive(Clone, Debug)]
+pub struct Scene<'a> {
+    /// The run.
+    pub state: &'a RunState,
+    /// Who has it.
+    pub hands: &'a Hands,
+    /// Why nothing may be written, if so.
+    pub read_only: Option<&'a SafeText>,
+    /// The moment that clocks show.
+    pub now: Timestamp,
+    /// The moment of the frame, which goes on while the picture is frozen.
+    pub wall: Timestamp,
+    /// How things look.
+    pub theme: Theme,
+    /// What just happened.
+    pub history: &'a History,
+    /// What the plan says of the selected step.
+    pub facts: &'a StepFacts,
+    /// Where times of day are told.
+    pub zone: &'a TimeZone,
+}
+
+impl Scene<'_> {
+    /// The time of day of a moment, `12:40:51`.
+    fn time_of_day(&self, at: Timestamp) -> String {
+        match jiff::Timestamp::from_microsecond(at.micros()) {
+            Ok(at) => at.to_zoned_datetime(self.zone.clone()).strftime("%H:%M:%S").to_string(),
+            Err(_) => "--:--:--".to_owned(),
+        }
+    }
+}
+
+/// Draws one frame.
+pub fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &UiState, windows: &Windows) {
+    let area = Rect { x: 0, y: 0, width: ui.size.0, height: ui.size.1 }.intersection(buf.area);
+    if area.is_empty() {
+        return;
+    }
+    let parts = layout::layout(ui, scene.state);
+    match parts.shape {
+        Shape::Tiny => rail::tiny(buf, area, scene, ui),
+        shape => {
+            if shape == Shape::Zoom {
+                rail::step_header(buf, parts.header, scene, ui);
+            } else {
+                rail::header(buf, parts.header, scene, ui);
+            }
+            rail::attention(buf, parts.attention, scene, ui);
+            list::draw(buf, parts.list, shape, scene, ui);
+            match shape {
+                Shape::Tabs => tabs::steps(buf, parts.tabs, scene, ui, windows),
+                Shape::Zoom => tabs::sections(buf, parts.tabs, scene, ui, windows),
+                _ => {}
+            }
+            for (id, pane) in &parts.panes {
+                if let Some(step) = scene.state.step(*id) {
+                    output::pane(buf, *pane, shape, step, scene, ui, windows);
+                }
+            }
+            ticker::draw(buf, parts.ticker, shape, scene, ui);
+            rail::control(buf, parts.control, scene, ui);
+            rail::footer(buf, parts.footer, parts.control.is_empty(), scene, ui);
+        }
+    }
+    overlay::draw(buf, area, scene, ui);
+    if scene.theme.ascii {
+        asciify(buf, area);
+    }
+}
+
+/// A step's elapsed time on its clock, or unknown.
+fn elapsed(step: &StepState, now: Timestamp) -> String {
+    crate::text::or_unknown(step.elapsed(now).map(crate::text::clock))
+}
+
+/// The steps that a queued step waits for: those of the logical step before it that have not ended.
+fn waits_for(state: &RunState, step: &StepState) -> Vec<StepId> {
+    let before = state.steps.iter().filter(|s| s.logical < step.logical && !s.phase.is_terminal());
+    let last = before.clone().map(|s| s.logical).max();
+    before.filter(|s| Some(s.logical) == last).map(|s| s.id).collect()
+}
+
+/// What a step does just now, in a few words.
+fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
+    use crate::run::StepFace as F;
+    let last_line = || step.recent_output.iter().rev().find(|l| !l.trim().is_empty()).cloned();
+    match step.face() {
+        F::Queued => {
+            let waits = waits_for(state, step);
+            if waits.is_empty() {
+                return "next".to_owned();
+            }
+            let numbers: Vec<String> = waits.iter().map(ToString::to_string).collect();
+            format!("after {}", numbers.join(","))
+        }
+        F::Starting => "starting".to_owned(),
+        F::Stopping => step.ending.as_ref().map_or_else(String::new, |e| {
+            let what = match (e.kill_at, e.term_at, e.abort_at) {
+                (Some(_), ..) => "killed",
+                (_, Some(_), _) => "asked to end",
+                (.., Some(_)) => "asked to break off",
+                _ => "ending",
+            };
+            format!("{what}, {} ago", span(now.since(e.since)))
+        }),
+        F::Running | F::Attention => {
+            if let Some(retry) = &step.retrying {
+                let left = retry.until.map(|u| format!(" in {}", crate::text::clock(u.since(now)))).unwrap_or_default();
+                return format!("retry {}{left}", crate::text::or_unknown(retry.attempt.map(|a| a.to_string())));
+            }
+            match step.current_call() {
+                Some(call) => {
+                    let what = call.path.as_deref().unwrap_or(&call.args);
+                    let more = if step.open.len() > 1 { format!(" +{}", step.open.len() - 1) } else { String::new() };
+                    format!("{} {what}{more}", call.tool)
+                }
+                None if step.turn_count > 0 || step.tool_count > 0 => "thinking…".to_owned(),
+                None => last_line().unwrap_or_else(|| "waiting for the first event".to_owned()),
+            }
+        }
+        F::Succeeded => step
+            .last_message
+            .as_deref()
+            .and_then(|m| m.lines().find(|l| !l.trim().is_empty()).map(str::to_owned))
+            .or_else(last_line)
+            .unwrap_or_default(),
+        F::Skipped => "not run".to_owned(),
+        _ => step.error.clone().or_else(last_line).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,163 @@
+//! The pane of one step: facts where there is room, then what it printed.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::detail::{self, Fact};
+use super::layout::{Shape, above_log, inside, log_area};
+use super::paint::{Piece, frame, piece, put, put_cut};
+use super::{Scene, elapsed, sections, waits_for};
+use crate::deck::model::{Focus, Position, Tab, UiState};
+use crate::deck::window::{ERR_MARK, Row, Window, Windows};
+use crate::run::{StepPhase, StepState, Stream};
+use crate::text::{SafeText, bytes, clock};
+
+/// Draws a pane.
+pub(super) fn pane(
+    buf: &mut Buffer,
+    area: Rect,
+    shape: Shape,
+    step: &StepState,
+    scene: &Scene<'_>,
+    ui: &UiState,
+    windows: &Windows,
+) {
+    if area.is_empty() {
+        return;
+    }
+    let theme = scene.theme;
+    let empty = Window::default();
+    let window = windows.logs.get(&step.id).unwrap_or(&empty);
+    let tab = if shape == Shape::Zoom { ui.tab(step.id) } else { Tab::Output };
+    let active = match shape {
+        Shape::Grid => step.id == ui.selected,
+        Shape::Zoom | Shape::Tabs => false,
+        _ => ui.focus == Focus::Output,
+    };
+    if shape != Shape::Narrow {
+        let left = match shape {
+            Shape::Zoom => vec![piece(tab.name(), theme.bold())],
+            Shape::Grid => {
+                let face = theme.face(step.face());
+                vec![
+                    piece(format!("{} {} ", step.id, SafeText::line(step.title()).truncate(24)), theme.bold()),
+                    piece(format!("{} {}", face.glyph, face.word), face.style),
+                ]
+            }
+            _ => vec![piece(format!("{} {}", step.id, SafeText::line(step.title()).truncate(40)), theme.bold())],
+        };
+        let right = if shape == Shape::Grid && ui.pane(step.id).output == Position::Follow {
+            vec![piece(elapsed(step, scene.now), theme.bold())]
+        } else if tab == Tab::Output {
+            whereabouts(step, ui, window, scene)
+        } else {
+            Vec::new()
+        };
+        frame(buf, area, theme, active, left, right);
+    }
+    if tab != Tab::Output {
+        let inner = inside(shape, area);
+        let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+        sections::draw(buf, inner, tab, step, scene, ui);
+        return;
+    }
+    let log = log_area(shape, area, step);
+    let inner = inside(shape, area);
+    let head = Rect { x: log.x, width: log.width, y: inner.y, height: log.y.saturating_sub(inner.y) };
+    match shape {
+        Shape::Wide => {
+            let facts = detail::facts(step, usize::from(log.width));
+            let rows = above_log(shape, Rect { width: log.width, ..inner }, step).saturating_sub(1);
+            for (fact, dy) in facts.iter().take(usize::from(rows)).zip(0_u16..) {
+                detail::fact(buf, head, dy, fact, step, scene);
+            }
+            // The last fact of a list that was cut may be a gap; a rule says that the output begins.
+            if *facts.first().unwrap_or(&Fact::Gap) != Fact::Gap {
+                put(buf, head, 0, rows, &"─".repeat(usize::from(head.width)), theme.dim());
+            }
+        }
+        Shape::Stacked | Shape::Grid | Shape::Tabs => detail::brief(buf, head, 0, step, scene),
+        _ => {}
+    }
+    rows(buf, log, step, window, scene);
+    if step.phase.is_terminal() && shape != Shape::Narrow {
+        let at = Rect { y: log.bottom(), height: 1, ..log };
+        let text = SafeText::line(&format!("── {}", detail::epitaph(step, window.len)));
+        let style = theme.face(step.face()).style;
+        let dx = put_cut(buf, at, 0, 0, &text, at.width, style) + 1;
+        put(buf, at, dx, 0, &"─".repeat(usize::from(at.width.saturating_sub(dx))), theme.dim());
+    }
+}
+
+/// Where the pane stands in its log, for the frame.
+fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_>) -> Vec<Piece> {
+    let theme = scene.theme;
+    let follows = ui.pane(step.id).output == Position::Follow;
+    let mut out = Vec::new();
+    if !ui.wrap {
+        out.push(piece("not wrapped  ", theme.dim()).rank(2));
+    }
+    if follows {
+        let word = if step.phase.is_terminal() { "end" } else { "▼ following" };
+        out.push(piece(word, theme.dim()));
+    } else {
+        if window.behind > 0 {
+            out.push(piece(format!("+{} new  ", bytes(window.behind)), theme.accent()));
+        }
+        out.push(piece(format!("{}%  ", window.percent), theme.plain()));
+        out.push(piece("f follow", theme.bold()).rank(5));
+    }
+    out
+}
+
+fn rows(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    if window.rows.is_empty() {
+        let text = match &step.phase {
+            StepPhase::Pending => {
+                let waits: Vec<String> = waits_for(scene.state, step).iter().map(ToString::to_string).collect();
+                if waits.is_empty() {
+                    "not started yet".to_owned()
+                } else {
+                    format!("waits for step {}", waits.join(", "))
+                }
+            }
+            StepPhase::Running => match step.started_at {
+                Some(at) => format!("no output yet, started {} ago", clock(scene.now.since(at))),
+                None => "no output yet".to_owned(),
+            },
+            _ => "it printed nothing".to_owned(),
+        };
+        put_cut(buf, area, 0, 0, &SafeText::line(&text), area.width, theme.dim());
+        return;
+    }
+    for (row, dy) in window.rows.iter().zip(0_u16..).take(usize::from(area.height)) {
+        log_row(buf, area, dy, row, scene);
+    }
+}
+
+fn log_row(buf: &mut Buffer, area: Rect, dy: u16, row: &Row, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let mut dx = 0;
+    match row.stream {
+        Stream::Err => dx = put(buf, area, 0, dy, ERR_MARK, theme.bad()),
+        Stream::Own => {
+            let text: String = row.runs.iter().map(|r| r.text.as_str()).collect();
+            let text = SafeText::line(&format!("── {text}"));
+            let dx = put_cut(buf, area, 0, dy, &text, area.width, theme.halted()) + 1;
+            put(buf, area, dx, dy, &"─".repeat(usize::from(area.width.saturating_sub(dx))), theme.dim());
+            return;
+        }
+        Stream::Out => {}
+    }
+    for run in &row.runs {
+        if dx >= area.width {
+            break;
+        }
+        dx = put(buf, area, dx, dy, run.text.as_str(), theme.ansi(run.style));
+    }
+    let wide: usize = row.runs.iter().map(|r| r.text.width()).sum();
+    if row.cut || wide > usize::from(area.width) {
+        put(buf, area, area.width.saturating_sub(1), dy, "…", theme.bold());
+    }
+}

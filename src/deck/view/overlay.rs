@@ -1,0 +1,245 @@
+//! What lies above the picture: help, palette, composer, questions.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::widgets::Widget;
+
+use super::Scene;
+use super::paint::{centred, fade, frame, piece, put, put_cut, put_right, row, wipe};
+use crate::deck::actions::{self, Section, Situation, TABLE, key_name};
+use crate::deck::compose::candidates;
+use crate::deck::model::{Composer, Danger, Overlay, UiState, living};
+use crate::deck::update::evidence;
+use crate::run::{SteerMode, SteerRequest, Steerable, StepId};
+use crate::text::{SafeText, grouped};
+
+/// Draws the topmost overlay. The picture behind it stands back, except for the composer, which is written while one
+/// looks at what goes on.
+pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
+    let Some(top) = ui.overlays.last() else { return };
+    if area.width < 30 || area.height < 8 {
+        return;
+    }
+    let body = Rect { height: area.height - 1, ..area };
+    match top {
+        Overlay::Help { top } => help(buf, body, *top, scene),
+        Overlay::Palette { query, index } => palette(buf, body, query, *index, scene, ui),
+        Overlay::Composer(composer) => compose(buf, body, composer, scene, ui),
+        Overlay::Confirm { what, .. } => confirm(buf, body, *what, scene),
+        Overlay::Quit { .. } => quit(buf, body, scene),
+        Overlay::Why(step) => why(buf, body, *step, scene),
+    }
+}
+
+fn dialog(buf: &mut Buffer, area: Rect, size: (u16, u16), title: &str, scene: &Scene<'_>) -> Rect {
+    fade(buf, area, scene.theme);
+    let place = centred(area, size.0, size.1);
+    wipe(buf, place);
+    let inner = frame(buf, place, scene.theme, true, vec![piece(title, scene.theme.bold())], Vec::new());
+    Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
+}
+
+fn help(buf: &mut Buffer, area: Rect, top: usize, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let mut lines: Vec<(String, String, &str)> = Vec::new();
+    for section in Section::ALL {
+        if !lines.is_empty() {
+            lines.push((String::new(), String::new(), ""));
+        }
+        lines.push((section.title().to_owned(), String::new(), ""));
+        for action in TABLE.iter().filter(|r| r.section == section) {
+            let keys: Vec<String> = action.keys.iter().copied().map(key_name).collect();
+            lines.push((String::new(), keys.join(" "), action.help));
+        }
+    }
+    let high = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
+    let inner = dialog(buf, area, (76, high), "keys", scene);
+    let shown = usize::from(inner.height);
+    let top = top.min(lines.len().saturating_sub(shown));
+    for ((heading, keys, text), dy) in lines.iter().skip(top).take(shown).zip(0_u16..) {
+        if heading.is_empty() {
+            put_right(buf, inner, 12, dy, keys, theme.key());
+            put_cut(buf, inner, 14, dy, &SafeText::line(text), inner.width, theme.plain());
+        } else {
+            put(buf, inner, 0, dy, heading, theme.accent());
+        }
+    }
+    if top + shown < lines.len() {
+        put_right(buf, inner, inner.width, inner.height.saturating_sub(1), "↓ more", theme.accent());
+    }
+}
+
+fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scene<'_>, ui: &UiState) {
+    let theme = scene.theme;
+    let found = actions::search(query);
+    let inner = dialog(buf, area, (64, 18), "commands", scene);
+    let typed = SafeText::line(query);
+    let dx = put(buf, inner, 0, 0, "› ", theme.select());
+    let dx = put(buf, inner, dx, 0, typed.as_str(), theme.plain());
+    put(buf, inner, dx, 0, "▏", theme.select());
+    put(buf, inner, 0, 1, &"─".repeat(usize::from(inner.width)), theme.dim());
+    if found.is_empty() {
+        put(buf, inner, 0, 2, "no command has these letters in this order", theme.dim());
+    }
+    let list = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    let height = usize::from(list.height);
+    let top = super::layout::list_top(index, found.len(), height);
+    let at = Situation { state: scene.state, read_only: scene.read_only };
+    for ((n, found), dy) in found.iter().enumerate().skip(top).take(height).zip(0_u16..) {
+        let possible = actions::possible(found.action, ui, at).is_ok();
+        let style = match (n == index, possible) {
+            (true, _) => theme.select(),
+            (false, true) => theme.plain(),
+            (false, false) => theme.dim(),
+        };
+        if n == index {
+            put(buf, list, 0, dy, "›", theme.select());
+        }
+        let keys: Vec<String> = found.keys.iter().copied().map(key_name).collect();
+        put(buf, list, 2, dy, found.name, style);
+        let room = list.width.saturating_sub(22 + 12);
+        put_cut(buf, list, 22, dy, &SafeText::line(found.help), room, theme.dim());
+        put_right(buf, list, list.width, dy, &keys.join(" "), theme.key());
+    }
+}
+
+fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>, ui: &UiState) {
+    let theme = scene.theme;
+    let high = (area.height * 2 / 5).clamp(7, 16).min(area.height);
+    let above = Rect { height: area.height - high, ..area };
+    fade(buf, above, theme);
+    let place = Rect { y: area.y + above.height, height: high, ..area };
+    wipe(buf, place);
+    let right = vec![
+        piece("ctrl-s send   ", theme.bold()),
+        piece("esc keep draft   ", theme.dim()).rank(2),
+        piece("ctrl-c discard", theme.dim()).rank(1),
+    ];
+    let inner = frame(buf, place, theme, true, vec![piece("steer", theme.bold())], right);
+    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let draft = ui.drafts.get(&composer.home);
+    let mut left = vec![piece("to    ", theme.dim())];
+    let steps = candidates(scene.state);
+    let all = steps.len() > 1 && steps.iter().all(|s| composer.targets.contains(s));
+    let mut shown = steps.clone();
+    shown.extend(composer.targets.iter().filter(|t| !steps.contains(t)));
+    for id in shown {
+        let chosen = composer.targets.contains(&id) && !all;
+        let name = scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(16)).unwrap_or_default();
+        let mark = if chosen { "[x]" } else { "[ ]" };
+        let style = if chosen { theme.bold() } else { theme.dim() };
+        left.push(piece(format!("{mark} {id} {name}   "), style).rank(if chosen { u8::MAX } else { 2 }));
+    }
+    if steps.len() > 1 {
+        let mark = if all { "[x]" } else { "[ ]" };
+        let style = if all { theme.bold() } else { theme.dim() };
+        left.push(piece(format!("{mark} all {} running", steps.len()), style).rank(if all { u8::MAX } else { 3 }));
+    }
+    row(buf, inner, 0, left, vec![piece("tab", theme.key()).rank(1), piece(" target", theme.dim()).rank(1)]);
+    let mode = draft.map(|d| d.mode).unwrap_or_default();
+    let choice = |which: SteerMode, text: &str| {
+        let (mark, style) = if mode == which { ("(•)", theme.bold()) } else { ("( )", theme.dim()) };
+        piece(format!("{mark} {text}   "), style).rank(if mode == which { u8::MAX } else { 2 })
+    };
+    let left = vec![
+        piece("mode  ", theme.dim()),
+        choice(SteerMode::Steer, "steer now"),
+        choice(SteerMode::FollowUp, "follow up after this turn"),
+        choice(SteerMode::Auto, "auto"),
+    ];
+    row(buf, inner, 1, left, vec![piece("ctrl-t", theme.key()).rank(1), piece(" mode", theme.dim()).rank(1)]);
+    put(buf, inner, 0, 2, &"─".repeat(usize::from(inner.width)), theme.dim());
+    let text = Rect { y: inner.y + 3, height: inner.height.saturating_sub(4), ..inner };
+    if let Some(draft) = draft {
+        (&draft.text).render(text, buf);
+    }
+    let size = draft.map_or(0, |d| d.message().len());
+    let over = size > SteerRequest::MAX_BYTES;
+    let count = format!("{} of {} bytes", grouped(size as u64), grouped(SteerRequest::MAX_BYTES as u64));
+    let left = vec![piece(count, if over { theme.bad() } else { theme.dim() })];
+    let right = vec![piece(capability(composer, scene), theme.dim()).rank(1)];
+    row(buf, inner, inner.height.saturating_sub(1), left, right);
+}
+
+/// What is known of whether the target can be told anything.
+fn capability(composer: &Composer, scene: &Scene<'_>) -> String {
+    let mut targets = composer.targets.iter().filter_map(|id| scene.state.step(*id));
+    match (targets.next(), targets.next()) {
+        (Some(step), None) => {
+            let word = match &step.steerable {
+                Steerable::Yes => "yes".to_owned(),
+                Steerable::Unknown => "not known yet".to_owned(),
+                Steerable::No(why) => format!("no, {}", SafeText::line(why)),
+            };
+            let queue = step.steering.open_for(step.id).count();
+            let name = SafeText::line(step.title()).truncate(16);
+            format!("{} {name} accepts steering: {word}   queue {queue} of {}", step.id, SteerRequest::QUEUE_LIMIT)
+        }
+        (Some(_), Some(_)) => format!("{} steps", composer.targets.len()),
+        _ => String::new(),
+    }
+}
+
+fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let (title, question, consequence) = match what {
+        Danger::Step(id) => {
+            let name = scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
+            let question = format!("End step {id} {name} and every process below it?");
+            ("stop step", question, "Its siblings go on. The run goes on as its plan says.".to_owned())
+        }
+        Danger::Run => {
+            let many = living(scene.state);
+            let children = if many == 1 { "1 child ends".to_owned() } else { format!("{many} children end") };
+            let waiting = scene.state.steps.len().saturating_sub(scene.state.steps_ended() + many);
+            let never = if waiting > 0 { format!(", {waiting} never start") } else { String::new() };
+            ("stop run", "End the whole run?".to_owned(), format!("{children}{never}."))
+        }
+    };
+    let inner = dialog(buf, area, (66, 8), title, scene);
+    put_cut(buf, inner, 0, 1, &SafeText::line(&question), inner.width, theme.bold());
+    put_cut(buf, inner, 0, 2, &SafeText::line(&consequence), inner.width, theme.plain());
+    let left = vec![
+        piece("y", theme.key()),
+        piece(" stop it", theme.bad()),
+        piece("      ", theme.plain()),
+        piece("esc", theme.key()),
+        piece(" no, let it run (default)", theme.plain()),
+    ];
+    row(buf, inner, 4, left, Vec::new());
+}
+
+fn quit(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let many = living(scene.state);
+    let inner = dialog(buf, area, (66, 10), "leave the deck", scene);
+    let text = match many {
+        0 => "The run is not over yet.".to_owned(),
+        1 => "1 child is alive.".to_owned(),
+        n => format!("{n} children are alive."),
+    };
+    put(buf, inner, 0, 1, &text, theme.bold());
+    let choices = [
+        ("l", "leave it running (default); subdeck attach comes back", theme.plain()),
+        ("s", "stop everything", theme.bad()),
+        ("esc", "stay here", theme.plain()),
+    ];
+    for ((key, text, style), dy) in choices.into_iter().zip(3_u16..) {
+        put_right(buf, inner, 3, dy, key, theme.key());
+        put_cut(buf, inner, 5, dy, &SafeText::line(text), inner.width, style);
+    }
+}
+
+fn why(buf: &mut Buffer, area: Rect, step: StepId, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let mut lines = evidence(scene.state, step, scene.now);
+    if lines.is_empty() {
+        lines.push(("over".to_owned(), "nothing is wrong with this step any more".to_owned()));
+    }
+    let high = u16::try_from(lines.len()).unwrap_or(20).saturating_add(3);
+    let inner = dialog(buf, area, (76, high), &format!("why step {step} needs you"), scene);
+    for ((name, value), dy) in lines.iter().zip(1_u16..) {
+        put(buf, inner, 0, dy, name, theme.dim());
+        put_cut(buf, inner, 15, dy, &SafeText::line(value), inner.width, theme.plain());
+    }
+}

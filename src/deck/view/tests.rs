@@ -1,0 +1,454 @@
+//! Pictures of fixed runs at fixed sizes, as text and as styles; and sizes at which nothing may panic.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use jiff::tz::TimeZone;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::*;
+use crate::deck::feed::fake::FakeFeed;
+use crate::deck::model::Tab;
+use crate::deck::update::{Context, update};
+use crate::deck::window;
+use crate::run::{
+    AgentEvent, CostUsd, Event, Group, OpenCall, RunId, RunPhase, RunnerKind, SteerMode, SteerRequest, SteerTarget,
+    Steerable, StepOutcome, StepPhase, Stream, TargetState, Tokens, ToolCall, ToolOutcome, What,
+};
+
+/// 12:40:51 of a day.
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_764_420_051_000);
+
+fn ago(seconds: u64) -> Timestamp {
+    NOW - Duration::from_secs(seconds)
+}
+
+fn step(id: u32, title: &str, logical: usize, phase: StepPhase) -> StepState {
+    StepState {
+        id: StepId(id),
+        key: title.to_owned(),
+        agent: title.to_owned(),
+        logical,
+        phase,
+        has_task: true,
+        steerable: Steerable::Yes,
+        ..StepState::default()
+    }
+}
+
+fn call(tool: &str, args: &str, started: u64) -> OpenCall {
+    OpenCall {
+        call: None,
+        tool: tool.to_owned(),
+        args: args.to_owned(),
+        path: None,
+        started_at: ago(started),
+        seq: started,
+    }
+}
+
+fn ended(tool: &str, args: &str, started: u64, took_ms: u64, outcome: ToolOutcome, preview: &str) -> ToolCall {
+    ToolCall {
+        tool: tool.to_owned(),
+        args: args.to_owned(),
+        path: (tool != "bash").then(|| args.to_owned()),
+        started_at: Some(ago(started)),
+        ended_at: ago(started) + Duration::from_millis(took_ms),
+        outcome: Some(outcome),
+        preview: preview.to_owned(),
+    }
+}
+
+/// The run of the mock-ups.
+pub(crate) fn run() -> RunState {
+    let mut scout = step(0, "scout", 0, StepPhase::Complete);
+    scout.started_at = Some(ago(761));
+    scout.ended_at = Some(ago(713));
+    scout.exit_code = Some(0);
+    scout.last_message = Some("Three tests are flaky: drain, steal, resize.".to_owned());
+    scout.tool_count = 9;
+    scout.cost = Some(CostUsd(0.08));
+    scout.tokens = Tokens { input: 41_000, output: 2_100, ..Tokens::default() };
+    let mut planner = step(1, "planner", 1, StepPhase::Complete);
+    planner.started_at = Some(ago(713));
+    planner.ended_at = Some(ago(633));
+    planner.exit_code = Some(0);
+    planner.last_message = Some("plan.md holds the plan.".to_owned());
+    planner.cost = Some(CostUsd(0.13));
+    planner.tokens = Tokens { input: 60_000, output: 4_000, ..Tokens::default() };
+    let mut worker = step(2, "worker", 2, StepPhase::Running);
+    worker.started_at = Some(ago(242));
+    worker.pid = Some(48_213);
+    worker.model = Some("m-large".to_owned());
+    worker.last_activity = Some(ago(1));
+    worker.open = vec![call("edit", "src/pool.rs", 7)];
+    worker.turn_count = 14;
+    worker.tool_count = 23;
+    worker.timeout_ms = Some(600_000);
+    worker.cost = Some(CostUsd(0.31));
+    worker.tokens = Tokens { input: 182_000, output: 9_400, cache_read: 1_100_000, cache_write: 0 };
+    worker.recent_tools.extend([
+        ended("read", "src/pool.rs", 60, 100, ToolOutcome::Ok, ""),
+        ended("bash", "cargo test pool::", 50, 18_440, ToolOutcome::Ok, ""),
+        ended("edit", "src/pool.rs", 20, 20, ToolOutcome::Error, "no match"),
+    ]);
+    worker.last_message = Some(
+        "The deadlock comes from holding the shard lock while draining. I will drop the guard first and then re-run \
+         the two failing tests."
+            .to_owned(),
+    );
+    worker.steering.add(SteerRequest {
+        id: "5f0c-a91f".to_owned(),
+        requested_at: ago(56),
+        source: None,
+        mode: SteerMode::Steer,
+        message: String::new(),
+        preview: "Do not hold the shard lock across drain().".to_owned(),
+        targets: vec![SteerTarget {
+            step: StepId(2),
+            state: TargetState::Delivered,
+            routed_at: Some(ago(56)),
+            delivered_at: Some(ago(55)),
+            failed_at: None,
+            reason: None,
+        }],
+    });
+    let mut reviewer = step(3, "reviewer", 2, StepPhase::Running);
+    reviewer.started_at = Some(ago(380));
+    reviewer.pid = Some(48_214);
+    reviewer.last_activity = Some(ago(372));
+    reviewer.open = vec![call("bash", "cargo test", 372)];
+    reviewer.tool_count = 4;
+    reviewer.turn_count = 3;
+    reviewer.activity = Some("needs_attention".to_owned());
+    let mut second = step(4, "worker", 2, StepPhase::Running);
+    second.label = Some("worker-b".to_owned());
+    second.started_at = Some(ago(175));
+    second.pid = Some(48_215);
+    second.last_activity = Some(ago(3));
+    second.turn_count = 5;
+    second.cost = Some(CostUsd(0.32));
+    second.tokens = Tokens { input: 112_000, output: 2_000, ..Tokens::default() };
+    let acceptance = step(5, "acceptance", 3, StepPhase::Pending);
+    let steering = worker.steering.clone();
+    RunState {
+        id: RunId("7f3a2c81-0b7e-4c55-9a6e-1f2d3c4b5a69".to_owned()),
+        name: Some("fix-flaky-tests".to_owned()),
+        phase: RunPhase::Running,
+        started_at: Some(ago(761)),
+        steps: vec![scout, planner, worker, reviewer, second, acceptance],
+        groups: vec![Group { start: 2, count: 3, logical: 2 }],
+        logical_count: 4,
+        steering,
+        ..RunState::default()
+    }
+}
+
+const LOG: &str = "\
+$ cargo test pool::
+   Compiling pool v0.3.1 (~/src/pool)
+\x1b[33mwarning\x1b[0m: unused variable: `guard`
+  --> src/pool.rs:214:13
+    Finished `test` profile in 6.11s
+
+running 2 tests
+test pool::drain_under_load ... \x1b[31mFAILED\x1b[0m
+test pool::steal_is_fair ... \x1b[32mok\x1b[0m
+
+failures:
+
+---- pool::drain_under_load stdout ----
+thread 'pool::drain_under_load' panicked at src/pool.rs:331:9:
+assertion `left == right` failed
+  left: 63
+ right: 64";
+
+/// A feed, its history, and a picture of one size.
+pub(crate) struct Stage {
+    pub feed: FakeFeed,
+    pub history: History,
+    pub ui: UiState,
+    pub theme: Theme,
+    pub read_only: Option<SafeText>,
+    pub now: Timestamp,
+}
+
+impl Stage {
+    pub(crate) fn new(width: u16, height: u16) -> Self {
+        let mut feed = FakeFeed { state: run(), hands: Hands::Live, ..FakeFeed::default() };
+        feed.print(0, Stream::Out, "found 3 flaky tests");
+        feed.print(2, Stream::Out, LOG);
+        feed.print(2, Stream::Err, "note: run with `RUST_BACKTRACE=1`");
+        feed.print(2, Stream::Out, "edit: src/pool.rs");
+        feed.print(3, Stream::Out, "   Compiling pool v0.3.1\n\x1b]0;evil\x07running 40 tests");
+        feed.print(4, Stream::Out, "reading docs/design.md");
+        let mut history = History::default();
+        let tool = |s: u32, tool: &str, args: &str| What::Agent {
+            step: StepId(s),
+            event: AgentEvent::ToolStarted { call: None, tool: tool.to_owned(), args: args.to_owned(), path: None },
+        };
+        let done = StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
+        history.add(
+            &feed.state,
+            &[
+                Event { at: ago(713), what: What::StepEnded { step: StepId(0), outcome: Box::new(done) } },
+                Event { at: ago(372), what: tool(3, "bash", "cargo test") },
+                Event { at: ago(60), what: tool(2, "read", "src/pool.rs") },
+                Event {
+                    at: ago(55),
+                    what: What::SteerMoved {
+                        id: "5f0c-a91f".to_owned(),
+                        step: StepId(2),
+                        to: TargetState::Delivered,
+                        detail: None,
+                    },
+                },
+                Event { at: ago(7), what: tool(2, "edit", "src/pool.rs") },
+            ],
+        );
+        let mut ui = UiState::new((width, height));
+        ui.selected = StepId(2);
+        let theme = Theme { color: true, ascii: false };
+        Self { feed, history, ui, theme, read_only: None, now: NOW }
+    }
+
+    pub(crate) fn key(&mut self, code: KeyCode) -> Vec<crate::deck::model::UiEffect> {
+        self.press(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    pub(crate) fn keys(&mut self, text: &str) {
+        for c in text.chars() {
+            // A person types slower than a paste.
+            self.now = self.now + Duration::from_millis(100);
+            self.key(KeyCode::Char(c));
+        }
+    }
+
+    pub(crate) fn press(&mut self, key: KeyEvent) -> Vec<crate::deck::model::UiEffect> {
+        let cx = Context { state: &self.feed.state, read_only: self.read_only.as_ref(), now: self.now };
+        update(&mut self.ui, cx, &Input::Key(key))
+    }
+
+    pub(crate) fn buffer(&mut self) -> Buffer {
+        let mut logs = BTreeMap::new();
+        for (id, size) in layout::visible_logs(&self.ui, &self.feed.state.clone()) {
+            logs.insert(id, window::fetch(&mut self.feed, &mut self.ui, id, size));
+        }
+        let windows = Windows { logs, fresh: [(StepId(4), 400)].into_iter().collect() };
+        let mut buf = Buffer::empty(Rect::new(0, 0, self.ui.size.0, self.ui.size.1));
+        let scene = Scene {
+            state: &self.feed.state,
+            hands: &self.feed.hands,
+            read_only: self.read_only.as_ref(),
+            now: NOW,
+            wall: NOW,
+            theme: self.theme,
+            history: &self.history,
+            facts: &StepFacts::default(),
+            zone: &TimeZone::UTC,
+        };
+        draw(&mut buf, &scene, &self.ui, &windows);
+        buf
+    }
+
+    pub(crate) fn text(&mut self) -> String {
+        let buf = self.buffer();
+        let mut out = String::new();
+        for y in 0..buf.area.height {
+            let row: String = (0..buf.area.width).map(|x| buf[(x, y)].symbol()).collect();
+            out.push_str(row.trim_end());
+            out.push('\n');
+        }
+        out
+    }
+
+    /// Runs of cells that have a style, row by row: `row:from..to style`.
+    fn styles(&mut self) -> String {
+        let buf = self.buffer();
+        let mut out = String::new();
+        for y in 0..buf.area.height {
+            let mut x = 0;
+            while x < buf.area.width {
+                let style = buf[(x, y)].style();
+                let start = x;
+                while x < buf.area.width && buf[(x, y)].style() == style {
+                    x += 1;
+                }
+                let mut words: Vec<String> = Vec::new();
+                words.extend(style.fg.filter(|c| *c != ratatui::style::Color::Reset).map(|c| c.to_string()));
+                for (name, modifier) in [("bold", Modifier::BOLD), ("dim", Modifier::DIM), ("rev", Modifier::REVERSED)]
+                {
+                    if style.add_modifier.contains(modifier) {
+                        words.push(name.to_owned());
+                    }
+                }
+                if !words.is_empty() && words != ["dim"] {
+                    out.push_str(&format!("{y}:{start}..{x} {}\n", words.join(" ")));
+                }
+            }
+        }
+        out
+    }
+}
+
+#[test]
+fn overviews() {
+    for (name, width, height) in
+        [("overview-120x36", 120, 36), ("overview-80x24", 80, 24), ("overview-50x14", 50, 14), ("overview-29x8", 29, 8)]
+    {
+        insta::assert_snapshot!(name, Stage::new(width, height).text());
+    }
+}
+
+#[test]
+fn styles_of_the_overview() {
+    let mut stage = Stage::new(80, 24);
+    insta::assert_snapshot!("styles-80x24", stage.styles());
+    stage.theme = Theme { color: false, ascii: false };
+    insta::assert_snapshot!("styles-mono-80x24", stage.styles());
+}
+
+#[test]
+fn ascii_only() {
+    let mut stage = Stage::new(80, 24);
+    stage.theme = Theme { color: false, ascii: true };
+    let text = stage.text();
+    assert!(text.is_ascii(), "{text}");
+    insta::assert_snapshot!("ascii-80x24", text);
+}
+
+#[test]
+fn a_zoomed_step() {
+    for (number, tab) in (1..).zip(Tab::ALL) {
+        let mut stage = Stage::new(100, 20);
+        stage.keys(&number.to_string());
+        insta::assert_snapshot!(format!("zoom-{}", tab.name()), stage.text());
+    }
+}
+
+#[test]
+fn grid_and_tabs() {
+    let mut stage = Stage::new(120, 36);
+    stage.keys("v");
+    insta::assert_snapshot!("grid-120x36", stage.text());
+    stage.keys("v");
+    insta::assert_snapshot!("tabs-120x36", stage.text());
+}
+
+#[test]
+fn overlays() {
+    for (name, keys) in [
+        ("help", "?"),
+        ("palette", ":st"),
+        ("stop-step", "x"),
+        ("stop-run", "X"),
+        ("quit", "q"),
+        ("why", "jw"),
+        ("armed", "i"),
+    ] {
+        let mut stage = Stage::new(80, 24);
+        stage.keys(keys);
+        insta::assert_snapshot!(format!("overlay-{name}"), stage.text());
+    }
+}
+
+#[test]
+fn the_composer() {
+    let mut stage = Stage::new(80, 24);
+    stage.keys("sDo not hold the lock.");
+    stage.key(KeyCode::Enter);
+    stage.keys("x and q are text here");
+    insta::assert_snapshot!("composer-80x24", stage.text());
+}
+
+#[test]
+fn ends_of_runs_and_steps() {
+    let mut stage = Stage::new(80, 24);
+    stage.feed.state.phase = RunPhase::Failed;
+    stage.feed.state.ended_at = Some(NOW);
+    for (at, phase) in [(2, StepPhase::Failed), (3, StepPhase::Stopped), (4, StepPhase::Paused), (5, StepPhase::Failed)]
+    {
+        let step = &mut stage.feed.state.steps[at];
+        step.phase = phase;
+        step.activity = None;
+        step.ended_at = Some(NOW);
+        step.exit_code = Some(1);
+    }
+    stage.feed.state.steps[2].error = Some("the tests still fail".to_owned());
+    stage.feed.state.steps[4].exit_code = Some(0);
+    stage.feed.state.steps[5].exit_code = Some(-1);
+    stage.feed.hands = Hands::Over;
+    insta::assert_snapshot!("over-80x24", stage.text());
+    stage.feed.state.phase = RunPhase::Running;
+    stage.feed.state.ended_at = None;
+    stage.feed.hands = Hands::Lost(SafeText::line("pid 48200 does not exist"));
+    stage.feed.state.lost = Some("gone".to_owned());
+    insta::assert_snapshot!("lost-80x24", stage.text());
+}
+
+#[test]
+fn no_size_and_no_key_panics() {
+    let sizes =
+        [(0, 0), (1, 1), (5, 3), (20, 5), (30, 8), (31, 9), (60, 12), (70, 16), (119, 20), (120, 16), (200, 60)];
+    for (width, height) in sizes {
+        for keys in
+            ["", "z", "2", "3", "4", "5", "6", "v", "vv", "s", "x", "X", "q", "?G", ":x", "jw", "i", " ", "\tkkG"]
+        {
+            let mut stage = Stage::new(width, height);
+            stage.keys(keys);
+            stage.buffer();
+            stage.feed.state = RunState::default();
+            stage.ui.settle(&stage.feed.state.clone());
+            stage.buffer();
+        }
+    }
+}
+
+#[test]
+fn hostile_texts_cannot_move_anything() {
+    let plain = Stage::new(120, 36).text().lines().count();
+    let mut stage = Stage::new(120, 36);
+    let evil = "\x1b[2J\x1b]52;c;x\x07e\u{202e}vil\r\n\t日本語\u{9b}31m";
+    let state = &mut stage.feed.state;
+    state.name = Some(evil.to_owned());
+    state.id = RunId(evil.to_owned());
+    state.cwd = evil.to_owned();
+    for step in &mut state.steps {
+        step.agent = evil.to_owned();
+        step.label = Some(evil.to_owned());
+        step.model = Some(evil.to_owned());
+        step.error = Some(evil.to_owned());
+        step.last_message = Some(evil.to_owned());
+        step.runner = RunnerKind::ExternalCli { command: evil.to_owned(), args: Vec::new() };
+        step.steerable = Steerable::No(evil.to_owned());
+        for call in &mut step.open {
+            call.tool = evil.to_owned();
+            call.args = evil.to_owned();
+            call.path = Some(evil.to_owned());
+        }
+    }
+    for keys in ["", "z", "2", "4", "v", "vv", "x", "q", "w"] {
+        stage.ui = UiState::new((120, 36));
+        stage.ui.selected = StepId(2);
+        stage.keys(keys);
+        let text = stage.text();
+        assert_eq!(text.lines().count(), plain);
+        assert!(!text.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{text}");
+        assert!(!text.contains("[2J") && !text.contains("52;c"), "{text}");
+    }
+}
+
+#[test]
+fn a_wide_character_never_breaks_a_frame() {
+    let mut stage = Stage::new(120, 36);
+    for cells in 50..70 {
+        stage.feed.print(2, Stream::Out, &format!("{}日本👩‍🔬é", "x".repeat(cells)));
+    }
+    for line in stage.buffer().content.chunks(120).skip(3).take(20) {
+        assert_eq!(line[119].symbol(), "│");
+        assert_eq!(line[57].symbol(), "│");
+    }
+}

@@ -1,0 +1,71 @@
+//! What just happened, over all steps.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::Scene;
+use super::layout::Shape;
+use super::paint::{frame, piece, put, put_cut};
+use crate::deck::history::{Entry, Tone};
+use crate::deck::model::{Focus, UiState};
+use crate::text::SafeText;
+
+/// Draws the ticker.
+pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>, ui: &UiState) {
+    if area.is_empty() {
+        return;
+    }
+    let theme = scene.theme;
+    let ring = &scene.history.ticker;
+    let inner = if shape == Shape::Wide {
+        let height = usize::from(area.height.saturating_sub(2));
+        let back = ui.ticker_back.min(ring.len().saturating_sub(height));
+        let right = if back == 0 {
+            piece("▼ following", theme.dim())
+        } else {
+            piece(format!("↓ {back} newer"), theme.accent())
+        };
+        frame(buf, area, theme, ui.focus == Focus::Ticker, vec![piece("happening", theme.bold())], vec![right])
+    } else {
+        area
+    };
+    let height = usize::from(inner.height);
+    let back = ui.ticker_back.min(ring.len().saturating_sub(height));
+    let start = ring.len().saturating_sub(back + height);
+    if ring.is_empty() {
+        put(buf, inner, 1, 0, "nothing yet", theme.dim());
+    }
+    for (entry, dy) in ring.iter().skip(start).take(height).zip(0_u16..) {
+        line(buf, inner, dy, entry, scene);
+    }
+}
+
+fn line(buf: &mut Buffer, area: Rect, dy: u16, entry: &Entry, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let mut dx = put(buf, area, 1, dy, &scene.time_of_day(entry.at), theme.dim()) + 2;
+    let name = match entry.step.and_then(|id| scene.state.step(id)) {
+        Some(step) => SafeText::line(&format!("{} {}", step.id, step.title())),
+        None => SafeText::line("run"),
+    };
+    let wide = 14;
+    put_cut(buf, area, dx, dy, &name, wide, theme.plain());
+    dx += wide + 1;
+    if let Some(text) = entry.text.first() {
+        put_cut(buf, area, dx, dy, text, area.width.saturating_sub(dx + 1), tone(entry.tone, scene));
+    }
+}
+
+/// How an entry is drawn.
+pub(super) fn tone(tone: Tone, scene: &Scene<'_>) -> Style {
+    let theme = scene.theme;
+    match tone {
+        Tone::Plain => theme.dim(),
+        Tone::Tool => theme.accent(),
+        Tone::Said => theme.plain(),
+        Tone::Told => theme.select(),
+        Tone::Good => theme.good(),
+        Tone::Bad => theme.bad(),
+        Tone::Control => theme.halted(),
+    }
+}

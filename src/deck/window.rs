@@ -1,0 +1,270 @@
+//! The visible rows of logs, fetched before a frame is drawn. Memory is proportional to what is on the screen; the file
+//! is the scrollback.
+
+use std::collections::BTreeMap;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::feed::{Feed, LogLine};
+use super::model::{Anchor, PaneState, Position, Scroll, UiState};
+use crate::run::{StepId, Stream, Timestamp};
+use crate::text::{self, SafeText, StyledLine, width};
+
+/// The windows of one frame.
+#[derive(Clone, Debug, Default)]
+pub struct Windows {
+    /// By step; a step whose output is not visible has none.
+    pub logs: BTreeMap<StepId, Window>,
+    /// Bytes that steps printed since they were last looked at.
+    pub fresh: BTreeMap<StepId, u64>,
+}
+
+/// The visible rows of one log.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    /// From top to bottom, at most as many as the pane is high.
+    pub rows: Vec<Row>,
+    /// The log's length in virtual bytes.
+    pub len: u64,
+    /// How many bytes came since following ended; 0 while it follows.
+    pub behind: u64,
+    /// The end is visible.
+    pub at_end: bool,
+    /// How far the last visible row is into the log, in per cent.
+    pub percent: u8,
+}
+
+/// One row: a line of the log, or a part of one that was wrapped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Which.
+    pub anchor: Anchor,
+    /// Which stream printed it.
+    pub stream: Stream,
+    /// When it was printed.
+    pub at: Option<Timestamp>,
+    /// What to draw.
+    pub runs: Vec<text::Run>,
+    /// Something of the line is missing here.
+    pub cut: bool,
+}
+
+/// Rows that are put before a line of standard error, in cells.
+pub const ERR_MARK: &str = "err│ ";
+
+/// Carries out what was asked of the pane and reads the rows that it shows. `size` is the inside of the pane in cells.
+pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u16)) -> Window {
+    let len = feed.log_len(step);
+    let view = View { step, len, wide: usize::from(size.0.max(1)), high: usize::from(size.1), wrap: ui.wrap };
+    let pane = ui.pane_mut(step);
+    for scroll in std::mem::take(&mut pane.asked) {
+        view.scroll(feed, pane, scroll);
+    }
+    let (rows, behind) = match pane.output {
+        Position::Follow => (view.tail(feed), 0),
+        Position::At { top, seen } => {
+            // A log that became shorter is another log.
+            let seen = seen.min(len);
+            (view.from(feed, top), len - seen)
+        }
+    };
+    // A position near the end of a log leaves no empty rows below it.
+    let rows = if rows.len() < view.high { view.tail(feed) } else { rows };
+    let last = rows.last().map_or(0, |r| r.anchor.line);
+    let at_end =
+        pane.output == Position::Follow || view.tail(feed).last().map(|r| r.anchor) == rows.last().map(|r| r.anchor);
+    let percent = if at_end || len == 0 { 100 } else { u8::try_from(last.saturating_mul(100) / len).unwrap_or(100) };
+    Window { rows, len, behind, at_end, percent }
+}
+
+struct View {
+    step: StepId,
+    len: u64,
+    wide: usize,
+    high: usize,
+    wrap: bool,
+}
+
+impl View {
+    fn scroll(&self, feed: &mut dyn Feed, pane: &mut PaneState, scroll: Scroll) {
+        let high = i32::try_from(self.high.max(1)).unwrap_or(i32::MAX);
+        let rows = match scroll {
+            Scroll::Rows(n) => n,
+            Scroll::Halves(n) => n.saturating_mul((high / 2).max(1)),
+            Scroll::Pages(n) => n.saturating_mul((high - 1).max(1)),
+            Scroll::End => {
+                pane.output = Position::Follow;
+                return;
+            }
+            Scroll::Start => {
+                pane.output = Position::At { top: Anchor::default(), seen: self.len };
+                return;
+            }
+        };
+        let (top, seen) = match pane.output {
+            Position::Follow if rows >= 0 => return,
+            Position::Follow => (self.tail(feed).first().map(|r| r.anchor).unwrap_or_default(), self.len),
+            Position::At { top, seen } => (top, seen),
+        };
+        let distance = usize::try_from(rows.unsigned_abs()).unwrap_or(usize::MAX);
+        if rows < 0 {
+            let above = self.above(feed, top, distance);
+            let top = above.first().map_or(top, |r| r.anchor);
+            pane.output = Position::At { top, seen };
+            return;
+        }
+        let below = self.rows(feed.lines_from(self.step, top.line, distance + self.high + 1));
+        let start = below.iter().position(|r| r.anchor >= top).unwrap_or(0);
+        // Whoever scrolls down to the end wants to see what comes.
+        if below.len() <= start + distance + self.high {
+            pane.output = Position::Follow;
+        } else if let Some(row) = below.get(start + distance) {
+            pane.output = Position::At { top: row.anchor, seen };
+        }
+    }
+
+    fn tail(&self, feed: &mut dyn Feed) -> Vec<Row> {
+        let mut rows = self.rows(feed.lines_before(self.step, self.len, self.high));
+        let surplus = rows.len().saturating_sub(self.high);
+        rows.drain(..surplus);
+        rows
+    }
+
+    fn from(&self, feed: &mut dyn Feed, top: Anchor) -> Vec<Row> {
+        let rows = self.rows(feed.lines_from(self.step, top.line, self.high + 1));
+        // After the width changed the line may have fewer rows than it had.
+        let last_of_line = rows.iter().filter(|r| r.anchor.line == top.line).map(|r| r.anchor.row).max().unwrap_or(0);
+        let top = Anchor { row: top.row.min(last_of_line), ..top };
+        rows.into_iter().skip_while(|r| r.anchor < top).take(self.high).collect()
+    }
+
+    /// At most `n` rows above an anchor, nearest last.
+    fn above(&self, feed: &mut dyn Feed, anchor: Anchor, n: usize) -> Vec<Row> {
+        let mut lines = feed.lines_before(self.step, anchor.line, n);
+        lines.extend(feed.lines_from(self.step, anchor.line, 1));
+        let mut rows = self.rows(lines);
+        rows.retain(|r| r.anchor < anchor);
+        let surplus = rows.len().saturating_sub(n);
+        rows.drain(..surplus);
+        rows
+    }
+
+    fn rows(&self, lines: Vec<LogLine>) -> Vec<Row> {
+        let mut rows = Vec::with_capacity(lines.len());
+        for line in lines {
+            let styled = StyledLine::parse(&line.bytes);
+            let room = if line.stream == Stream::Err { self.wide.saturating_sub(width(ERR_MARK)) } else { self.wide };
+            let cut = styled.cut || line.cut;
+            let parts = if self.wrap { wrap(styled.runs, room.max(4)) } else { vec![styled.runs] };
+            let count = parts.len();
+            for (row, runs) in parts.into_iter().enumerate() {
+                let anchor = Anchor { line: line.start, row };
+                rows.push(Row { anchor, stream: line.stream, at: line.at, runs, cut: cut && row + 1 == count });
+            }
+        }
+        rows
+    }
+}
+
+/// Breaks runs into rows of at most `room` cells. Logs are broken where the row is full and not at spaces: columns of
+/// a table stay where they were.
+fn wrap(runs: Vec<text::Run>, room: usize) -> Vec<Vec<text::Run>> {
+    if runs.iter().map(|r| r.text.width()).sum::<usize>() <= room {
+        return vec![runs];
+    }
+    let mut rows = vec![Vec::new()];
+    let mut used = 0;
+    for run in runs {
+        let mut piece = String::new();
+        for cluster in run.text.as_str().graphemes(true) {
+            let wide = width(cluster);
+            if used + wide > room && used > 0 {
+                push(&mut rows, &mut piece, run.style);
+                rows.push(Vec::new());
+                used = 0;
+            }
+            piece.push_str(cluster);
+            used += wide;
+        }
+        push(&mut rows, &mut piece, run.style);
+    }
+    rows
+}
+
+fn push(rows: &mut [Vec<text::Run>], piece: &mut String, style: text::Style) {
+    if !piece.is_empty()
+        && let Some(row) = rows.last_mut()
+    {
+        row.push(text::Run { text: SafeText::line(piece), style });
+        piece.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::feed::fake::FakeFeed;
+    use super::*;
+
+    fn feed(lines: usize) -> FakeFeed {
+        let mut feed = FakeFeed::default();
+        let text: Vec<String> = (1..=lines).map(|n| format!("line {n}")).collect();
+        feed.print(0, Stream::Out, &text.join("\n"));
+        feed
+    }
+
+    fn shown(feed: &mut FakeFeed, ui: &mut UiState) -> (Vec<String>, Window) {
+        let window = fetch(feed, ui, StepId(0), (20, 4));
+        let text = |r: &Row| r.runs.iter().map(|r| r.text.as_str()).collect::<String>();
+        (window.rows.iter().map(text).collect(), window)
+    }
+
+    #[test]
+    fn a_pane_follows_until_it_is_scrolled_and_again_at_the_end() {
+        let mut feed = feed(10);
+        let mut ui = UiState::new((20, 4));
+        assert_eq!(shown(&mut feed, &mut ui).0, ["line 7", "line 8", "line 9", "line 10"]);
+
+        ui.pane_mut(StepId(0)).asked.push(Scroll::Rows(-2));
+        assert_eq!(shown(&mut feed, &mut ui).0, ["line 5", "line 6", "line 7", "line 8"]);
+
+        feed.print(0, Stream::Out, "line 11\nline 12");
+        let (rows, window) = shown(&mut feed, &mut ui);
+        assert_eq!(rows, ["line 5", "line 6", "line 7", "line 8"], "content does not jump while one reads");
+        assert_eq!((window.behind, window.at_end), (16, false));
+
+        ui.pane_mut(StepId(0)).asked.push(Scroll::Start);
+        assert_eq!(shown(&mut feed, &mut ui).0[0], "line 1");
+        ui.pane_mut(StepId(0)).asked.push(Scroll::Rows(-5));
+        assert_eq!(shown(&mut feed, &mut ui).0[0], "line 1", "there is nothing above the first line");
+        ui.pane_mut(StepId(0)).asked.push(Scroll::Pages(1));
+        assert_eq!(shown(&mut feed, &mut ui).0[0], "line 4");
+
+        ui.pane_mut(StepId(0)).asked.push(Scroll::Pages(5));
+        assert_eq!(shown(&mut feed, &mut ui).0[3], "line 12");
+        assert_eq!(ui.pane(StepId(0)).output, Position::Follow);
+    }
+
+    #[test]
+    fn long_lines_wrap_and_scroll_by_rows() {
+        let mut feed = FakeFeed::default();
+        feed.print(0, Stream::Out, &"abcdefghij".repeat(10));
+        let mut ui = UiState::new((20, 4));
+        let (rows, window) = shown(&mut feed, &mut ui);
+        assert_eq!((rows.len(), window.rows[0].anchor.row), (4, 1));
+        ui.pane_mut(StepId(0)).asked.push(Scroll::Rows(-1));
+        assert_eq!(shown(&mut feed, &mut ui).1.rows[0].anchor.row, 0);
+        ui.wrap = false;
+        assert_eq!(shown(&mut feed, &mut ui).0.len(), 1);
+    }
+
+    #[test]
+    fn an_empty_log_has_no_rows() {
+        let mut feed = FakeFeed::default();
+        let mut ui = UiState::new((20, 4));
+        for scroll in [Scroll::Rows(-1), Scroll::Rows(1), Scroll::Start, Scroll::End, Scroll::Halves(1)] {
+            ui.pane_mut(StepId(0)).asked.push(scroll);
+            assert!(shown(&mut feed, &mut ui).0.is_empty());
+        }
+        assert!(fetch(&mut feed, &mut ui, StepId(0), (0, 0)).rows.is_empty());
+    }
+}

@@ -1,0 +1,92 @@
+//! The stored plan as readers of a run need it (run-directory 3.9): the tasks, which no shared document carries, and
+//! the limits.
+
+use super::RunDir;
+use crate::plan::{Budget, Limit, stored};
+use crate::run::StepId;
+use crate::text::{cost, grouped, span};
+
+/// Larger documents are not plans.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What the plan says of one step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepDoc {
+    /// The task as a template. Text from outside.
+    pub task: String,
+    /// The limits that were set: their names and how they read.
+    pub limits: Vec<(&'static str, String)>,
+}
+
+/// Reads the plan of a run; nothing for runs that have none, such as foreign ones.
+#[must_use]
+pub fn read(dir: &RunDir) -> Vec<StepDoc> {
+    let path = dir.plan_json();
+    if std::fs::symlink_metadata(&path).is_ok_and(|m| !m.is_file() || m.len() > MAX_BYTES) {
+        return Vec::new();
+    }
+    let Ok(bytes) = std::fs::read(&path) else { return Vec::new() };
+    let Ok(stored) = stored::decode(&bytes, &|_, _| None) else { return Vec::new() };
+    stored.plan.flat().map(|step| StepDoc { task: step.task.clone(), limits: limits(&step.budget) }).collect()
+}
+
+/// What the plan says of the step with this id.
+#[must_use]
+pub fn step(docs: &[StepDoc], id: StepId) -> StepDoc {
+    docs.get(id.flat()).cloned().unwrap_or_default()
+}
+
+fn limits(budget: &Budget) -> Vec<(&'static str, String)> {
+    let mut out = Vec::new();
+    if let Some(time) = budget.time {
+        out.push(("time", span(time)));
+    }
+    if let Some(idle) = budget.idle {
+        out.push(("idle", span(idle)));
+    }
+    if let Some((most, grace)) = budget.turns {
+        out.push(("turns", format!("{most} and {grace} more")));
+    }
+    out.extend(limit("tool calls", budget.tool_calls, |n| grouped(*n)));
+    out.extend(limit("tokens", budget.tokens, |n| grouped(*n)));
+    out.extend(limit("cost", budget.cost, |usd| cost(usd.0)));
+    out
+}
+
+fn limit<T>(
+    name: &'static str,
+    limit: Option<Limit<T>>,
+    text: impl Fn(&T) -> String,
+) -> Option<(&'static str, String)> {
+    let limit = limit?;
+    let soft = limit.soft.as_ref().map(|v| format!("warning at {}", text(v)));
+    let hard = limit.hard.as_ref().map(&text);
+    let parts: Vec<String> = hard.into_iter().chain(soft).collect();
+    (!parts.is_empty()).then(|| (name, parts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::CostUsd;
+
+    #[test]
+    fn limits_read_like_sentences() {
+        let budget = Budget {
+            time: Some(std::time::Duration::from_secs(900)),
+            turns: Some((40, 2)),
+            tool_calls: Some(Limit { soft: Some(20), hard: Some(30) }),
+            cost: Some(Limit { soft: None, hard: Some(CostUsd(2.5)) }),
+            ..Budget::default()
+        };
+        let read: Vec<String> = limits(&budget).into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        assert_eq!(read, ["time: 15m00s", "turns: 40 and 2 more", "tool calls: 30, warning at 20", "cost: $2.50"]);
+    }
+
+    #[test]
+    fn a_run_without_a_plan_has_no_facts() {
+        let dir = tempfile::tempdir().unwrap();
+        let docs = read(&RunDir::at(dir.path()));
+        assert_eq!(step(&docs, StepId(3)), StepDoc::default());
+    }
+}

@@ -55,6 +55,18 @@ pub enum Command {
     Retry(RetryArgs),
     /// A scripted run of built-in demo agents: no model, no key, no network.
     Demo(DemoArgs),
+    /// Validate a plan and print what would run; starts nothing.
+    Check(super::check::CheckArgs),
+    /// List the agent definitions, where they are and what is wrong with them.
+    Agents(super::agents_cmd::AgentsArgs),
+    /// Show the configuration and where it comes from; trust a project.
+    Config(super::config_cmd::ConfigArgs),
+    /// Print a JSON schema.
+    Schema(super::schema::SchemaArgs),
+    /// Print completions for a shell.
+    Completions(super::completions::CompletionsArgs),
+    /// Print the manual page.
+    Man(super::man::ManArgs),
 }
 
 /// Where runs are.

@@ -3,19 +3,26 @@
 //! Data goes to stdout, everything else to stderr. Text from outside is printed through [`crate::text::SafeText`].
 
 mod again;
+mod agents_cmd;
 pub mod args;
 mod attach;
+mod check;
+mod completions;
+mod config_cmd;
 mod control;
 mod demo;
 mod events;
 mod exit_codes;
 mod find;
 mod launch;
+mod lines;
 mod load;
 mod logs;
 mod ls;
+mod man;
 mod out;
 mod run;
+mod schema;
 mod source;
 mod status;
 mod wait;
@@ -23,7 +30,7 @@ mod wait;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
 
@@ -55,6 +62,12 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Command::Resume(args) => again::resume(args),
         Command::Retry(args) => again::retry(args),
         Command::Demo(args) => demo::demo(args),
+        Command::Check(args) => check::run(&args),
+        Command::Agents(args) => agents_cmd::run(&args),
+        Command::Config(args) => config_cmd::run(&args),
+        Command::Schema(args) => schema::run(&args),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
     };
     result.unwrap_or_else(|error| {
         eprintln!("subdeck: {}", crate::text::SafeText::line(&format!("{error:#}")));

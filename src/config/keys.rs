@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Env;
 use crate::plan::reader::Reader;
 use crate::plan::tree::{Kind as NodeKind, Node};
-use crate::text::{bytes, parse_duration, parse_size, span};
+use crate::text::{parse_duration, parse_size, span};
 
 /// A key.
 #[derive(Debug)]
@@ -211,8 +211,17 @@ impl std::fmt::Display for Value {
             Self::Text(text) => f.write_str(text),
             Self::Count(count) => write!(f, "{count}"),
             Self::Time(time) => f.write_str(&span(*time)),
-            Self::Size(size) => f.write_str(&bytes(*size)),
+            Self::Size(size) => f.write_str(&written_size(*size)),
             Self::Bool(truth) => write!(f, "{truth}"),
         }
+    }
+}
+
+/// A size as people write it in a file, without rounding.
+fn written_size(bytes: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.into_iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{}{name}", bytes / unit),
+        None => format!("{bytes}B"),
     }
 }

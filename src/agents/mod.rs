@@ -46,6 +46,11 @@ pub trait Talk: Send {
     fn abort(&mut self) -> Option<Vec<u8>>;
     /// Takes an event of the child and says what it means for messages that are under way.
     fn receipts(&mut self, event: &AgentEvent) -> Vec<Receipt>;
+    /// The bytes that answer a line of the child's which blocks it until it is answered. To be asked for every whole
+    /// line.
+    fn answer(&mut self, _line: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
     /// Whether the child takes messages.
     fn steerable(&self) -> Steerable;
     /// Whether everything that was asked is answered, so that the child's standard input can be closed for it to

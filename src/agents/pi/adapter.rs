@@ -10,7 +10,7 @@ use super::decode::{Kind, events, preview};
 use super::encode::{REDACTED, encode};
 use super::live::Live;
 use super::record::{Record, with_record};
-use super::talk::{PROMPT_ID, unwrapped};
+use super::talk::{PROMPT_ID, asks, unwrapped};
 use crate::agents::{Adapter, Facts, Line, Oversize, Sink};
 use crate::run::{AgentEvent, MessageRole, Report, StopReason, Stream, ToolOutcome};
 
@@ -105,6 +105,19 @@ impl PiAdapter {
                 let wait = record.delay_ms.map_or_else(String::new, |ms| format!(" in {:.1} s", ms as f64 / 1000.0));
                 let text = format!("retry {} of {}{wait}", number(record.attempt), number(record.max_attempts));
                 live.line(Stream::Own, &text, sink);
+            }
+            "compaction_start" => live.line(Stream::Own, "the agent shortens its conversation", sink),
+            "extension_error" => {
+                let error = record.error.as_deref().unwrap_or("no reason given");
+                live.line(Stream::Own, &format!("extension error: {}", preview(error)), sink);
+            }
+            "extension_ui_request" if asks(record.method.as_deref()) => {
+                let title = record.title.as_deref().unwrap_or("?");
+                live.line(
+                    Stream::Own,
+                    &format!("an extension asks, and is told that nobody answers: {}", preview(title)),
+                    sink,
+                );
             }
             _ => {}
         }

@@ -22,7 +22,7 @@ const PROGRESS: &[u8] = br#"{"type":"tool_execution_update""#;
 const DELTA: &[u8] = br#""type":"text_delta""#;
 
 /// Records that are known and say nothing about a run's state.
-const SILENT: [&str; 9] = [
+const SILENT: [&str; 15] = [
     "message_start",
     "session_info_changed",
     "thinking_level_changed",
@@ -32,6 +32,12 @@ const SILENT: [&str; 9] = [
     "compaction_end",
     "auto_compaction_start",
     "auto_compaction_end",
+    "bash_execution_update",
+    "summarization_retry_scheduled",
+    "summarization_retry_attempt_start",
+    "summarization_retry_finished",
+    "extension_error",
+    "extension_ui_request",
 ];
 
 /// Decodes one line without its line feed and appends what it says to `out`.

@@ -53,6 +53,10 @@ pub(super) struct Record<'a> {
     pub command: Option<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "text")]
     pub error: Option<Cow<'a, str>>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub method: Option<Cow<'a, str>>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub title: Option<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "object")]
     pub data: Option<State<'a>>,
     #[serde(borrow, deserialize_with = "texts")]

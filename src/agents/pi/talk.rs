@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::decode::preview;
+use super::record::with_record;
 use crate::agents::{Receipt, Talk};
 use crate::run::{AgentEvent, MessageRole, SteerMode, SteerRequest, Steerable, TargetState};
 
@@ -70,7 +71,12 @@ impl PiTalk {
     }
 }
 
-fn line(value: &serde_json::Value) -> Vec<u8> {
+/// Whether a request of an extension blocks the agent until somebody answers.
+pub(super) fn asks(method: Option<&str>) -> bool {
+    matches!(method, Some("select" | "confirm" | "input" | "editor"))
+}
+
+fn command_line(value: &serde_json::Value) -> Vec<u8> {
     let mut bytes = value.to_string().into_bytes();
     bytes.push(b'\n');
     bytes
@@ -81,8 +87,8 @@ impl Talk for PiTalk {
         self.phase = Phase::Busy;
         // The word in front keeps a task that begins with a slash, an at sign or a dash from being taken for something
         // else. The state is asked for because rpc mode has no session header.
-        let mut bytes = line(&json!({"id": PROMPT_ID, "type": "prompt", "message": format!("Task: {text}")}));
-        bytes.extend(line(&json!({"id": STATE_ID, "type": "get_state"})));
+        let mut bytes = command_line(&json!({"id": PROMPT_ID, "type": "prompt", "message": format!("Task: {text}")}));
+        bytes.extend(command_line(&json!({"id": STATE_ID, "type": "get_state"})));
         bytes
     }
 
@@ -106,11 +112,11 @@ impl Talk for PiTalk {
             self.phase = Phase::Busy;
         }
         self.open.push(Open { id: id.to_owned(), echo: preview(&message), follow_up, prompt });
-        Some(line(&command))
+        Some(command_line(&command))
     }
 
     fn abort(&mut self) -> Option<Vec<u8>> {
-        Some(line(&json!({"id": ABORT_ID, "type": "abort"})))
+        Some(command_line(&json!({"id": ABORT_ID, "type": "abort"})))
     }
 
     fn receipts(&mut self, event: &AgentEvent) -> Vec<Receipt> {
@@ -141,6 +147,17 @@ impl Talk for PiTalk {
             _ => {}
         }
         Vec::new()
+    }
+
+    fn answer(&mut self, line: &[u8]) -> Option<Vec<u8>> {
+        // The type stands first in all that pi writes; most lines are dismissed by it.
+        let head = line.get(..line.len().min(64))?;
+        memchr::memmem::find(head, b"extension_ui_request")?;
+        let reply = with_record(line, |record| {
+            let id = record.id.as_deref().filter(|_| asks(record.method.as_deref()))?;
+            Some(json!({"type": "extension_ui_response", "id": id, "cancelled": true}))
+        });
+        reply.flatten().map(|reply| command_line(&reply))
     }
 
     fn steerable(&self) -> Steerable {
@@ -275,6 +292,18 @@ mod tests {
             talk.receipts(&user(&sent));
             talk.receipts(&AgentEvent::Settled { aborted: false });
             assert!(talk.done());
+        }
+    }
+
+    #[test]
+    fn extensions_do_not_wait_for_ever() {
+        let mut talk = PiTalk::new();
+        let ask =
+            |method: &str| format!(r#"{{"type":"extension_ui_request","id":"u1","method":"{method}","title":"x"}}"#);
+        let answer = parse(talk.answer(ask("confirm").as_bytes()));
+        assert_eq!(answer, json!({"type": "extension_ui_response", "id": "u1", "cancelled": true}));
+        for line in [ask("notify"), r#"{"type":"agent_start"}"#.to_owned(), "extension_ui_request".to_owned()] {
+            assert_eq!(talk.answer(line.as_bytes()), None, "{line}");
         }
     }
 

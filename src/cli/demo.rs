@@ -1,15 +1,30 @@
 //! `subdeck demo`: a plan of built-in agents that needs no model, no key and no network.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
 
 use super::args::DemoArgs;
 use super::{find, launch, load};
+use crate::agents::demo::Options;
 use crate::plan::{Input, Runner};
 
 /// The plan that the demo runs.
 const PLAN: &str = include_str!("../../assets/demo-plan.toml");
+
+/// The variable that tells a demo agent how fast to play.
+const SPEED: &str = "SUBDECK_DEMO_SPEED";
+
+/// The demo agent's own process: `SCENE`, then the arguments that pi would get, of which only the session matters.
+pub fn agent(arguments: &[OsString]) -> ExitCode {
+    let word = |index: usize| arguments.get(index).map(|a| a.to_string_lossy().into_owned());
+    let session =
+        arguments.iter().position(|a| a == "--session").and_then(|at| arguments.get(at + 1)).map(PathBuf::from);
+    let speed = std::env::var(SPEED).ok().and_then(|text| text.parse().ok()).unwrap_or(1.0);
+    crate::agents::demo::run(&Options { scene: word(0).unwrap_or_default(), session, speed })
+}
 
 /// Runs the demo.
 pub fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
@@ -28,7 +43,7 @@ pub fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
             crate::plan::LogicalStep::Group { steps, .. } => steps.as_mut_slice(),
         };
         for step in members.iter_mut().filter(|s| matches!(s.runner, Runner::Demo { .. })) {
-            step.env.push(("SUBDECK_DEMO_SPEED".to_owned(), args.speed.to_string()));
+            step.env.push((SPEED.to_owned(), args.speed.to_string()));
         }
     }
     launch::start(&plan, &find::own_root(args.root.root.as_deref())?, &args.show, args.detach)

@@ -38,7 +38,7 @@ use args::{Cli, Command};
 #[must_use]
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     if let Some(code) = inner(&arguments) {
-        return ExitCode::from(code);
+        return code;
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -77,16 +77,17 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 
 /// The commands that processes of ours call, and the one help topic that clap does not know. They are looked at
 /// before clap, because a run's first child waits for them.
-fn inner(arguments: &[OsString]) -> Option<u8> {
+fn inner(arguments: &[OsString]) -> Option<ExitCode> {
     let word = arguments.get(1)?.to_str()?;
     let path = || arguments.get(2).map(std::path::PathBuf::from);
     match word {
-        "__keeper" => Some(crate::engine::keeper_main(&path()?)),
+        "__keeper" => Some(crate::engine::keeper_main(&path()?).into()),
         "__runner" => {
             let foreground = arguments.iter().any(|a| a == "--foreground");
-            Some(crate::engine::runner_main(&path()?, crate::engine::Stance { foreground }))
+            Some(crate::engine::runner_main(&path()?, crate::engine::Stance { foreground }).into())
         }
-        "help" if arguments.get(2).is_some_and(|topic| topic == "exit-codes") => Some(exit_codes::print()),
+        "__demo-agent" => Some(demo::agent(arguments.get(2..)?)),
+        "help" if arguments.get(2).is_some_and(|topic| topic == "exit-codes") => Some(exit_codes::print().into()),
         _ => None,
     }
 }

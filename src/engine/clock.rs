@@ -4,9 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::Timestamp;
 
-/// Now.
+/// Now, in whole milliseconds, as files hold them.
 #[must_use]
 pub fn now() -> Timestamp {
     let span = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(span.as_micros()).unwrap_or(i64::MAX))
+    Timestamp::from_millis(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
 }

@@ -89,15 +89,20 @@ impl Engine {
 
     /// Runs until every child is gone and everything is on disk.
     pub async fn run(&mut self, mut notes: Receiver<Note>, doors: &mut Doors) {
+        // Requests that lie there already are honoured before anything starts.
+        let mut look_at = Instant::now();
         loop {
-            // Requests that lie there already are honoured before anything starts.
-            self.read_inbox(&mut doors.inbox);
+            if Instant::now() >= look_at {
+                self.read_inbox(&mut doors.inbox);
+                // However much else happens: a watcher that lost an event costs a request only this much time.
+                look_at = Instant::now() + doors.watch.look_again();
+            }
             let finished = self.move_on();
             let next = self.perform_due();
             if finished && self.active.is_empty() {
                 break;
             }
-            let deadline = [next.map(to_instant), self.recorder.next_write()].into_iter().flatten().min();
+            let deadline = [next.map(to_instant), self.recorder.next_write(), Some(look_at)].into_iter().flatten().min();
             let happened = tokio::select! {
                 biased;
                 asked = doors.signals.next() => Happened::Signal(asked),
@@ -114,7 +119,8 @@ impl Engine {
                         self.note(note);
                     }
                 }
-                Happened::Control | Happened::Note(None) | Happened::Time => {}
+                Happened::Control => look_at = Instant::now(),
+                Happened::Note(None) | Happened::Time => {}
             }
             self.recorder.flush_due();
         }

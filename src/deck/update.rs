@@ -491,3 +491,6 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
     }));
     lines
 }
+
+#[cfg(test)]
+mod tests;

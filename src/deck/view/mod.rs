@@ -13,7 +13,7 @@ pub mod tabs;
 mod ticker;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;

@@ -1,0 +1,257 @@
+//! Keys to effects, as a table and as stories.
+
+use std::time::Duration;
+
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+
+use super::*;
+use crate::deck::view::tests::{NOW, Stage};
+use crate::run::{RunPhase, SteerMode, Steerable};
+
+fn stage() -> Stage {
+    Stage::new(120, 36)
+}
+
+fn ctrl(c: char) -> KeyEvent {
+    KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)
+}
+
+/// The effects of keys typed by a person.
+fn effects(stage: &mut Stage, keys: &str) -> Vec<UiEffect> {
+    keys.chars()
+        .flat_map(|c| {
+            stage.now = stage.now + Duration::from_millis(100);
+            stage.key(if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) })
+        })
+        .collect()
+}
+
+#[test]
+fn what_ends_something_needs_two_different_keys() {
+    let step = StepId(2);
+    for (keys, expected) in [
+        ("x", vec![]),
+        ("xx", vec![]),
+        ("x\n", vec![]),
+        ("xn", vec![]),
+        ("xy", vec![UiEffect::StopStep(step)]),
+        ("X", vec![]),
+        ("XX", vec![]),
+        ("X\n", vec![]),
+        ("Xy", vec![UiEffect::StopRun]),
+        ("i", vec![]),
+        ("ii", vec![UiEffect::Interrupt]),
+        ("ij", vec![]),
+        ("iji", vec![]),
+        ("q", vec![]),
+        ("qn", vec![]),
+        ("qc", vec![]),
+        ("ql", vec![UiEffect::Leave]),
+        ("q\n", vec![UiEffect::Leave]),
+        ("qq", vec![UiEffect::Leave]),
+        ("qs", vec![UiEffect::StopRun]),
+    ] {
+        assert_eq!(effects(&mut stage(), keys), expected, "{keys:?}");
+    }
+}
+
+#[test]
+fn the_second_interrupt_must_come_in_time_and_not_at_once() {
+    for (wait_ms, acts) in [(0, false), (10, false), (100, true), (1900, true), (2100, false)] {
+        let mut stage = stage();
+        stage.key(KeyCode::Char('i'));
+        stage.now = stage.now + Duration::from_millis(wait_ms);
+        let done = stage.key(KeyCode::Char('i')) == [UiEffect::Interrupt];
+        assert_eq!(done, acts, "{wait_ms}");
+    }
+}
+
+#[test]
+fn a_burst_of_keys_cannot_answer_its_own_question() {
+    let mut stage = stage();
+    for c in "xyXyqs".chars() {
+        assert!(stage.key(KeyCode::Char(c)).is_empty(), "{c}");
+    }
+}
+
+#[test]
+fn a_paste_is_a_message_and_never_a_key() {
+    let mut stage = stage();
+    let cx = Context { state: &stage.feed.state, read_only: None, now: NOW };
+    assert!(update(&mut stage.ui, cx, &Input::Paste("xy\x1b[31m\r\nii".to_owned())).is_empty());
+    assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Composer(_))));
+    assert_eq!(stage.ui.drafts[&StepId(2)].message(), "xy[31m\nii");
+    for opener in ["x", "X", "q", "?"] {
+        let mut stage = Stage::new(120, 36);
+        stage.keys(opener);
+        let cx = Context { state: &stage.feed.state, read_only: None, now: stage.now + Duration::from_secs(1) };
+        assert!(update(&mut stage.ui, cx, &Input::Paste("y".to_owned())).is_empty());
+        assert_eq!(stage.ui.overlays.len(), 1);
+    }
+}
+
+#[test]
+fn a_message_is_written_sent_and_kept() {
+    let mut stage = stage();
+    effects(&mut stage, "shello q x\nthere");
+    let steer = |targets: &[u32], mode| UiEffect::Steer {
+        targets: targets.iter().map(|n| StepId(*n)).collect(),
+        mode,
+        message: "hello q x\nthere".to_owned(),
+        key: "ctrl-s",
+        home: StepId(2),
+    };
+    assert!(stage.key(KeyCode::Esc).is_empty());
+    assert!(stage.ui.overlays.is_empty());
+    stage.keys("s");
+    assert_eq!(stage.press(ctrl('s')), [steer(&[2], SteerMode::Steer)]);
+    assert!(stage.ui.drafts.contains_key(&StepId(2)), "the draft stays until the request is on disk");
+    stage.keys("s");
+    stage.key(KeyCode::Tab);
+    stage.press(ctrl('t'));
+    assert_eq!(stage.press(ctrl('s')), [steer(&[3], SteerMode::FollowUp)]);
+    stage.keys("s");
+    for _ in 0..3 {
+        stage.key(KeyCode::Tab);
+    }
+    assert_eq!(stage.press(ctrl('s')), [steer(&[2, 3, 4], SteerMode::FollowUp)]);
+    stage.keys("s");
+    stage.press(ctrl('c'));
+    assert!(stage.ui.drafts.is_empty() && stage.ui.overlays.is_empty());
+}
+
+#[test]
+fn what_cannot_be_sent_says_why() {
+    let mut stage = stage();
+    stage.keys("s");
+    assert!(stage.press(ctrl('s')).is_empty());
+    assert!(stage.ui.notice.as_ref().is_some_and(|n| n.bad));
+    stage.keys("text");
+    stage.feed.state.steps[2].steerable = Steerable::No("a plain command".to_owned());
+    assert!(stage.press(ctrl('s')).is_empty());
+    assert_eq!(stage.ui.notice.as_ref().unwrap().text.as_str(), "step 3 cannot be steered: a plain command");
+    assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Composer(_))), "the text is not lost");
+}
+
+#[test]
+fn no_control_key_is_silent_when_it_can_do_nothing() {
+    for key in ["s", "S", "i", "x", "X"] {
+        let mut stage = stage();
+        stage.feed.state.phase = RunPhase::Complete;
+        stage.feed.state.ended_at = Some(NOW);
+        assert!(effects(&mut stage, key).is_empty());
+        assert_eq!(stage.ui.notice.as_ref().map(|n| n.text.as_str()), Some("the run is over (complete)"), "{key}");
+    }
+    let mut stage = stage();
+    stage.read_only = Some(SafeText::line("--read-only"));
+    effects(&mut stage, "x");
+    assert_eq!(stage.ui.notice.as_ref().map(|n| n.text.as_str()), Some("read-only: --read-only"));
+    assert_eq!(effects(&mut stage, "q"), [UiEffect::Leave]);
+}
+
+#[test]
+fn escape_goes_back_one_level_at_a_time() {
+    let mut stage = stage();
+    stage.keys("vz?");
+    stage.key(KeyCode::Esc);
+    assert!(stage.ui.overlays.is_empty() && stage.ui.zoom);
+    stage.key(KeyCode::Esc);
+    assert!(!stage.ui.zoom && stage.ui.mode == ViewMode::Grid);
+    stage.key(KeyCode::Esc);
+    assert_eq!(stage.ui.mode, ViewMode::List);
+    assert!(stage.key(KeyCode::Esc).is_empty());
+}
+
+#[test]
+fn selection_moves_and_stops_at_the_ends() {
+    for (keys, expected) in
+        [("", 2), ("j", 3), ("k", 1), ("jjjjjjj", 5), ("kkkkkk", 0), ("g", 0), ("G", 5), ("]", 3), ("[", 1)]
+    {
+        let mut stage = stage();
+        stage.keys(keys);
+        assert_eq!(stage.ui.selected, StepId(expected), "{keys:?}");
+    }
+}
+
+#[test]
+fn digits_pick_a_step_below_the_bar_and_a_tab_elsewhere() {
+    let mut stage = stage();
+    stage.keys("vv5");
+    assert_eq!((stage.ui.selected, stage.ui.zoom), (StepId(4), false));
+    stage.keys("z2");
+    assert_eq!((stage.ui.selected, stage.ui.tab(StepId(4))), (StepId(4), Tab::Tools));
+    let mut stage = Stage::new(120, 36);
+    stage.keys("4");
+    assert_eq!((stage.ui.zoom, stage.ui.tab(StepId(2))), (true, Tab::Budget));
+}
+
+#[test]
+fn attention_is_jumped_to_acknowledged_and_raised_again_when_it_changes() {
+    let mut stage = stage();
+    stage.keys("g!");
+    assert_eq!(stage.ui.selected, StepId(3));
+    stage.keys("a");
+    assert!(attention(&stage.feed.state, &stage.ui).is_empty());
+    stage.feed.state.steps[3].open.clear();
+    assert_eq!(attention(&stage.feed.state, &stage.ui).len(), 1);
+}
+
+#[test]
+fn the_palette_does_what_the_key_does() {
+    let mut stage = stage();
+    assert!(effects(&mut stage, ":stop run\n").is_empty());
+    assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Confirm { what: Danger::Run, .. })));
+    let mut stage = Stage::new(120, 36);
+    assert!(effects(&mut stage, ":zoom\n").is_empty());
+    assert!(stage.ui.zoom);
+}
+
+#[test]
+fn what_has_had_its_time_goes() {
+    let mut stage = stage();
+    say(&mut stage.ui, NOW, false, "seen");
+    stage.ui.armed = Some(NOW);
+    assert_eq!(expires_at(&stage.ui), Some(NOW + ARMED_FOR));
+    assert!(expire(&mut stage.ui, NOW + ARMED_FOR));
+    assert!(stage.ui.armed.is_none() && stage.ui.notice.is_some());
+    assert!(expire(&mut stage.ui, NOW + NOTICE_FOR));
+    assert!(!expire(&mut stage.ui, NOW + NOTICE_FOR));
+    assert_eq!(expires_at(&stage.ui), None);
+}
+
+#[test]
+fn a_quiet_picture_needs_no_clock() {
+    let mut stage = stage();
+    assert!(clocks_run(&stage.feed.state, &stage.ui));
+    stage.feed.state.phase = RunPhase::Complete;
+    stage.feed.state.ended_at = Some(NOW);
+    for step in &mut stage.feed.state.steps {
+        step.phase = StepPhase::Complete;
+    }
+    assert!(!clocks_run(&stage.feed.state, &stage.ui));
+    stage.ui.frozen = Some(NOW);
+    assert!(clocks_run(&stage.feed.state, &stage.ui));
+}
+
+#[test]
+fn the_mouse_points_at_what_is_drawn() {
+    let mut stage = stage();
+    let click = |stage: &mut Stage, x, y| {
+        let mouse = MouseEvent {
+            kind: MouseEventKind::Down(MouseButton::Left),
+            column: x,
+            row: y,
+            modifiers: KeyModifiers::NONE,
+        };
+        let cx = Context { state: &stage.feed.state, read_only: None, now: NOW };
+        update(&mut stage.ui, cx, &Input::Mouse(mouse))
+    };
+    // The header, the attention line and the frame are above the first row.
+    click(&mut stage, 5, 4);
+    assert_eq!(stage.ui.selected, StepId(1));
+    click(&mut stage, 5, 4);
+    assert!(stage.ui.zoom);
+    stage.keys("zvv");
+    click(&mut stage, 14, 2);
+    assert_eq!(stage.ui.selected, StepId(1));
+}

@@ -1,0 +1,165 @@
+//! A terminal for tests: the program runs on a pseudo terminal, a parser keeps the screen that a person would see, and
+//! everything waits for a condition with a deadline and never for a time.
+
+use std::io::{Read, Write};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
+
+/// As long as anything may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Seen {
+    parser: vt100::Parser,
+    bytes: Vec<u8>,
+    closed: bool,
+}
+
+/// A program on a terminal.
+pub struct Pty {
+    master: Option<Box<dyn MasterPty + Send>>,
+    writer: Arc<Mutex<Box<dyn Write + Send>>>,
+    child: Box<dyn Child + Send + Sync>,
+    seen: Arc<(Mutex<Seen>, Condvar)>,
+}
+
+impl Pty {
+    /// Starts a program on a terminal of this size.
+    pub fn spawn(mut command: CommandBuilder, columns: u16, rows: u16) -> Self {
+        let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
+        command.env("TERM", "xterm-256color");
+        for name in ["NO_COLOR", "CI", "TMUX", "COLUMNS", "LINES"] {
+            command.env_remove(name);
+        }
+        let child = pair.slave.spawn_command(command).expect("the program starts");
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().expect("a reader");
+        let writer = Arc::new(Mutex::new(pair.master.take_writer().expect("a writer")));
+        let seen = Seen { parser: vt100::Parser::new(rows, columns, 0), bytes: Vec::new(), closed: false };
+        let seen = Arc::new((Mutex::new(seen), Condvar::new()));
+        let (shared, answers) = (Arc::clone(&seen), Arc::clone(&writer));
+        std::thread::spawn(move || {
+            let mut chunk = [0; 65536];
+            loop {
+                let n = reader.read(&mut chunk).unwrap_or(0);
+                let (lock, changed) = &*shared;
+                let mut seen = lock.lock().unwrap();
+                let before = seen.bytes.len();
+                seen.bytes.extend_from_slice(&chunk[..n]);
+                seen.parser.process(&chunk[..n]);
+                seen.closed = n == 0;
+                // Questions that a real terminal answers; the last bytes of the chunk before may begin one.
+                let new = &seen.bytes[before.saturating_sub(3)..];
+                let asked = |question: &[u8]| new.windows(question.len()).any(|w| w == question);
+                let mut answer = Vec::new();
+                if asked(b"\x1b[6n") {
+                    answer.extend_from_slice(b"\x1b[1;1R");
+                }
+                if asked(b"\x1b[c") || asked(b"\x1b[0c") {
+                    answer.extend_from_slice(b"\x1b[?62;22c");
+                }
+                drop(seen);
+                changed.notify_all();
+                if !answer.is_empty() {
+                    let _ = answers.lock().unwrap().write_all(&answer);
+                }
+                if n == 0 {
+                    return;
+                }
+            }
+        });
+        Self { master: Some(pair.master), writer, child, seen }
+    }
+
+    /// Types.
+    pub fn keys(&self, keys: &str) {
+        let mut writer = self.writer.lock().unwrap();
+        writer.write_all(keys.as_bytes()).unwrap();
+        writer.flush().unwrap();
+    }
+
+    /// The rows of the screen.
+    pub fn text(&self) -> String {
+        self.seen.0.lock().unwrap().parser.screen().contents()
+    }
+
+    /// Everything that was written to the terminal so far.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.seen.0.lock().unwrap().bytes.clone()
+    }
+
+    /// Waits until the screen is as wanted.
+    pub fn wait_for(&self, what: &str, wanted: impl Fn(&vt100::Screen) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        let (lock, changed) = &*self.seen;
+        let mut seen = lock.lock().unwrap();
+        while !wanted(seen.parser.screen()) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(
+                !left.is_zero() && !(seen.closed && left < PATIENCE - Duration::from_secs(1)),
+                "never saw {what}; the screen is\n{}",
+                seen.parser.screen().contents()
+            );
+            seen = changed.wait_timeout(seen, left.min(Duration::from_millis(500))).unwrap().0;
+        }
+    }
+
+    /// Waits until the screen has a text.
+    pub fn wait_text(&self, text: &str) {
+        self.wait_for(text, |screen| screen.contents().contains(text));
+    }
+
+    /// Waits until the screen has a text no longer.
+    pub fn wait_gone(&self, text: &str) {
+        self.wait_for(&format!("{text} to go"), |screen| !screen.contents().contains(text));
+    }
+
+    /// Changes the size of the terminal.
+    pub fn resize(&self, columns: u16, rows: u16) {
+        self.seen.0.lock().unwrap().parser.screen_mut().set_size(rows, columns);
+        let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
+        self.master.as_ref().unwrap().resize(size).unwrap();
+    }
+
+    /// The program's process id.
+    pub fn pid(&self) -> u32 {
+        self.child.process_id().expect("the program runs")
+    }
+
+    /// Takes the terminal away, as closing its window does.
+    pub fn hang_up(&mut self) {
+        self.master = None;
+        *self.writer.lock().unwrap() = Box::new(std::io::sink());
+    }
+
+    /// Waits until the program has ended.
+    pub fn wait_exit(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it did not end; the screen is\n{}", self.text());
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+    }
+
+    /// Whether the terminal is as it was before the program: no alternate screen, no mouse, no paste mode, a cursor.
+    pub fn is_sane(&self) -> bool {
+        let seen = self.seen.0.lock().unwrap();
+        let screen = seen.parser.screen();
+        !screen.alternate_screen()
+            && !screen.hide_cursor()
+            && !screen.bracketed_paste()
+            && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 
 use super::args::{ResumeArgs, RetryArgs};
+use super::load::World;
 use super::{find, launch};
 use crate::plan::{Carried, LogicalStep, Plan, Runner, Step, stored};
 use crate::run::{RunState, StepId, StepPhase};
@@ -16,20 +17,20 @@ const GO_ON: &str = "You were interrupted. Go on with your task where you left o
 
 /// `subdeck resume`.
 pub fn resume(args: ResumeArgs) -> anyhow::Result<ExitCode> {
-    let roots = find::roots(args.root.root.as_deref())?;
-    let (dir, step) = find::target(&roots, &args.target)?;
+    let world = World::look()?;
+    let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
     let earlier = Earlier::read(dir)?;
     let plan = earlier.resumed(step, args.text.as_deref())?;
-    launch::start(&plan, &find::own_root(args.root.root.as_deref())?, &args.show, args.detach)
+    launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach)
 }
 
 /// `subdeck retry`.
 pub fn retry(args: RetryArgs) -> anyhow::Result<ExitCode> {
-    let roots = find::roots(args.root.root.as_deref())?;
-    let dir = find::run(&roots, &args.run)?;
+    let world = World::look()?;
+    let dir = find::run(&world, args.root.root.as_deref(), &args.run)?;
     let earlier = Earlier::read(dir)?;
     let plan = earlier.retried()?;
-    launch::start(&plan, &find::own_root(args.root.root.as_deref())?, &args.show, args.detach)
+    launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach)
 }
 
 /// A run that is over, with its stored plan.

@@ -6,25 +6,54 @@ use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{AttachArgs, Output, ShowArgs};
+use super::load::World;
 use super::{find, launch, out};
+use crate::deck::{DeckExit, DeckOptions};
 use crate::headless::Printer;
 use crate::run::exit_code;
 use crate::rundir::{Follower, RunDir};
 
 /// Attaches to a run.
 pub fn attach(args: &AttachArgs) -> anyhow::Result<ExitCode> {
-    let roots = find::roots(args.root.root.as_deref())?;
-    let dir = find::run(&roots, &args.run)?;
+    let world = World::look()?;
+    let dir = find::run(&world, args.root.root.as_deref(), &args.run)?;
     if launch::is_headless(&args.show) {
         return follow(&dir, args.show.output);
     }
     let read_only = args.read_only.then(|| "--read-only".to_owned());
-    deck(&dir, &args.show, read_only, false)
+    deck(&world, &dir, &args.show, read_only, false)
 }
 
 /// Opens the deck and prints the summary after it has left the screen.
-pub fn deck(dir: &RunDir, show: &ShowArgs, _read_only: Option<String>, _launched: bool) -> anyhow::Result<ExitCode> {
-    follow(dir, show.output)
+pub fn deck(
+    world: &World,
+    dir: &RunDir,
+    show: &ShowArgs,
+    read_only: Option<String>,
+    launched: bool,
+) -> anyhow::Result<ExitCode> {
+    let color = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && world.config.theme() != "mono";
+    let options = DeckOptions {
+        run_dir: dir.path().to_path_buf(),
+        read_only: read_only.or_else(|| why_read_only(dir)),
+        ascii: show.ascii || world.config.ascii(),
+        color,
+        launched_here: launched,
+    };
+    let exit = crate::deck::run(options)?;
+    let mut follower = Follower::open(dir.path()).context("the run directory is gone")?;
+    follower.poll();
+    let state = follower.state();
+    launch::tell_summary(state, Output::Text);
+    match exit {
+        DeckExit::LeftRunning => {
+            let id = crate::text::SafeText::line(dir.id_str());
+            eprintln!("subdeck: the run goes on; `subdeck attach {id}` shows it again");
+            Ok(ExitCode::SUCCESS)
+        }
+        DeckExit::Stopped | DeckExit::Ended => Ok(out::code(exit_code(state))),
+        DeckExit::Signalled(signal) => Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(255))),
+    }
 }
 
 /// Follows a run and prints it. Ctrl-C ends only the following: the run belongs to somebody else.
@@ -52,4 +81,11 @@ fn follow(dir: &RunDir, output: Output) -> anyhow::Result<ExitCode> {
         launch::tell_summary(follower.state(), output);
         Ok(out::code(exit_code(follower.state())))
     })
+}
+
+/// Why nothing may be written to a run, if so: its root is not ours, is a link, or is writable by others (product 7).
+fn why_read_only(dir: &RunDir) -> Option<String> {
+    let root = dir.root();
+    let folder = root.as_ref().map_or_else(|| dir.path(), crate::rundir::RunRoot::path);
+    crate::rundir::trust::check(folder).err().map(|why| format!("{} is not trusted: {why}", folder.display()))
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use super::args::{ControlArgs, Mode, SteerArgs};
+use super::load::World;
 use super::{find, out, source};
 use crate::engine::now;
 use crate::run::{ExitCause, RunState, SteerMode, SteerRequest, StepId, TargetState};
@@ -15,8 +16,8 @@ use crate::text::SafeText;
 
 /// `subdeck steer`.
 pub fn steer(args: &SteerArgs) -> anyhow::Result<ExitCode> {
-    let roots = find::roots(args.root.root.as_deref())?;
-    let (dir, step) = find::target(&roots, &args.target)?;
+    let world = World::look()?;
+    let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
     let message = if args.text == "-" {
         let mut text = String::new();
         let limit = SteerRequest::MAX_BYTES as u64 + 1;
@@ -67,8 +68,8 @@ pub fn steer(args: &SteerArgs) -> anyhow::Result<ExitCode> {
 
 /// `subdeck interrupt`.
 pub fn interrupt(args: &ControlArgs) -> anyhow::Result<ExitCode> {
-    let roots = find::roots(args.root.root.as_deref())?;
-    let (dir, step) = find::target(&roots, &args.target)?;
+    let world = World::look()?;
+    let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
     if step.is_some() {
         bail!("an interrupt pauses the whole run; to end one step use `subdeck stop RUN:STEP`");
     }
@@ -80,8 +81,8 @@ pub fn interrupt(args: &ControlArgs) -> anyhow::Result<ExitCode> {
 
 /// `subdeck stop`.
 pub fn stop(args: &ControlArgs) -> anyhow::Result<ExitCode> {
-    let roots = find::roots(args.root.root.as_deref())?;
-    let (dir, step) = find::target(&roots, &args.target)?;
+    let world = World::look()?;
+    let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
     let mut follower = living(&dir)?;
     let inbox = Inbox::open(&dir, source::here("cli", None, args.reason.as_deref()))?;
     match step {

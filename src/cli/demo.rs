@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use anyhow::bail;
 
 use super::args::DemoArgs;
-use super::{find, launch, load};
+use super::launch;
+use super::load::{self, World};
 use crate::agents::demo::Options;
 use crate::plan::{Input, Runner};
 
@@ -31,7 +32,8 @@ pub fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
     if !(0.05..=100.0).contains(&args.speed) {
         bail!("--speed is a factor between 0.05 and 100");
     }
-    let options = load::options(None)?;
+    let world = World::look()?;
+    let options = world.options(None);
     let loaded = crate::plan::load(Input::Reader(&mut PLAN.as_bytes()), &options);
     let mut plan = match load::settle(loaded) {
         Ok(plan) => plan,
@@ -46,5 +48,5 @@ pub fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
             step.env.push((SPEED.to_owned(), args.speed.to_string()));
         }
     }
-    launch::start(&plan, &find::own_root(args.root.root.as_deref())?, &args.show, args.detach)
+    launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach)
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use super::args::EventsArgs;
+use super::load::World;
 use super::{find, out};
 use crate::headless::{Format, Printer, json_event};
 use crate::rundir::{Follower, RunDir};
@@ -13,8 +14,8 @@ use crate::text::SafeText;
 
 /// Prints the events of a run, and those that come.
 pub fn events(args: &EventsArgs) -> anyhow::Result<ExitCode> {
-    let roots = find::roots(args.root.root.as_deref())?;
-    let dir = find::run(&roots, &args.run)?;
+    let world = World::look()?;
+    let dir = find::run(&world, args.root.root.as_deref(), &args.run)?;
     if args.raw {
         return raw(&dir, args.follow);
     }

@@ -4,34 +4,42 @@ use std::path::Path;
 
 use anyhow::Context;
 
+use super::load::World;
 use crate::run::StepId;
 use crate::rundir::{RunDir, RunRoot, find};
 
 /// The root that new runs go to.
-pub fn own_root(asked: Option<&Path>) -> anyhow::Result<RunRoot> {
-    if let Some(path) = asked {
+pub fn own_root(world: &World, asked: Option<&Path>) -> anyhow::Result<RunRoot> {
+    if let Some(path) = asked.or_else(|| world.config.root()) {
         return Ok(RunRoot::at(std::path::absolute(path)?));
     }
     RunRoot::default_root(|name| std::env::var_os(name))
         .context("no place for runs: set HOME, XDG_STATE_HOME or --root")
 }
 
-/// The roots that runs are looked for in: the one asked for, else our own and that of pi-subagents.
-pub fn roots(asked: Option<&Path>) -> anyhow::Result<Vec<RunRoot>> {
-    let own = own_root(asked)?;
+/// The roots that runs are looked for in: the one asked for; else our own, those of the configuration, and that of
+/// pi-subagents.
+pub fn roots(world: &World, asked: Option<&Path>) -> anyhow::Result<Vec<RunRoot>> {
+    let own = own_root(world, asked)?;
     if asked.is_some() {
         return Ok(vec![own]);
     }
-    let foreign = RunRoot::pi_root(|name| std::env::var_os(name));
-    Ok(if foreign.path() == own.path() { vec![own] } else { vec![own, foreign] })
+    let mut roots = vec![own];
+    let others = world.config.roots().iter().map(RunRoot::at);
+    for root in others.chain([RunRoot::pi_root(|name| std::env::var_os(name))]) {
+        if roots.iter().all(|known| known.path() != root.path()) {
+            roots.push(root);
+        }
+    }
+    Ok(roots)
 }
 
 /// The run that RUN names.
-pub fn run(roots: &[RunRoot], word: &str) -> anyhow::Result<RunDir> {
-    Ok(find::run(roots, word, &std::env::current_dir()?)?)
+pub fn run(world: &World, asked: Option<&Path>, word: &str) -> anyhow::Result<RunDir> {
+    Ok(find::run(&roots(world, asked)?, word, &world.env.current_dir)?)
 }
 
 /// The run, and the step if one is named, of RUN[:STEP].
-pub fn target(roots: &[RunRoot], word: &str) -> anyhow::Result<(RunDir, Option<StepId>)> {
-    Ok(find::target(roots, word, &std::env::current_dir()?)?)
+pub fn target(world: &World, asked: Option<&Path>, word: &str) -> anyhow::Result<(RunDir, Option<StepId>)> {
+    Ok(find::target(&roots(world, asked)?, word, &world.env.current_dir)?)
 }

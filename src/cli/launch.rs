@@ -1,35 +1,33 @@
 //! Starting a run from a plan: in the deck, in the foreground, or detached.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Output, ShowArgs};
-use super::out;
+use super::load::World;
+use super::{find, out};
 use crate::engine::{self, Prepared};
 use crate::headless::{Printer, summary};
 use crate::plan::Plan;
 use crate::run::exit_code;
-use crate::rundir::{Follower, RunRoot};
+use crate::rundir::Follower;
 use crate::text::SafeText;
 
 /// Starts a run and shows it as asked.
-pub fn start(plan: &Plan, root: &RunRoot, show: &ShowArgs, detach: bool) -> anyhow::Result<ExitCode> {
-    if detach {
-        let prepared = match engine::prepare(plan, root) {
-            Ok(prepared) => prepared,
-            Err(error) => return Ok(cannot_start(&error)),
-        };
-        if let Err(error) = engine::detach(&prepared) {
-            return Ok(cannot_start(&error));
-        }
-        out::print(&format!("{}\n", prepared.dir.id_str()))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let headless = is_headless(show);
-    let prepared = match engine::prepare(plan, root) {
+pub fn start(
+    world: &World,
+    plan: &Plan,
+    root: Option<&Path>,
+    show: &ShowArgs,
+    detach: bool,
+) -> anyhow::Result<ExitCode> {
+    let headless = !detach && is_headless(show);
+    let root = find::own_root(world, root)?;
+    let prepared = match engine::prepare(plan, &root, world.caps()) {
         Ok(prepared) => prepared,
         Err(error) => return Ok(cannot_start(&error)),
     };
@@ -39,7 +37,11 @@ pub fn start(plan: &Plan, root: &RunRoot, show: &ShowArgs, detach: bool) -> anyh
     if let Err(error) = engine::detach(&prepared) {
         return Ok(cannot_start(&error));
     }
-    super::attach::deck(&prepared.dir, show, None, true)
+    if detach {
+        out::print(&format!("{}\n", prepared.dir.id_str()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    super::attach::deck(world, &prepared.dir, show, None, true)
 }
 
 /// Whether the deck cannot or shall not be shown; says why on stderr when nobody asked for it (product 2).

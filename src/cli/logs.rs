@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use serde_json::json;
 
 use super::args::LogsArgs;
+use super::load::World;
 use super::{find, out};
 use crate::run::{RunState, StepId, Stream};
 use crate::rundir::{Follower, LogLine, StepLog};
@@ -17,8 +18,8 @@ const BATCH: usize = 2000;
 
 /// Prints the output of a step, and what comes.
 pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
-    let roots = find::roots(args.root.root.as_deref())?;
-    let (dir, step) = find::target(&roots, &args.target)?;
+    let world = World::look()?;
+    let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;

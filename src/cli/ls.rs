@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::args::LsArgs;
+use super::load::World;
 use super::{find, out};
 use crate::headless::status_json;
 use crate::run::{RunState, StepPhase};
@@ -16,7 +17,8 @@ const NEWEST: usize = 20;
 
 /// Lists runs, living ones first, newest first.
 pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
-    let roots = find::roots(args.root.root.as_deref())?;
+    let world = World::look()?;
+    let roots = find::roots(&world, args.root.root.as_deref())?;
     let mut runs: Vec<Listed> = roots.iter().flat_map(list_runs).collect();
     let over = |run: &Listed| run.state.as_ref().is_ok_and(|s| !s.is_over()) && run.lost.is_none();
     runs.sort_by_key(|run| {

@@ -6,14 +6,16 @@ use std::process::ExitCode;
 use anyhow::bail;
 
 use super::args::RunArgs;
-use super::{find, launch, load};
+use super::launch;
+use super::load::{self, World};
 use crate::plan::Input;
 
 /// Runs a plan, an agent or a command.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
-    let mut options = load::options(args.cwd.clone())?;
+    let world = World::look()?;
+    let mut options = world.options(args.cwd.clone());
     options.name = args.name.clone();
-    options.budget.time = args.time;
+    options.budget.time = args.time.or(options.budget.time);
     let loaded = if let Some((command, rest)) = args.command.split_first() {
         crate::plan::from_command(command, rest, &options)
     } else if let Some(agent) = &args.agent {
@@ -40,5 +42,5 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         Ok(plan) => plan,
         Err(code) => return Ok(code),
     };
-    launch::start(&plan, &find::own_root(args.root.root.as_deref())?, &args.show, args.detach)
+    launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach)
 }

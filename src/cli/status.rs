@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use super::args::StatusArgs;
+use super::load::World;
 use super::{find, out};
 use crate::headless::{status_json, summary};
 use crate::rundir::Follower;
@@ -12,8 +13,8 @@ use crate::text::SafeText;
 
 /// Prints one run.
 pub fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
-    let roots = find::roots(args.root.root.as_deref())?;
-    let dir = find::run(&roots, &args.run)?;
+    let world = World::look()?;
+    let dir = find::run(&world, args.root.root.as_deref(), &args.run)?;
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
     follower.poll();
     let state = follower.state();

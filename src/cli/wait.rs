@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use super::args::WaitArgs;
+use super::load::World;
 use super::{find, out};
 use crate::run::{ExitCause, RunState, StepPhase, exit_code};
 use crate::rundir::Follower;
@@ -52,8 +53,8 @@ impl Goal {
 /// Waits.
 pub fn wait(args: &WaitArgs) -> anyhow::Result<ExitCode> {
     let goal = Goal::parse(&args.what)?;
-    let roots = find::roots(args.root.root.as_deref())?;
-    let dir = find::run(&roots, &args.run)?;
+    let world = World::look()?;
+    let dir = find::run(&world, args.root.root.as_deref(), &args.run)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;

@@ -102,7 +102,8 @@ impl Engine {
             if finished && self.active.is_empty() {
                 break;
             }
-            let deadline = [next.map(to_instant), self.recorder.next_write(), Some(look_at)].into_iter().flatten().min();
+            let deadline =
+                [next.map(to_instant), self.recorder.next_write(), Some(look_at)].into_iter().flatten().min();
             let happened = tokio::select! {
                 biased;
                 asked = doors.signals.next() => Happened::Signal(asked),

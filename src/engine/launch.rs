@@ -4,6 +4,8 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
 
+use serde::{Deserialize, Serialize};
+
 use super::keeper;
 use crate::plan::Plan;
 use crate::plan::stored::{self, Secrets};
@@ -31,19 +33,43 @@ pub enum LaunchError {
     Silent(String),
 }
 
+/// How many bytes of output may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caps {
+    /// Of each step.
+    pub step: u64,
+    /// Of the whole run.
+    pub run: u64,
+}
+
+impl Default for Caps {
+    fn default() -> Self {
+        Self { step: super::capture::STEP_CAP, run: super::capture::RUN_CAP }
+    }
+}
+
+/// What a launcher hands its runner through a pipe: what must not be on disk, and what belongs to this launch only.
+#[derive(Default, Serialize, Deserialize)]
+pub struct HandOver {
+    /// Values of the plan's variables.
+    pub secrets: Secrets,
+    /// How many bytes of output may be kept.
+    pub caps: Caps,
+}
+
 /// A run whose directory exists.
 #[derive(Debug)]
 pub struct Prepared {
     /// Its directory.
     pub dir: RunDir,
-    secrets: Vec<u8>,
+    hand_over: Vec<u8>,
 }
 
 /// Makes the run's directory and stores the plan in it.
 ///
 /// # Errors
 /// When the root or the directory cannot be made, or the directory is there already with a run in it.
-pub fn prepare(plan: &Plan, root: &RunRoot) -> Result<Prepared, LaunchError> {
+pub fn prepare(plan: &Plan, root: &RunRoot, caps: Caps) -> Result<Prepared, LaunchError> {
     let at = |doing, path: &std::path::Path| {
         let path = path.display().to_string();
         move |error| LaunchError::Disk { doing, path, error }
@@ -64,8 +90,9 @@ pub fn prepare(plan: &Plan, root: &RunRoot) -> Result<Prepared, LaunchError> {
         }
     };
     crate::rundir::replace(&dir.plan_json(), &stored::encode(plan)).map_err(at("store the plan in", dir.path()))?;
-    let secrets = serde_json::to_vec(&Secrets::of(plan)).unwrap_or_default();
-    Ok(Prepared { dir, secrets })
+    let hand_over = HandOver { secrets: Secrets::of(plan), caps };
+    let hand_over = serde_json::to_vec(&hand_over).map_err(|e| LaunchError::Refused(e.to_string()))?;
+    Ok(Prepared { dir, hand_over })
 }
 
 /// Starts a keeper and its runner in a session of their own and waits until the runner is ready.
@@ -82,7 +109,7 @@ pub fn detach(prepared: &Prepared) -> Result<(), LaunchError> {
     let mut command = Command::new(keeper::this_program());
     command.arg("__keeper").arg(dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
     let mut keeper = command.spawn().map_err(disk("start a keeper for"))?;
-    hand_over(keeper.stdin.take(), &prepared.secrets);
+    hand_over(keeper.stdin.take(), &prepared.hand_over);
     let answer = wait_ready(keeper.stdout.take(), dir);
     if answer.is_err() {
         let _ = keeper.wait();
@@ -108,7 +135,7 @@ pub fn foreground(
     let mut command = keeper::runner_command(dir, true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
     let mut runner = command.spawn().map_err(disk("start a runner for"))?;
-    hand_over(runner.stdin.take(), &prepared.secrets);
+    hand_over(runner.stdin.take(), &prepared.hand_over);
     let ready = runner.stdout.take();
     Ok((runner, ready))
 }
@@ -140,10 +167,10 @@ pub fn discard(dir: &RunDir) {
     }
 }
 
-fn hand_over(stdin: Option<std::process::ChildStdin>, secrets: &[u8]) {
+fn hand_over(stdin: Option<std::process::ChildStdin>, bytes: &[u8]) {
     if let Some(mut stdin) = stdin {
         // A runner that does not read them says why on its own.
-        let _ = stdin.write_all(secrets);
+        let _ = stdin.write_all(bytes);
     }
 }
 

@@ -25,6 +25,6 @@ mod watched;
 
 pub use clock::now;
 pub use keeper::{after as after_runner, main as keeper_main};
-pub use launch::{LaunchError, Prepared, detach, discard, foreground, prepare, wait_ready};
+pub use launch::{Caps, LaunchError, Prepared, detach, discard, foreground, prepare, wait_ready};
 pub use runner::{Stance, main as runner_main};
 pub use watched::{ToRunner, Watched};

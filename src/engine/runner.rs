@@ -6,9 +6,10 @@ use std::path::Path;
 use super::capture::Capture;
 use super::clock::now;
 use super::dispatch::{Doors, Engine};
+use super::launch::HandOver;
 use super::recorder::Recorder;
 use super::signals::Signals;
-use crate::plan::stored::{self, Secrets};
+use crate::plan::stored;
 use crate::plan::{LogicalStep, Plan, Runner};
 use crate::run::{Group, RunMeta, RunnerKind, StepMeta, Timestamp, What};
 use crate::rundir::{EventLog, InboxReader, RunDir, RunnerIdentity, RunnerLock, Watch};
@@ -99,16 +100,16 @@ type Begun = (Engine, tokio::sync::mpsc::Receiver<super::notes::Note>, Doors, Ru
 
 fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     let signals = Signals::install(stance.foreground).map_err(disk("install signal handlers"))?;
-    let mut secrets = String::new();
-    std::io::stdin().lock().read_to_string(&mut secrets).map_err(disk("read what the launcher passes on"))?;
-    let secrets: Secrets = if secrets.trim().is_empty() {
-        Secrets::default()
+    let mut handed = String::new();
+    std::io::stdin().lock().read_to_string(&mut handed).map_err(disk("read what the launcher passes on"))?;
+    let handed: HandOver = if handed.trim().is_empty() {
+        HandOver::default()
     } else {
-        serde_json::from_str(&secrets).map_err(|e| StartError::Plan(e.to_string()))?
+        serde_json::from_str(&handed).map_err(|e| StartError::Plan(e.to_string()))?
     };
     let dir = RunDir::at(path);
     let bytes = std::fs::read(dir.plan_json()).map_err(disk("read the stored plan"))?;
-    let stored = stored::decode(&bytes, &|step, name| secrets.get(step, name));
+    let stored = stored::decode(&bytes, &|step, name| handed.secrets.get(step, name));
     let plan = stored.map_err(|e| StartError::Plan(e.to_string()))?.plan;
     let lock = RunnerLock::acquire(&dir).map_err(|e| StartError::Lock(e.to_string()))?;
     dir.make_folders().map_err(disk("make the folders of the run directory"))?;
@@ -121,7 +122,7 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     let meta = meta(&plan, &dir);
     let mut recorder = Recorder::new(dir.clone(), log);
     recorder.record(What::RunStarted(Box::new(meta)));
-    let capture = Capture::new(super::capture::STEP_CAP, super::capture::RUN_CAP);
+    let capture = Capture::new(handed.caps.step, handed.caps.run);
     let (engine, notes) = Engine::new(plan, dir, recorder, capture);
     Ok((engine, notes, Doors { signals, inbox, watch }, lock))
 }

@@ -10,10 +10,6 @@ use super::skim::{Facts, Skim};
 pub const LINE_LIMIT: usize = 16 * 1024 * 1024;
 /// How many bytes of an oversize line's beginning and end are kept (runner-behaviour 1.5).
 pub const EXCERPT: usize = 4096;
-/// Largest line of plain text that is kept whole, in bytes.
-pub const TEXT_LINE_LIMIT: usize = 1024 * 1024;
-/// How many bytes of the end of an oversize line of plain text are kept.
-pub const TEXT_TAIL: usize = 64 * 1024;
 
 const BOM: &[u8] = &[0xef, 0xbb, 0xbf];
 
@@ -36,7 +32,7 @@ pub enum Line<'a> {
 pub struct Oversize<'a> {
     /// Its first bytes, at most [`EXCERPT`].
     pub prefix: &'a [u8],
-    /// Its last bytes, at most the framer's tail size.
+    /// Its last bytes, at most [`EXCERPT`].
     pub tail: &'a [u8],
     /// Its length in bytes.
     pub observed: u64,
@@ -51,7 +47,6 @@ pub struct Oversize<'a> {
 pub struct Framer {
     limit: usize,
     tail: usize,
-    keep_blank: bool,
     started: bool,
     pending: Vec<u8>,
     long: Option<Box<Long>>,
@@ -112,21 +107,14 @@ impl Default for Framer {
 }
 
 impl Framer {
-    /// For lines of JSON: blank lines are dropped, the limit is [`LINE_LIMIT`].
+    /// A new one, with the limit [`LINE_LIMIT`]. Blank lines are dropped.
     #[must_use]
     pub const fn new() -> Self {
-        Self::with(LINE_LIMIT, EXCERPT, false)
+        Self::with(LINE_LIMIT, EXCERPT)
     }
 
-    /// For plain text: blank lines are kept, the limit is [`TEXT_LINE_LIMIT`] and the end of a line over it is kept
-    /// up to [`TEXT_TAIL`].
-    #[must_use]
-    pub const fn for_text() -> Self {
-        Self::with(TEXT_LINE_LIMIT, TEXT_TAIL, true)
-    }
-
-    const fn with(limit: usize, tail: usize, keep_blank: bool) -> Self {
-        Self { limit, tail, keep_blank, started: false, pending: Vec::new(), long: None }
+    const fn with(limit: usize, tail: usize) -> Self {
+        Self { limit, tail, started: false, pending: Vec::new(), long: None }
     }
 
     /// Takes a chunk and hands out every line that it completes. A line that lies inside the chunk is not copied.
@@ -196,7 +184,7 @@ impl Framer {
             return;
         }
         let bytes = line.strip_suffix(b"\r").unwrap_or(line);
-        if self.keep_blank || !bytes.iter().all(u8::is_ascii_whitespace) {
+        if !bytes.iter().all(u8::is_ascii_whitespace) {
             emit(Line::Text { bytes, complete });
         }
     }
@@ -258,14 +246,6 @@ mod tests {
     }
 
     #[test]
-    fn text_keeps_blank_lines() {
-        assert_eq!(
-            lines(Framer::for_text(), &[b"a\n\n b"]),
-            vec![text(b"a", true), text(b"", true), text(b" b", false)]
-        );
-    }
-
-    #[test]
     fn the_limit_is_exact_and_the_stream_goes_on() {
         let fits = vec![b'x'; LINE_LIMIT];
         let mut stream = fits.clone();
@@ -307,14 +287,13 @@ mod tests {
             pieces in proptest::collection::vec(piece(), 0..20),
             cuts in proptest::collection::vec(0usize..200, 0..12),
             limit in 4usize..80,
-            keep_blank: bool,
         ) {
             let stream = pieces.concat();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(stream.len())).collect();
             cuts.extend([0, stream.len()]);
             cuts.sort_unstable();
             let chunks: Vec<&[u8]> = cuts.windows(2).map(|w| &stream[w[0]..w[1]]).collect();
-            let make = || Framer::with(limit, 8, keep_blank);
+            let make = || Framer::with(limit, 8);
             let whole = lines(make(), &[&stream]);
             let bytes: Vec<&[u8]> = stream.chunks(1).collect();
             prop_assert_eq!(&lines(make(), &chunks), &whole);

@@ -46,9 +46,8 @@ pub trait Talk: Send {
     fn abort(&mut self) -> Option<Vec<u8>>;
     /// Takes an event of the child and says what it means for messages that are under way.
     fn receipts(&mut self, event: &AgentEvent) -> Vec<Receipt>;
-    /// The bytes that answer a line of the child's which blocks it until it is answered. To be asked for every whole
-    /// line.
-    fn answer(&mut self, _line: &[u8]) -> Option<Vec<u8>> {
+    /// The bytes that answer a question of the child's, which waits until it is answered.
+    fn answer(&mut self, _event: &AgentEvent) -> Option<Vec<u8>> {
         None
     }
     /// Whether the child takes messages.

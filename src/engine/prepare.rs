@@ -202,7 +202,7 @@ fn pi(step: &Step, id: StepId, dir: &RunDir, transport: PiTransport, task: &str)
             let mut talk = PiTalk::new();
             (Input::Open(talk.prompt(task)), Box::new(talk))
         }
-        PiTransport::Json => (Input::Null, Box::new(OneShot::pi_json())),
+        PiTransport::Json => (Input::Null, Box::new(OneShot)),
     };
     Ok((args, stdin, Voice::Agent { adapter, talk: Some(talk) }, files))
 }

@@ -240,7 +240,12 @@ impl Engine {
     /// The agent said something.
     pub(super) fn agent_said(&mut self, step: StepId, at: Timestamp, event: AgentEvent) {
         let receipts = match self.active.get_mut(&step) {
-            Some(active) => active.talk.as_mut().map(|t| t.receipts(&event)).unwrap_or_default(),
+            Some(active) => {
+                if let Some(bytes) = active.talk.as_mut().and_then(|t| t.answer(&event)) {
+                    active.send(bytes);
+                }
+                active.talk.as_mut().map(|t| t.receipts(&event)).unwrap_or_default()
+            }
             None => Vec::new(),
         };
         self.recorder.absorb(at, What::Agent { step, event });

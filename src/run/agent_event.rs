@@ -109,6 +109,13 @@ pub enum AgentEvent {
         /// Whether it was aborted.
         aborted: bool,
     },
+    /// The agent asked something and waits for the answer.
+    Asked {
+        /// The agent's id of the question.
+        id: String,
+        /// The question, at most [`AgentEvent::PREVIEW`] bytes.
+        question: String,
+    },
     /// Output that is not part of the agent's protocol.
     Unparsed {
         /// Where it was printed.

@@ -409,6 +409,7 @@ fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestamp, seq: u64
         | AgentEvent::Message { .. }
         | AgentEvent::ToolProgress { .. }
         | AgentEvent::Queue(_)
+        | AgentEvent::Asked { .. }
         | AgentEvent::Response { .. }
         | AgentEvent::Unparsed { .. }
         | AgentEvent::Unknown { .. }

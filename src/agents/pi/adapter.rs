@@ -10,7 +10,7 @@ use super::decode::{Kind, events, preview};
 use super::encode::{REDACTED, encode};
 use super::live::Live;
 use super::record::{Record, with_record};
-use super::talk::{PROMPT_ID, asks, unwrapped};
+use super::talk::{PROMPT_ID, unwrapped};
 use crate::agents::{Adapter, Facts, Line, Oversize, Sink};
 use crate::run::{AgentEvent, MessageRole, Report, StopReason, Stream, ToolOutcome};
 
@@ -51,6 +51,9 @@ impl PiAdapter {
             if let AgentEvent::ToolStarted { tool, args, .. } = &event {
                 let line = if args.is_empty() { tool.clone() } else { format!("{tool}: {args}") };
                 self.live.line(Stream::Out, &line, sink);
+            }
+            if let AgentEvent::Asked { question, .. } = &event {
+                self.live.line(Stream::Own, &format!("an extension asks, and nobody answers: {question}"), sink);
             }
             self.count(&event, record);
             sink.event(event);
@@ -110,14 +113,6 @@ impl PiAdapter {
             "extension_error" => {
                 let error = record.error.as_deref().unwrap_or("no reason given");
                 live.line(Stream::Own, &format!("extension error: {}", preview(error)), sink);
-            }
-            "extension_ui_request" if asks(record.method.as_deref()) => {
-                let title = record.title.as_deref().unwrap_or("?");
-                live.line(
-                    Stream::Own,
-                    &format!("an extension asks, and is told that nobody answers: {}", preview(title)),
-                    sink,
-                );
             }
             _ => {}
         }

@@ -22,7 +22,7 @@ const PROGRESS: &[u8] = br#"{"type":"tool_execution_update""#;
 const DELTA: &[u8] = br#""type":"text_delta""#;
 
 /// Records that are known and say nothing about a run's state.
-const SILENT: [&str; 15] = [
+const SILENT: [&str; 14] = [
     "message_start",
     "session_info_changed",
     "thinking_level_changed",
@@ -37,7 +37,6 @@ const SILENT: [&str; 15] = [
     "summarization_retry_attempt_start",
     "summarization_retry_finished",
     "extension_error",
-    "extension_ui_request",
 ];
 
 /// Decodes one line without its line feed and appends what it says to `out`.
@@ -135,6 +134,14 @@ pub(super) fn events(record: &Record<'_>, out: &mut Vec<AgentEvent>) -> Kind {
         }
         "agent_end" => out.push(AgentEvent::AgentEnded { will_retry: record.will_retry == Some(true) }),
         "agent_settled" => out.push(AgentEvent::Settled { aborted: record.aborted == Some(true) }),
+        "extension_ui_request" => {
+            // The other methods only show something and expect no answer.
+            let asks = matches!(record.method.as_deref(), Some("select" | "confirm" | "input" | "editor"));
+            if let Some(id) = record.id.as_deref().filter(|_| asks) {
+                let question = preview(record.title.as_deref().unwrap_or_default());
+                out.push(AgentEvent::Asked { id: id.to_owned(), question });
+            }
+        }
         "subagent.child.stdout" => out.push(AgentEvent::Unparsed { stream: Stream::Out }),
         "subagent.child.stderr" => out.push(AgentEvent::Unparsed { stream: Stream::Err }),
         _ if SILENT.contains(&kind) => {}
@@ -328,6 +335,11 @@ mod tests {
             (r#"{"type":"agent_end","willRetry":"true"}"#, vec![AgentEvent::AgentEnded { will_retry: false }]),
             (r#"{"type":"agent_settled","aborted":true}"#, vec![AgentEvent::Settled { aborted: true }]),
             (r#"{"type":"subagent.child.stderr","line":"x"}"#, vec![AgentEvent::Unparsed { stream: Stream::Err }]),
+            (
+                r#"{"type":"extension_ui_request","id":"u","method":"confirm","title":"Sure?"}"#,
+                vec![AgentEvent::Asked { id: "u".into(), question: "Sure?".into() }],
+            ),
+            (r#"{"type":"extension_ui_request","id":"u","method":"notify","message":"hi"}"#, vec![]),
             (r#" { "new" : {} , "type" : "brand_new" } "#, vec![AgentEvent::Unknown { kind: "brand_new".into() }]),
             // A repeated key, which a strict reader refuses.
             (r#"{"type":"agent_settled","aborted":1,"aborted":true}"#, vec![AgentEvent::Settled { aborted: true }]),

@@ -69,6 +69,9 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
             set(&mut record, "error", error.as_deref().map(Value::from));
             record
         }
+        AgentEvent::Asked { id, question } => {
+            json!({"type": "extension_ui_request", "id": id, "method": "input", "title": question})
+        }
         AgentEvent::AgentEnded { will_retry } => json!({"type": "agent_end", "willRetry": will_retry}),
         AgentEvent::Settled { aborted } => json!({"type": "agent_settled", "aborted": aborted}),
         AgentEvent::TextDelta { .. }
@@ -159,6 +162,7 @@ mod tests {
             AgentEvent::RetryEnded { success: true },
             AgentEvent::Queue(QueueContents { steering: vec!["a".into()], follow_up: vec![] }),
             AgentEvent::Response { id: Some("i".into()), command: "c".into(), success: false, error: Some("e".into()) },
+            AgentEvent::Asked { id: "u".into(), question: "q".into() },
             AgentEvent::AgentEnded { will_retry: true },
             AgentEvent::Settled { aborted: true },
         ];

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::decode::preview;
-use super::record::with_record;
 use crate::agents::{Receipt, Talk};
 use crate::run::{AgentEvent, MessageRole, SteerMode, SteerRequest, Steerable, TargetState};
 
@@ -69,11 +68,6 @@ impl PiTalk {
     pub fn new() -> Self {
         Self::default()
     }
-}
-
-/// Whether a request of an extension blocks the agent until somebody answers.
-pub(super) fn asks(method: Option<&str>) -> bool {
-    matches!(method, Some("select" | "confirm" | "input" | "editor"))
 }
 
 fn command_line(value: &serde_json::Value) -> Vec<u8> {
@@ -149,15 +143,10 @@ impl Talk for PiTalk {
         Vec::new()
     }
 
-    fn answer(&mut self, line: &[u8]) -> Option<Vec<u8>> {
-        // The type stands first in all that pi writes; most lines are dismissed by it.
-        let head = line.get(..line.len().min(64))?;
-        memchr::memmem::find(head, b"extension_ui_request")?;
-        let reply = with_record(line, |record| {
-            let id = record.id.as_deref().filter(|_| asks(record.method.as_deref()))?;
-            Some(json!({"type": "extension_ui_response", "id": id, "cancelled": true}))
-        });
-        reply.flatten().map(|reply| command_line(&reply))
+    fn answer(&mut self, event: &AgentEvent) -> Option<Vec<u8>> {
+        // Nobody can be asked yet; without an answer the agent would wait for ever.
+        let AgentEvent::Asked { id, .. } = event else { return None };
+        Some(command_line(&json!({"type": "extension_ui_response", "id": id, "cancelled": true})))
     }
 
     fn steerable(&self) -> Steerable {
@@ -172,30 +161,13 @@ impl Talk for PiTalk {
     }
 }
 
-/// The other side of a child that takes its whole input at the start: pi in json mode, and plain commands.
-#[derive(Debug)]
-pub struct OneShot {
-    why: &'static str,
-    input: bool,
-}
-
-impl OneShot {
-    /// pi in json mode, whose task stands in its arguments.
-    #[must_use]
-    pub const fn pi_json() -> Self {
-        Self { why: "pi in json mode takes no messages", input: false }
-    }
-
-    /// A plain command, which gets its task on standard input unless it stands in the arguments.
-    #[must_use]
-    pub const fn command(task_on_stdin: bool) -> Self {
-        Self { why: "a plain command takes no messages", input: task_on_stdin }
-    }
-}
+/// The other side of pi in json mode, whose task stands in its arguments.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OneShot;
 
 impl Talk for OneShot {
-    fn prompt(&mut self, text: &str) -> Vec<u8> {
-        if self.input { text.as_bytes().to_vec() } else { Vec::new() }
+    fn prompt(&mut self, _text: &str) -> Vec<u8> {
+        Vec::new()
     }
 
     fn steer(&mut self, _id: &str, _mode: SteerMode, _text: &str) -> Option<Vec<u8>> {
@@ -211,7 +183,7 @@ impl Talk for OneShot {
     }
 
     fn steerable(&self) -> Steerable {
-        Steerable::No(self.why.to_owned())
+        Steerable::No("pi in json mode takes no messages".to_owned())
     }
 
     fn done(&self) -> bool {
@@ -298,13 +270,9 @@ mod tests {
     #[test]
     fn extensions_do_not_wait_for_ever() {
         let mut talk = PiTalk::new();
-        let ask =
-            |method: &str| format!(r#"{{"type":"extension_ui_request","id":"u1","method":"{method}","title":"x"}}"#);
-        let answer = parse(talk.answer(ask("confirm").as_bytes()));
+        let answer = parse(talk.answer(&AgentEvent::Asked { id: "u1".into(), question: "Sure?".into() }));
         assert_eq!(answer, json!({"type": "extension_ui_response", "id": "u1", "cancelled": true}));
-        for line in [ask("notify"), r#"{"type":"agent_start"}"#.to_owned(), "extension_ui_request".to_owned()] {
-            assert_eq!(talk.answer(line.as_bytes()), None, "{line}");
-        }
+        assert_eq!(talk.answer(&AgentEvent::AgentStarted), None);
     }
 
     #[test]

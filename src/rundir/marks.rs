@@ -92,7 +92,8 @@ impl MarkWriter {
         Ok(Self { file, last: None })
     }
 
-    /// Notes that the bytes from `offset` on come now. Appends a mark when stream or attempt changed or a second
+    /// Notes that the bytes from `offset` on come now; to be called before they are written, so that a reader never
+    /// meets bytes whose mark is still to come. Appends a mark when stream or attempt changed or a second
     /// went by since the last one.
     ///
     /// # Errors

@@ -1,0 +1,81 @@
+//! The indexes of a root: the marker of a live run and the entry of a finished one (run-directory 1.4, 1.5).
+//!
+//! Makes the changes as values; [`super::Writer`] performs them.
+
+use std::path::PathBuf;
+
+use super::json::Obj;
+use super::write::Op;
+use super::{RunRoot, TERMINAL, segment};
+use crate::run::{RunId, RunState};
+
+/// Marks a run as live, to be done right after its first status is on the disk.
+#[must_use]
+pub fn mark_active(root: &RunRoot, id: &RunId) -> Op {
+    Op::Touch(root.active_marker(id))
+}
+
+/// Takes the marker away, to be done when the final status is on the disk.
+#[must_use]
+pub fn unmark_active(root: &RunRoot, id: &RunId) -> Op {
+    Op::Remove(root.active_marker(id))
+}
+
+/// The entry of a finished run; `None` for a run without a session or without an end (run-directory 1.5).
+#[must_use]
+pub fn terminal(root: &RunRoot, state: &RunState) -> Option<Op> {
+    let session = state.session_id.as_deref().filter(|s| !s.is_empty())?;
+    if !state.phase.is_terminal() {
+        return None;
+    }
+    let ended = state.ended_at.or(state.last_update).or(state.started_at).unwrap_or_default().millis().max(0);
+    let mut entry = Obj::new();
+    entry.set("version", 1).set("runId", state.id.as_str()).set("sessionId", session).set("endedAt", ended);
+    Some(Op::Replace(terminal_path(root, session, &state.id, ended), entry.pretty()))
+}
+
+fn terminal_path(root: &RunRoot, session: &str, id: &RunId, ended: i64) -> PathBuf {
+    // The digits make names sort by time; the dash and `.json` take five bytes more than a stem leaves.
+    let name = format!("{ended:016}-{}.json", segment::stem(id.as_str()));
+    root.runs().join(TERMINAL).join(segment::folder(session)).join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{RunPhase, Timestamp};
+
+    #[test]
+    fn a_finished_run_is_indexed_under_its_session() {
+        let root = RunRoot::at("/r");
+        let mut state = RunState {
+            id: RunId("5d1c2b7a-0c1e-4f6b-9a55-1f0e6c0a1001".into()),
+            session_id: Some("direct-run-session".into()),
+            phase: RunPhase::Complete,
+            ended_at: Some(Timestamp::from_micros(1_764_000_061_500_900)),
+            ..RunState::default()
+        };
+        let Some(Op::Replace(path, bytes)) = terminal(&root, &state) else { panic!("an entry") };
+        let want = "/r/async-subagent-runs/.terminal-runs/direct-run-session/0001764000061500-5d1c2b7a-0c1e-4f6b-9a55-1f0e6c0a1001.json";
+        assert_eq!(path, PathBuf::from(want));
+        let entry: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(
+            entry,
+            serde_json::json!({"version": 1, "runId": state.id.as_str(), "sessionId": "direct-run-session", "endedAt": 1_764_000_061_500_i64})
+        );
+        state.phase = RunPhase::Running;
+        assert_eq!(terminal(&root, &state), None);
+        state.phase = RunPhase::Failed;
+        state.session_id = Some(String::new());
+        assert_eq!(terminal(&root, &state), None);
+    }
+
+    #[test]
+    fn the_marker_is_the_raw_id() {
+        let root = RunRoot::at("/r");
+        let id = RunId("a b".into());
+        let path = PathBuf::from("/r/async-subagent-runs/.active-runs/a b");
+        assert_eq!(mark_active(&root, &id), Op::Touch(path.clone()));
+        assert_eq!(unmark_active(&root, &id), Op::Remove(path));
+    }
+}

@@ -3,4 +3,7 @@
 use crate::run::AgentEvent;
 
 /// Appends what the line says.
-pub(super) fn decode_line(_line: &[u8], _said: &mut Vec<AgentEvent>) {}
+pub(super) fn decode_line(line: &[u8], said: &mut Vec<AgentEvent>) {
+    // Which kind of line it was matters to those who print it; here only what it says does.
+    let _ = crate::agents::pi::decode_line(line, said);
+}

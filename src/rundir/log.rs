@@ -20,7 +20,7 @@ const RUNS_MOST: usize = 500_000;
 
 /// One line of a log, or a piece of a line that is too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct LogLine {
     /// The position of its first byte.
     pub start: u64,
     /// The position behind its line feed.
@@ -35,6 +35,8 @@ pub struct Line {
     pub attempt: u8,
     /// It goes on in the next line: it was cut, or the other stream came in between.
     pub cut: bool,
+    /// It ended with a line feed. Neither complete nor cut is the last line of a log that may still grow.
+    pub complete: bool,
 }
 
 /// What a look at the files found.
@@ -72,6 +74,10 @@ struct Place {
 /// The output of one step.
 #[derive(Debug)]
 pub struct StepLog {
+    dir: RunDir,
+    step: StepId,
+    /// What kind of log it is shows when its first file does.
+    settled: bool,
     out: Half,
     /// The second stream of a plain command.
     err: Option<Half>,
@@ -107,23 +113,42 @@ impl Half {
 }
 
 impl StepLog {
-    /// The output of a step; nothing needs to exist yet. `plain` says that the step is a plain command with a file
-    /// for each stream (run-directory 2.15).
+    /// The output of a step; nothing needs to exist yet. A plain command is known by the files of its streams
+    /// (run-directory 2.15).
     #[must_use]
-    pub fn open(dir: &RunDir, step: StepId, plain: bool) -> Self {
-        let (out, err) = if plain {
-            (dir.external_out(step), Some(Half::new(dir.external_err(step))))
-        } else {
-            (dir.output(step), None)
+    pub fn open(dir: &RunDir, step: StepId) -> Self {
+        let mut log = Self {
+            dir: dir.clone(),
+            step,
+            settled: false,
+            out: Half::new(dir.output(step)),
+            err: None,
+            marks_path: dir.marks(step),
+            marks: None,
+            runs: Vec::new(),
+            seen: 0,
         };
-        let mut log =
-            Self { out: Half::new(out), err, marks_path: dir.marks(step), marks: None, runs: Vec::new(), seen: 0 };
         log.refresh();
         log
     }
 
+    /// The final text of a plain command also goes into its output log, so the files of the streams decide first.
+    fn settle(&mut self) {
+        if self.settled {
+            return;
+        }
+        if self.dir.external_out(self.step).exists() || self.dir.external_err(self.step).exists() {
+            self.settled = true;
+            self.out = Half::new(self.dir.external_out(self.step));
+            self.err = Some(Half::new(self.dir.external_err(self.step)));
+        } else {
+            self.settled = self.out.path.exists();
+        }
+    }
+
     /// Looks at the files again.
     pub fn refresh(&mut self) -> LogChange {
+        self.settle();
         // Marks stand on the disk before their bytes do, so looking at sizes first never shows bytes without marks of
         // a stream that had none before.
         let out = self.out.refresh();
@@ -178,7 +203,7 @@ impl StepLog {
 
     /// At most `most` lines from the one that holds `position` on, oldest first.
     #[must_use]
-    pub fn lines_from(&self, position: u64, most: usize) -> Vec<Line> {
+    pub fn lines_from(&self, position: u64, most: usize) -> Vec<LogLine> {
         let mut lines = Vec::new();
         let Some(mut start) = self.line_start(position) else { return lines };
         while lines.len() < most {
@@ -191,7 +216,7 @@ impl StepLog {
 
     /// At most `most` lines that end at or before `position`, oldest first; with the log's length the last ones.
     #[must_use]
-    pub fn lines_before(&self, position: u64, most: usize) -> Vec<Line> {
+    pub fn lines_before(&self, position: u64, most: usize) -> Vec<LogLine> {
         let mut lines = Vec::new();
         let mut end = position.min(self.len());
         // A position inside of a line leaves that line out.
@@ -208,7 +233,7 @@ impl StepLog {
     }
 
     /// The line that begins at a boundary.
-    fn line(&self, start: u64) -> Option<Line> {
+    fn line(&self, start: u64) -> Option<LogLine> {
         let place = self.place(start)?;
         let end = self.next_boundary(&place, start);
         if end <= start {
@@ -222,7 +247,7 @@ impl StepLog {
             bytes.pop();
         }
         let mark = self.mark_at(&place, start);
-        Some(Line {
+        Some(LogLine {
             start,
             end,
             bytes,
@@ -230,6 +255,7 @@ impl StepLog {
             at: mark.map(|m| m.at),
             attempt: mark.map_or(1, |m| m.attempt.max(1)),
             cut: !whole && end < self.len(),
+            complete: whole,
         })
     }
 
@@ -427,8 +453,8 @@ mod tests {
         file.write_all(bytes).unwrap();
     }
 
-    fn words(lines: &[Line]) -> Vec<String> {
-        let one = |l: &Line| {
+    fn words(lines: &[LogLine]) -> Vec<String> {
+        let one = |l: &LogLine| {
             let stream = if l.stream == Stream::Err { "!" } else { "" };
             format!("{stream}{}{}", String::from_utf8_lossy(&l.bytes), if l.cut { "~" } else { "" })
         };
@@ -438,7 +464,7 @@ mod tests {
     #[test]
     fn the_streams_of_a_command_are_read_in_the_order_they_came() {
         let (_temp, dir) = dir();
-        let mut log = StepLog::open(&dir, STEP, true);
+        let mut log = StepLog::open(&dir, STEP);
         assert!(log.is_empty() && log.lines_from(0, 9).is_empty() && log.lines_before(0, 9).is_empty());
         let mut marks = MarkWriter::open(&dir.marks(STEP)).unwrap();
         print(&dir, &mut marks, 1000, Stream::Err, b"warn\n");
@@ -468,9 +494,9 @@ mod tests {
         let (_temp, dir) = dir();
         fs::write(dir.external_out(STEP), "out\n").unwrap();
         fs::write(dir.external_err(STEP), "err\n").unwrap();
-        assert_eq!(words(&StepLog::open(&dir, STEP, true).lines_from(0, 9)), ["out", "!err"]);
+        assert_eq!(words(&StepLog::open(&dir, STEP).lines_from(0, 9)), ["out", "!err"]);
         fs::write(dir.external_out(STEP), "").unwrap();
-        assert_eq!(words(&StepLog::open(&dir, STEP, true).lines_from(0, 9)), ["!err"]);
+        assert_eq!(words(&StepLog::open(&dir, STEP).lines_from(0, 9)), ["!err"]);
     }
 
     #[test]
@@ -481,7 +507,7 @@ mod tests {
         marks.note(0, Timestamp::from_millis(1), Stream::Out, 1).unwrap();
         marks.note(2, Timestamp::from_millis(2), Stream::Err, 1).unwrap();
         marks.note(4, Timestamp::from_millis(3), Stream::Own, 2).unwrap();
-        let lines = StepLog::open(&dir, STEP, false).lines_from(0, 9);
+        let lines = StepLog::open(&dir, STEP).lines_from(0, 9);
         let seen: Vec<_> = lines.iter().map(|l| (l.stream, l.at.unwrap().millis(), l.attempt)).collect();
         assert_eq!(seen, [(Stream::Out, 1, 1), (Stream::Err, 2, 1), (Stream::Own, 3, 2)]);
     }
@@ -490,7 +516,7 @@ mod tests {
     fn a_log_that_was_cut_is_noticed() {
         let (_temp, dir) = dir();
         fs::write(dir.output(STEP), "first attempt\n").unwrap();
-        let mut log = StepLog::open(&dir, STEP, false);
+        let mut log = StepLog::open(&dir, STEP);
         fs::write(dir.output(STEP), "2nd\n").unwrap();
         assert_eq!(log.refresh(), LogChange { grown: false, shrunk: true });
         assert_eq!(words(&log.lines_before(log.len(), 9)), ["2nd"]);
@@ -503,7 +529,7 @@ mod tests {
         file.set_len(1 << 30).unwrap();
         file.write_all_at(b"first\n", 0).unwrap();
         file.write_all_at(b"\nlast\n", (1 << 30) - 6).unwrap();
-        let log = StepLog::open(&dir, STEP, false);
+        let log = StepLog::open(&dir, STEP);
         let begun = std::time::Instant::now();
         assert_eq!(words(&log.lines_before(log.len(), 1)), ["last"]);
         assert_eq!(words(&log.lines_from(0, 1)), ["first"]);
@@ -523,7 +549,7 @@ mod tests {
         {
             marks.note(offset, Timestamp::from_millis(0), stream, 1).unwrap();
         }
-        let log = StepLog::open(&dir, STEP, true);
+        let log = StepLog::open(&dir, STEP);
         let lines = log.lines_from(0, 99);
         assert_eq!(lines.iter().map(|l| l.bytes.len() + 1).sum::<usize>(), 6, "{:?}", words(&lines));
     }
@@ -551,7 +577,7 @@ mod tests {
                     OpenOptions::new().append(true).create(true).open(dir.output(STEP)).unwrap().write_all(&bytes).unwrap();
                 }
             }
-            let log = StepLog::open(&dir, STEP, plain);
+            let log = StepLog::open(&dir, STEP);
             prop_assert_eq!(log.len(), whole.len() as u64);
             let forwards = log.lines_from(0, usize::MAX);
             prop_assert_eq!(&log.lines_before(log.len(), usize::MAX), &forwards);

@@ -1,14 +1,15 @@
 //! The run log for people, `subagent-log-<id>.md` (run-directory 2.7, runner-behaviour 11).
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::status;
-use crate::run::{RunState, Timestamp};
+use super::{result, status};
+use crate::run::{RunState, StepId, Timestamp};
 
-/// The document. `summary` is that of the result.
+/// The document; `texts` are the final texts of the steps that ran.
 #[must_use]
-pub fn encode(state: &RunState, summary: &str, truncated: bool) -> String {
+pub fn encode(state: &RunState, texts: &BTreeMap<StepId, String>) -> Vec<u8> {
     let mut text = format!("# Subagent run {}\n\n", state.id.as_str());
     let mut bullet = |name: &str, value: &str| {
         // Writing into memory cannot fail.
@@ -33,12 +34,10 @@ pub fn encode(state: &RunState, summary: &str, truncated: bool) -> String {
         let _ = writeln!(text, "| {} | {agent} | {} | {took} |", step.id.number(), step.phase.as_str());
     }
     text.push_str("\n## Summary\n");
-    if truncated {
-        text.push_str("_The summary was cut._\n\n");
-    }
-    text.push_str(if summary.trim().is_empty() { "_No output._" } else { summary });
+    let summary = result::summary(state, texts);
+    text.push_str(if summary.trim().is_empty() { "_No output._" } else { &summary });
     text.push('\n');
-    text
+    text.into_bytes()
 }
 
 fn one_line(text: &str) -> String {
@@ -63,7 +62,7 @@ fn iso(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{RunId, RunMode, StepId, StepPhase, StepState};
+    use crate::run::{RunId, RunMode, StepPhase, StepState};
 
     #[test]
     fn the_log_has_the_shape_that_people_know() {
@@ -109,7 +108,9 @@ mod tests {
 scout:
 Found it.
 ";
-        assert_eq!(encode(&state, "scout:\nFound it.", false), want);
-        assert!(encode(&state, " ", true).ends_with("## Summary\n_The summary was cut._\n\n_No output._\n"));
+        let texts = BTreeMap::from([(StepId(0), "Found it.".to_owned())]);
+        assert_eq!(String::from_utf8(encode(&state, &texts)).unwrap(), want);
+        let none = encode(&state, &BTreeMap::new());
+        assert!(none.ends_with(b"## Summary\n_No output._\n"));
     }
 }

@@ -4,16 +4,20 @@
 //! on-disk field names appear nowhere else.
 
 mod append;
+pub mod capability;
 mod child;
-pub mod closed;
 mod control;
 pub mod identity;
+pub mod find;
+pub mod follow;
 mod inbox;
+pub mod inbox_closed;
 pub mod index;
 mod json;
 mod log;
 pub mod logmd;
 mod marks;
+mod merge;
 pub mod open;
 mod paths;
 pub mod plan_doc;
@@ -24,18 +28,22 @@ pub mod result;
 pub mod segment;
 pub mod status;
 mod status_read;
+mod tail;
 pub mod trust;
 pub mod watch;
 mod write;
 
 pub use append::{EVENTS_MAX_BYTES, EventLog, Kept};
 pub use control::{Inbox, SendError};
+pub use find::{FindError, Listed, list_runs};
+pub use follow::{Changes, Follower, Health};
 pub use identity::{AcquireError, RunnerIdentity, RunnerLife, RunnerLock};
 pub use inbox::{InboxReader, hand_on};
-pub use log::{Line, LogChange, StepLog};
+pub use log::{LogChange, LogLine, StepLog};
 pub use marks::{Mark, MarkReader, MarkWriter};
 pub use paths::{ACTIVE, RESULTS, RUNS, RunDir, RunRoot, TERMINAL, is_run_id, new_run_id};
 pub use request::{Ack, ControlRequest, OwnRequest, OwnWhat, Steer};
+pub use result::ResultContext;
 pub use status::StatusContext;
 pub use status_read::{ReadError, decode as decode_status, read as read_status};
 pub use watch::Watch;
@@ -43,8 +51,3 @@ pub use write::{Disk, Op, RealDisk, WriteFailure, Writer, Written, is_capacity, 
 
 #[cfg(test)]
 mod tests;
-
-// WIP
-#[allow(missing_docs, dead_code, clippy::all)]
-mod stub_wip;
-pub use stub_wip::*;

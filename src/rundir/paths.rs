@@ -117,7 +117,7 @@ pub(super) fn private_dir(path: &Path) -> io::Result<()> {
 }
 
 /// The directory of one run and the names inside.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunDir {
     path: PathBuf,
 }

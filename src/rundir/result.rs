@@ -1,48 +1,137 @@
 //! The result file and the three steps of writing it (run-directory 5).
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 use super::json::{Json, Obj};
 use super::status::{self, cost_summary, tokens};
-use super::write::Op;
-use super::{RunDir, segment};
+use super::status_read::Look;
+use super::write::{Disk, Op, WriteFailure, Writer, Written};
+use super::{RunDir, open, segment};
 use crate::run::{RunMode, RunPhase, RunState, StepId, StepPhase, StepState, Timestamp};
 
-/// What a step that ran gave.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StepResult {
-    /// Which step.
-    pub step: StepId,
-    /// Its final text.
-    pub output: String,
-    /// The text was cut.
-    pub truncated: bool,
+/// What a result needs to know besides the state.
+#[derive(Clone, Debug, Default)]
+pub struct ResultContext {
+    /// The run's directory.
+    pub dir: RunDir,
+    /// The folder of results.
+    pub results: PathBuf,
+    /// Where the result must be, when somebody said so; else `<results>/<id>.json`.
+    pub public: Option<PathBuf>,
+    /// The final texts of the steps that ran.
+    pub texts: BTreeMap<StepId, String>,
 }
 
-/// The final result. `results` holds one entry for each step that ran, in flat order; `limit_ms` is left to the state.
+impl ResultContext {
+    fn public(&self, state: &RunState) -> PathBuf {
+        self.public.clone().unwrap_or_else(|| self.results.join(format!("{}.json", state.id.as_str())))
+    }
+}
+
+/// Leaves the result pending and indexed, so that a crash from now on still leaves one (run-directory 5, steps 1 and
+/// 2). Whatever waits for room under the same result is replaced.
+///
+/// # Errors
+/// What the file system says, unless it lacks room; `InvalidInput` when the run has no session.
+pub fn write_pending<D: Disk>(
+    writer: &mut Writer<D>,
+    context: &ResultContext,
+    state: &RunState,
+    now: Timestamp,
+) -> Result<Written, WriteFailure> {
+    let public = context.public(state);
+    let ops = steps(context, state, &public, now).ok_or_else(|| no_session(&public))?;
+    writer.perform(&public, ops, now)
+}
+
+/// Writes the result and publishes it: pending payload, indexes, rename (run-directory 5, steps 1 to 3).
+///
+/// # Errors
+/// As [`write_pending`]; after a failed rename the payload stays pending and any reader promotes it.
+pub fn publish<D: Disk>(
+    writer: &mut Writer<D>,
+    context: &ResultContext,
+    state: &RunState,
+    now: Timestamp,
+) -> Result<Written, WriteFailure> {
+    let public = context.public(state);
+    let mut ops = steps(context, state, &public, now).ok_or_else(|| no_session(&public))?;
+    if let Some(Op::Replace(pending, _)) = ops.first() {
+        let rename = Op::Rename(pending.clone(), public.clone());
+        ops.push(rename);
+    }
+    writer.perform(&public, ops, now)
+}
+
+fn no_session(public: &Path) -> WriteFailure {
+    let error = io::Error::new(io::ErrorKind::InvalidInput, "a result needs a session id");
+    WriteFailure { path: public.to_owned(), error }
+}
+
+/// The pending payload and its indexes; `None` without a session.
+fn steps(context: &ResultContext, state: &RunState, public: &Path, now: Timestamp) -> Option<Vec<Op>> {
+    let session = state.session_id.as_deref().filter(|s| !s.is_empty())?;
+    let results = public.parent()?;
+    let mut entry = Obj::new();
+    entry.set("version", 1).set("runId", state.id.as_str()).set("sessionId", session);
+    entry.set("file", public.file_name()?.to_string_lossy().into_owned()).set("writtenAt", now.millis());
+    entry.set("asyncDir", context.dir.path().to_string_lossy().into_owned());
+    let entry = entry.pretty();
+    let name = format!("{}.json", segment::stem(state.id.as_str()));
+    let bucket = segment::folder(session);
+    let index = results.join("result-index");
+    Some(vec![
+        Op::Replace(results.join("result-pending").join(&bucket).join(&name), encode(state, context)),
+        Op::Replace(index.join("sessions").join(&bucket).join(&name), entry.clone()),
+        Op::Replace(index.join("runs").join(&name), entry),
+    ])
+}
+
+/// The final texts of a run's steps as its result has them, pending or public; empty when there is no result any
+/// more, as after a parent took it.
 #[must_use]
-pub fn encode(state: &RunState, dir: &RunDir, results: &[StepResult]) -> Vec<u8> {
-    let mut obj = head(state, &summary(state, results));
-    obj.set("results", results.iter().filter_map(|r| entry(state, r)).collect::<Json>());
+pub fn outputs(dir: &RunDir, state: &RunState) -> BTreeMap<StepId, String> {
+    let mut texts = BTreeMap::new();
+    let Some(results) = dir.root().map(|r| r.results()) else { return texts };
+    let name = format!("{}.json", segment::stem(state.id.as_str()));
+    let session = state.session_id.as_deref().unwrap_or_default();
+    let places = [
+        results.join(format!("{}.json", state.id.as_str())),
+        results.join("result-pending").join(segment::folder(session)).join(&name),
+    ];
+    let read = |path: &PathBuf| {
+        let file = open::regular(path).ok()?;
+        serde_json::from_slice(&open::read_at_most(&file, MOST).ok()?).ok()
+    };
+    let Some(Value::Object(document)) = places.iter().find_map(read) else { return texts };
+    // A foreign entry does not say whose it is; entries stand in the order of the steps that ran.
+    let mut ran = state.steps.iter().filter(|s| s.started_at.is_some()).map(|s| s.id);
+    for entry in Look(&document).objs("results") {
+        let next = ran.next();
+        let step = entry.obj("subdeck").and_then(|own| own.step("step")).or(next);
+        if let (Some(step), Some(text)) = (step, entry.text("output")) {
+            texts.insert(step, text);
+        }
+    }
+    texts
+}
+
+/// The largest result that is read, in bytes.
+const MOST: u64 = 256 * 1024 * 1024;
+
+/// The document.
+fn encode(state: &RunState, context: &ResultContext) -> Vec<u8> {
+    let mut obj = head(state, &summary(state, &context.texts));
+    let ran = state.steps.iter().filter(|s| s.started_at.is_some() || context.texts.contains_key(&s.id));
+    obj.set("results", ran.map(|step| entry(state, step, context)).collect::<Json>());
     obj.set("outputs", status::outputs(state));
-    tail(&mut obj, state, dir);
-    obj.set("truncated", results.iter().any(|r| r.truncated));
-    close(&mut obj, state, dir);
-    obj.pretty()
-}
-
-/// The recoverable result, which is only ever pending: written whenever the status turns to an end before the final
-/// result exists, so that a crash still leaves one (run-directory 5).
-#[must_use]
-pub fn encode_recoverable(state: &RunState, dir: &RunDir) -> Vec<u8> {
-    let text = state.error.clone().unwrap_or_else(|| format!("Run {}.", state.phase.as_str()));
-    let mut obj = head(state, &text);
-    obj.set("runId", state.id.as_str());
-    let ran = state.steps.iter().filter(|s| s.started_at.is_some());
-    let empty = |s: &StepState| StepResult { step: s.id, ..StepResult::default() };
-    obj.set("results", ran.filter_map(|s| entry(state, &empty(s))).collect::<Json>());
-    tail(&mut obj, state, dir);
-    close(&mut obj, state, dir);
+    tail(&mut obj, state);
+    obj.set("truncated", false);
+    close(&mut obj, state, &context.dir);
     obj.pretty()
 }
 
@@ -56,7 +145,7 @@ fn head(state: &RunState, summary: &str) -> Obj {
     obj
 }
 
-fn tail(obj: &mut Obj, state: &RunState, _dir: &RunDir) {
+fn tail(obj: &mut Obj, state: &RunState) {
     let ok = matches!(state.phase, RunPhase::Complete | RunPhase::Paused);
     obj.set("exitCode", if ok { 0 } else { 1 });
     let end = state.ended_at.or(state.last_update).unwrap_or_default();
@@ -88,22 +177,22 @@ fn agent_label(state: &RunState) -> String {
 
 /// What the run came to, in words (runner-behaviour 11).
 #[must_use]
-pub fn summary(state: &RunState, results: &[StepResult]) -> String {
-    if state.stopped || state.timed_out {
-        return state.error.clone().unwrap_or_default();
+pub fn summary(state: &RunState, texts: &BTreeMap<StepId, String>) -> String {
+    if (state.stopped || state.timed_out)
+        && let Some(error) = &state.error
+    {
+        return error.clone();
     }
-    let blocks = results.iter().map(|r| {
-        let agent = state.step(r.step).map_or("", |s| s.agent.as_str());
-        format!("{agent}:\n{}", r.output)
-    });
+    let ran = state.steps.iter().filter(|s| s.started_at.is_some() || texts.contains_key(&s.id));
+    let blocks = ran.map(|s| format!("{}:\n{}", s.agent, texts.get(&s.id).map_or("", String::as_str)));
     blocks.collect::<Vec<_>>().join("\n\n")
 }
 
-fn entry(state: &RunState, result: &StepResult) -> Option<Obj> {
-    let step = state.step(result.step)?;
+fn entry(state: &RunState, step: &StepState, context: &ResultContext) -> Obj {
+    let output = context.texts.get(&step.id).map_or("", String::as_str);
     let mut obj = Obj::new();
-    obj.set("agent", &step.agent).set("output", &result.output);
-    obj.set("outputState", if result.output.is_empty() { "absent" } else { "present" });
+    obj.set("agent", &step.agent).set("output", output);
+    obj.set("outputState", if output.is_empty() { "absent" } else { "present" });
     obj.set("success", step.phase == StepPhase::Complete).opt("error", step.error.as_ref());
     obj.flag("skipped", step.exit_code == Some(-1)).flag("interrupted", step.phase == StepPhase::Paused);
     obj.flag("timedOut", step.timed_out).flag("stopped", step.stopped);
@@ -121,66 +210,12 @@ fn entry(state: &RunState, result: &StepResult) -> Option<Obj> {
     if !attempts.is_empty() {
         obj.set("modelAttempts", attempts.into_iter().collect::<Json>());
     }
-    obj.opt("totalCost", cost_summary(step.tokens, step.cost)).flag("truncated", result.truncated);
+    obj.opt("totalCost", cost_summary(step.tokens, step.cost));
     if !state.groups.iter().any(|g| g.logical == step.logical) {
         obj.opt("runner", status::runner(&step.runner)).opt("externalProcess", status::external(step));
     }
-    Some(obj)
-}
-
-/// Why a result cannot be written: without a session nobody would find it (run-directory 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a result needs a session id")]
-pub struct NoSession;
-
-/// The changes that publish a result at `public` (normally `<results>/<id>.json`): pending payload, indexes, rename.
-/// To be performed in their order under one key, so that a lack of room keeps the rest for later.
-///
-/// # Errors
-/// [`NoSession`] when the state names no session.
-pub fn publish(
-    state: &RunState,
-    dir: &RunDir,
-    public: &Path,
-    payload: Vec<u8>,
-    now: Timestamp,
-) -> Result<Vec<Op>, NoSession> {
-    let mut ops = pend(state, dir, public, payload, now)?;
-    let pending = pending_path(public, state).ok_or(NoSession)?;
-    ops.push(Op::Rename(pending, public.to_owned()));
-    Ok(ops)
-}
-
-/// The changes that leave a result pending, without publishing it.
-///
-/// # Errors
-/// [`NoSession`] when the state names no session.
-pub fn pend(
-    state: &RunState,
-    dir: &RunDir,
-    public: &Path,
-    payload: Vec<u8>,
-    now: Timestamp,
-) -> Result<Vec<Op>, NoSession> {
-    let session = state.session_id.as_deref().filter(|s| !s.is_empty()).ok_or(NoSession)?;
-    let pending = pending_path(public, state).ok_or(NoSession)?;
-    let results = public.parent().unwrap_or(Path::new("."));
-    let file = public.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut entry = Obj::new();
-    entry.set("version", 1).set("runId", state.id.as_str()).set("sessionId", session).set("file", file);
-    entry.set("writtenAt", now.millis()).set("asyncDir", dir.path().to_string_lossy().into_owned());
-    let entry = entry.pretty();
-    let name = format!("{}.json", segment::stem(state.id.as_str()));
-    let index = results.join("result-index");
-    Ok(vec![
-        Op::Replace(pending, payload),
-        Op::Replace(index.join("sessions").join(segment::folder(session)).join(&name), entry.clone()),
-        Op::Replace(index.join("runs").join(&name), entry),
-    ])
-}
-
-fn pending_path(public: &Path, state: &RunState) -> Option<PathBuf> {
-    let session = state.session_id.as_deref()?;
-    let name = format!("{}.json", segment::stem(state.id.as_str()));
-    Some(public.parent()?.join("result-pending").join(segment::folder(session)).join(name))
+    let mut own = Obj::new();
+    own.set("step", step.id.flat());
+    obj.set("subdeck", own);
+    obj
 }

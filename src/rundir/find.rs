@@ -1,0 +1,341 @@
+//! From what a person types to a run and a step (product 2), and lists of runs (run-directory 1.9). Looks only.
+
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::follow::{Health, health};
+use super::trust::{self, Distrust};
+use super::{RunDir, RunRoot, is_run_id, open, status_read};
+use crate::run::{RunId, RunState, StepId, Timestamp};
+use crate::text::SafeText;
+
+/// The shortest beginning of an id that names a run (product 2).
+const SHORTEST_PREFIX: usize = 4;
+/// How many candidates an error lists.
+const CANDIDATES: usize = 10;
+
+/// One run of a root.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its directory.
+    pub dir: RunDir,
+    /// Its state, or why it cannot be read; an unreadable run is never hidden (product 6).
+    pub state: io::Result<RunState>,
+    /// How it is known that its runner died without ending it.
+    pub lost: Option<String>,
+    /// Why its root is not ours to write into.
+    pub distrust: Option<Distrust>,
+}
+
+impl Listed {
+    fn started(&self) -> Timestamp {
+        let state = self.state.as_ref().ok();
+        state.and_then(|s| s.started_at.or(s.last_update)).unwrap_or_else(|| created(&self.dir))
+    }
+
+    fn line(&self) -> String {
+        let (name, word) = match &self.state {
+            Ok(state) => (
+                state.name.as_deref().or_else(|| state.steps.first().map(|s| s.agent.as_str())).unwrap_or_default(),
+                if self.lost.is_some() { "lost" } else { state.phase.as_str() },
+            ),
+            Err(_) => ("", "unreadable"),
+        };
+        format!("{}  {}  {}", SafeText::line(&self.dir.id().0), SafeText::line(word), SafeText::line(name))
+    }
+}
+
+fn created(dir: &RunDir) -> Timestamp {
+    let modified = fs::metadata(dir.path()).and_then(|m| m.modified()).ok();
+    let since = modified.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Every run of a root, in no order; a root that is not there has none. Runs that were dismissed are left out.
+#[must_use]
+pub fn list_runs(root: &RunRoot) -> Vec<Listed> {
+    let distrust = trust::check(root.path()).err();
+    let Ok(entries) = fs::read_dir(root.runs()) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // A link could lead anywhere, and names with a dot in front are no runs (run-directory 1.2, trap 11).
+        let is_run = is_run_id(&name) && entry.file_type().is_ok_and(|t| t.is_dir());
+        if is_run { list_one(RunDir::at(entry.path()), distrust) } else { None }
+    })
+    .collect()
+}
+
+fn list_one(dir: RunDir, distrust: Option<Distrust>) -> Option<Listed> {
+    let read = open::regular(&dir.status()).and_then(|f| open::read_at_most(&f, status_read::STATUS_MOST));
+    let state = match read {
+        Ok(bytes) if is_dismissed(&bytes) => return None,
+        Ok(bytes) => status_read::decode(&bytes).map_err(io::Error::other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match health(&dir, None) {
+            Health::Starting => Ok(RunState { id: dir.id(), ..RunState::default() }),
+            _ => Err(io::Error::new(io::ErrorKind::NotFound, "it has no status.json")),
+        },
+        Err(error) => Err(error),
+    };
+    let lost = state.as_ref().ok().filter(|s| !s.is_over()).and_then(|s| match health(&dir, Some(s)) {
+        Health::Lost(evidence) => Some(evidence),
+        _ => None,
+    });
+    Some(Listed { dir, state, lost, distrust })
+}
+
+/// Whether somebody asked to hide the run (run-directory 1.9).
+fn is_dismissed(status: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Dismissed {
+        #[serde(rename = "displayDismissedAt")]
+        at: Option<f64>,
+    }
+    memchr::memmem::find(status, b"\"displayDismissedAt\"").is_some()
+        && serde_json::from_slice::<Dismissed>(status).is_ok_and(|d| d.at.is_some())
+}
+
+/// Why nothing was found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FindError {
+    /// No run is meant by this.
+    #[error("no run is called {word:?}{hint}")]
+    NoRun {
+        /// What was typed.
+        word: String,
+        /// What there is.
+        hint: String,
+    },
+    /// Several runs could be meant.
+    #[error("{word:?} could mean several runs:{candidates}")]
+    ManyRuns {
+        /// What was typed.
+        word: String,
+        /// They, one a line.
+        candidates: String,
+    },
+    /// No step is meant by this.
+    #[error("no step is called {word:?}; there are:{candidates}")]
+    NoStep {
+        /// What was typed.
+        word: String,
+        /// The steps, one a line.
+        candidates: String,
+    },
+    /// Several steps could be meant.
+    #[error("{word:?} could mean several steps:{candidates}")]
+    ManySteps {
+        /// What was typed.
+        word: String,
+        /// They, one a line.
+        candidates: String,
+    },
+    /// The run's steps are not known.
+    #[error("the steps of the run cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// The run that RUN means: a path, `@last` (the newest of this folder, else of the first root that has one), an id, the
+/// beginning of an id, or a name.
+///
+/// # Errors
+/// What could be meant instead.
+pub fn run(roots: &[RunRoot], word: &str, cwd: &Path) -> Result<RunDir, FindError> {
+    if let Some(dir) = by_path(word, cwd) {
+        return Ok(dir);
+    }
+    let by_id = |root: &RunRoot| root.run(&RunId(word.to_owned())).filter(|d| is_real_dir(d.path()));
+    if let Some(dir) = roots.iter().find_map(by_id) {
+        return Ok(dir);
+    }
+    let runs: Vec<Vec<Listed>> = roots.iter().map(list_runs).collect();
+    if word == "@last" {
+        return last(runs, cwd).ok_or_else(|| FindError::NoRun { word: word.to_owned(), hint: "; there are no runs yet".into() });
+    }
+    let all: Vec<Listed> = runs.into_iter().flatten().collect();
+    let mut found: Vec<&Listed> = Vec::new();
+    if word.len() >= SHORTEST_PREFIX {
+        found.extend(all.iter().filter(|r| r.dir.id().0.starts_with(word)));
+    }
+    if found.is_empty() {
+        found.extend(all.iter().filter(|r| r.state.as_ref().is_ok_and(|s| s.name.as_deref() == Some(word))));
+    }
+    match found.as_slice() {
+        [only] => Ok(only.dir.clone()),
+        [] => Err(FindError::NoRun { word: word.to_owned(), hint: hint(&all) }),
+        many => Err(FindError::ManyRuns { word: word.to_owned(), candidates: lines(many) }),
+    }
+}
+
+/// The run and the step of RUN[:STEP].
+///
+/// # Errors
+/// As [`run`] and [`step`].
+pub fn target(roots: &[RunRoot], word: &str, cwd: &Path) -> Result<(RunDir, Option<StepId>), FindError> {
+    let whole = || run(roots, word, cwd).map(|dir| (dir, None));
+    // A path may hold a colon itself.
+    let Some((first, rest)) = word.rsplit_once(':').filter(|_| by_path(word, cwd).is_none()) else { return whole() };
+    let dir = run(roots, first, cwd)?;
+    let state = status_read::read(&dir).map_err(|e| FindError::Unreadable(e.to_string()))?;
+    Ok((dir, Some(step(&state, rest)?)))
+}
+
+/// The step that STEP means: the number that the deck shows (from 1), the id, the label, or the agent's name.
+///
+/// # Errors
+/// What could be meant instead.
+pub fn step(state: &RunState, word: &str) -> Result<StepId, FindError> {
+    if let Ok(number) = word.parse::<u32>()
+        && let Some(found) = number.checked_sub(1).and_then(|flat| state.step(StepId(flat)))
+    {
+        return Ok(found.id);
+    }
+    let list = |steps: &mut dyn Iterator<Item = StepId>| {
+        let mut text = String::new();
+        for step in steps.filter_map(|id| state.step(id)) {
+            // Writing into memory cannot fail.
+            let _ = write!(text, "\n  {}  {}  {}", step.id, SafeText::line(&step.key), SafeText::line(step.title()));
+        }
+        text
+    };
+    let by: [&dyn Fn(&crate::run::StepState) -> bool; 3] =
+        [&|s| s.key == word, &|s| s.label.as_deref() == Some(word), &|s| s.agent == word];
+    for matches in by {
+        let found: Vec<StepId> = state.steps.iter().filter(|s| matches(s)).map(|s| s.id).collect();
+        match found.as_slice() {
+            [] => {}
+            [only] => return Ok(*only),
+            many => {
+                let candidates = list(&mut many.iter().copied());
+                return Err(FindError::ManySteps { word: word.to_owned(), candidates });
+            }
+        }
+    }
+    let candidates = list(&mut state.steps.iter().map(|s| s.id));
+    Err(FindError::NoStep { word: word.to_owned(), candidates })
+}
+
+/// A word that can only be a path: with a slash, or `.` and `..`.
+fn by_path(word: &str, cwd: &Path) -> Option<RunDir> {
+    let path = cwd.join(word);
+    (word.contains('/') || matches!(word, "." | "..")).then_some(())?;
+    let real = fs::canonicalize(path).ok()?;
+    real.is_dir().then(|| RunDir::at(real))
+}
+
+fn is_real_dir(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|m| m.is_dir())
+}
+
+fn last(runs: Vec<Vec<Listed>>, cwd: &Path) -> Option<RunDir> {
+    let here = |r: &&Listed| r.state.as_ref().is_ok_and(|s| Path::new(&s.cwd) == cwd);
+    let in_folder = runs.iter().flatten().filter(here).max_by_key(|r| r.started());
+    let newest = in_folder.or_else(|| runs.iter().find_map(|root| root.iter().max_by_key(|r| r.started())));
+    newest.map(|r| r.dir.clone())
+}
+
+fn hint(all: &[Listed]) -> String {
+    if all.is_empty() {
+        return "; there are no runs yet".into();
+    }
+    let mut newest: Vec<&Listed> = all.iter().collect();
+    newest.sort_by_key(|r| std::cmp::Reverse(r.started()));
+    format!("; the newest are:{}", lines(&newest))
+}
+
+fn lines(runs: &[&Listed]) -> String {
+    let mut text = String::new();
+    for run in runs.iter().take(CANDIDATES) {
+        let _ = write!(text, "\n  {}", run.line());
+    }
+    if runs.len() > CANDIDATES {
+        let _ = write!(text, "\n  and {} more", runs.len() - CANDIDATES);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{RunPhase, StepState};
+    use crate::rundir::{StatusContext, replace, status};
+
+    fn put(root: &RunRoot, id: &str, name: &str, cwd: &str, started: i64) -> RunDir {
+        let dir = RunDir::create(root, &RunId(id.into())).unwrap();
+        let step = |id: u32, key: &str, label: Option<&str>| StepState {
+            id: StepId(id),
+            key: key.into(),
+            agent: "worker".into(),
+            label: label.map(Into::into),
+            ..StepState::default()
+        };
+        let state = RunState {
+            id: RunId(id.into()),
+            name: Some(name.into()),
+            cwd: cwd.into(),
+            phase: RunPhase::Complete,
+            started_at: Some(Timestamp::from_millis(started)),
+            ended_at: Some(Timestamp::from_millis(started + 1)),
+            steps: vec![step(0, "scout", None), step(1, "fix", Some("7")), step(2, "lint", Some("style"))],
+            ..RunState::default()
+        };
+        replace(&dir.status(), &status::encode(&state, &StatusContext { dir: &dir, instance: None })).unwrap();
+        dir
+    }
+
+    #[test]
+    fn runs_are_found_by_all_that_names_them() {
+        let temp = tempfile::tempdir().unwrap();
+        let (own, foreign) = (RunRoot::at(temp.path().join("own")), RunRoot::at(temp.path().join("pi")));
+        let a = put(&own, "abcd1111", "fix", "/work", 10);
+        let b = put(&own, "abcd2222", "fix", "/other", 30);
+        let c = put(&foreign, "ffff3333", "docs", "/work", 20);
+        let roots = [own, foreign];
+        let find = |word: &str| run(&roots, word, Path::new("/work"));
+        for (word, want) in [("abcd1111", &a), ("abcd2", &b), ("ffff", &c), ("docs", &c), ("@last", &c)] {
+            assert_eq!(find(word).as_ref(), Ok(want), "{word}");
+        }
+        assert_eq!(run(&roots, "@last", Path::new("/nowhere")), Ok(b.clone()));
+        let path = a.path().to_str().unwrap();
+        assert_eq!(find(path).unwrap().id(), a.id());
+        assert_eq!(run(&roots, "./x/..", a.path()).map_err(|e| e.to_string()).is_ok(), false);
+        assert_eq!(run(&roots, ".", a.path()).unwrap().id(), a.id());
+        for (word, part) in [("abcd", "several runs"), ("fix", "several runs"), ("fff", "no run"), ("..x", "no run")] {
+            let error = find(word).unwrap_err().to_string();
+            assert!(error.contains(part) && error.contains("abcd1111"), "{word}: {error}");
+        }
+        assert_eq!(target(&roots, "@last:fix", Path::new("/work")), Ok((c.clone(), Some(StepId(1)))));
+        assert_eq!(target(&roots, "ffff", Path::new("/work")), Ok((c, None)));
+    }
+
+    #[test]
+    fn steps_are_found_by_number_key_label_and_agent() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = status_read::read(&put(&RunRoot::at(temp.path()), "abcd", "n", "/", 0)).unwrap();
+        for (word, want) in [("1", 0), ("3", 2), ("scout", 0), ("style", 2), ("7", 1)] {
+            assert_eq!(step(&state, word), Ok(StepId(want)), "{word}");
+        }
+        assert!(matches!(step(&state, "worker"), Err(FindError::ManySteps { .. })));
+        assert!(step(&state, "0").unwrap_err().to_string().contains("scout"));
+    }
+
+    #[test]
+    fn the_unreadable_is_listed_and_the_dismissed_is_not() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = RunRoot::at(temp.path());
+        assert!(list_runs(&root).is_empty());
+        put(&root, "good", "n", "/", 0);
+        let bad = RunDir::create(&root, &RunId("bad".into())).unwrap();
+        fs::write(bad.status(), "{\"runId\":").unwrap();
+        let hidden = RunDir::create(&root, &RunId("hidden".into())).unwrap();
+        fs::write(hidden.status(), r#"{"runId":"hidden","state":"failed","displayDismissedAt":1.5}"#).unwrap();
+        RunDir::create(&root, &RunId("starting".into())).unwrap();
+        fs::create_dir(root.runs().join(".active-runs")).unwrap();
+        std::os::unix::fs::symlink(bad.path(), root.runs().join("link")).unwrap();
+        let mut runs = list_runs(&root);
+        runs.sort_by_key(|r| r.dir.id());
+        let seen: Vec<(String, bool)> = runs.iter().map(|r| (r.dir.id().0, r.state.is_ok())).collect();
+        assert_eq!(seen, [("bad".into(), false), ("good".into(), true), ("starting".into(), true)]);
+    }
+}

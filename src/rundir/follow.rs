@@ -1,0 +1,334 @@
+//! Following a run, living or finished, ours or foreign: the same state from the files that everybody sees (law 4).
+//!
+//! Two sources make one picture. The event log is reduced by the one reducer (law 2); `status.json` is a snapshot by
+//! the runner and wins while it is at least as new as the newest event, because a foreign log does not say everything.
+//! What a snapshot does not carry (results of tool calls, the last message) is kept from the events. Never writes,
+//! never decides for the run; a run that is lost is only shown as lost.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::identity::{self, RunnerLife};
+use super::tail::Tail;
+use super::watch::Watch;
+use super::{RunDir, merge, open, records, status_read};
+use crate::run::{Event, RunState, StepId, StepPhase, Timestamp, What, reduce};
+
+/// A directory without a status is starting for this long; then nobody knows.
+const STARTING: Duration = Duration::from_secs(30);
+/// A process id is believed for this long after the last sign of the run (run-directory 7).
+const BELIEVED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Whether somebody runs the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    /// Its directory is there and its first status is not.
+    #[default]
+    Starting,
+    /// Its runner lives.
+    Live,
+    /// It has ended.
+    Over,
+    /// Its runner died without ending it; how that is known.
+    Lost(String),
+    /// Whether its runner lives cannot be known; why.
+    Unknown(String),
+    /// Its directory was removed; the last picture stays.
+    Gone,
+}
+
+/// What a look found.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// The state is another.
+    pub state: bool,
+    /// These steps printed something.
+    pub output: Vec<StepId>,
+    /// What happened, oldest first.
+    pub news: Vec<Event>,
+    /// The health is another.
+    pub health: bool,
+    /// There is more in the event log; look again without waiting.
+    pub behind: bool,
+}
+
+/// Follows one run.
+#[derive(Debug)]
+pub struct Follower {
+    dir: RunDir,
+    watch: Watch,
+    events: Tail,
+    /// The state by the events alone.
+    reduced: RunState,
+    /// The last snapshot that could be read, and the version of the file it came from.
+    snapshot: Option<RunState>,
+    stamp: Option<(u64, i64, i64, u64)>,
+    /// Why the newest version of the status could not be read.
+    unreadable: Option<String>,
+    view: RunState,
+    health: Health,
+    sizes: Vec<u64>,
+    behind: bool,
+    started: bool,
+}
+
+impl Follower {
+    /// Begins to follow the run in this directory; the first [`Follower::poll`] reads it.
+    ///
+    /// # Errors
+    /// When it is no directory.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        if !fs::metadata(path)?.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::NotADirectory, "not a run directory"));
+        }
+        let dir = RunDir::at(path);
+        Ok(Self {
+            watch: Watch::new([path]),
+            events: Tail::new(dir.events()),
+            reduced: RunState::default(),
+            snapshot: None,
+            stamp: None,
+            unreadable: None,
+            view: RunState::default(),
+            health: Health::Starting,
+            sizes: Vec::new(),
+            behind: false,
+            started: false,
+            dir,
+        })
+    }
+
+    /// Looks at the files and says what changed. Never waits; reads a long event log piece by piece.
+    pub fn poll(&mut self) -> Changes {
+        let mut changes = Changes { state: !self.started, ..Changes::default() };
+        self.started = true;
+        if !self.dir.path().is_dir() {
+            changes.health = self.set_health(Health::Gone);
+            return changes;
+        }
+        changes.state |= self.read_status();
+        changes.state |= self.read_events(&mut changes.news);
+        let mut health = self.look();
+        if matches!(health, Health::Lost(_)) {
+            // The runner may have written its end after our look at the files and before our look at it.
+            changes.state |= self.read_status();
+            changes.state |= self.read_events(&mut changes.news);
+            health = self.look();
+        }
+        changes.health = self.set_health(health);
+        if changes.state || changes.health {
+            changes.state |= self.picture();
+        }
+        changes.behind = self.behind;
+        changes.output = self.grown();
+        changes
+    }
+
+    /// The run as it is known.
+    #[must_use]
+    pub const fn state(&self) -> &RunState {
+        &self.view
+    }
+
+    /// Whether somebody runs it.
+    #[must_use]
+    pub const fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// The directory.
+    #[must_use]
+    pub const fn dir(&self) -> &RunDir {
+        &self.dir
+    }
+
+    /// Whether nothing more will come: it has ended, is lost, or its directory is gone.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        !self.behind && matches!(self.health, Health::Over | Health::Lost(_) | Health::Gone)
+    }
+
+    /// How it is known that the runner died without ending the run, if it did.
+    #[must_use]
+    pub fn lost(&self) -> Option<String> {
+        match &self.health {
+            Health::Lost(evidence) => Some(evidence.clone()),
+            _ => self.view.lost.clone(),
+        }
+    }
+
+    /// What stands between the files and the picture: a status that cannot be read, lines that cannot be, watching
+    /// that does not work. One sentence each.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let mut notices = Vec::new();
+        if let Some(why) = &self.unreadable {
+            notices.push(format!("the newest status.json cannot be read ({why}); the last good picture is shown"));
+        }
+        match self.events.bad_lines() {
+            0 => {}
+            n => notices.push(format!("{n} lines of events.jsonl cannot be read")),
+        }
+        notices.extend(self.watch.limit().map(str::to_owned));
+        notices
+    }
+
+    /// Returns when something may have changed, or when it is time to look anyway. May be dropped and called again.
+    pub async fn wait(&mut self) {
+        if !self.behind {
+            self.watch.changed().await;
+        }
+    }
+
+    /// Takes in the status if its file is another; a half-written one leaves the last good picture.
+    fn read_status(&mut self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let Ok(meta) = fs::symlink_metadata(self.dir.status()) else { return false };
+        let stamp = (meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len());
+        if self.stamp == Some(stamp) {
+            return false;
+        }
+        let read = open::regular(&self.dir.status()).and_then(|f| open::read_at_most(&f, status_read::STATUS_MOST));
+        match read.map_err(|e| e.to_string()).and_then(|b| status_read::decode(&b).map_err(|e| e.to_string())) {
+            Ok(state) => {
+                self.stamp = Some(stamp);
+                self.unreadable = None;
+                self.snapshot = Some(state);
+                true
+            }
+            Err(why) => {
+                // The stamp is not kept, so the next look tries again even when nothing changes any more.
+                let news = self.unreadable.as_ref() != Some(&why);
+                self.unreadable = Some(why);
+                news
+            }
+        }
+    }
+
+    fn read_events(&mut self, news: &mut Vec<Event>) -> bool {
+        let mut events = Vec::new();
+        let piece = self.events.read(|line| records::decode(line, &mut events));
+        if piece.restarted {
+            self.reduced = RunState::default();
+        }
+        self.behind = piece.behind;
+        let changed = piece.restarted || !events.is_empty();
+        for mut event in events {
+            self.know_steps(&mut event);
+            reduce(&mut self.reduced, &event);
+            news.push(event);
+        }
+        changed
+    }
+
+    /// A foreign log does not say which steps there are; the status does, also when a chain grows.
+    fn know_steps(&mut self, event: &mut Event) {
+        let Some(snapshot) = &self.snapshot else { return };
+        match &mut event.what {
+            What::RunStarted(meta) if meta.steps.is_empty() => {
+                meta.steps = snapshot.steps.iter().map(merge::meta_of).collect();
+                meta.groups.clone_from(&snapshot.groups);
+                meta.logical_count = snapshot.logical_count;
+                meta.session_id = meta.session_id.take().or_else(|| snapshot.session_id.clone());
+            }
+            _ => {
+                for step in snapshot.steps.get(self.reduced.steps.len()..).unwrap_or_default() {
+                    self.reduced.steps.push(merge::unstarted(step));
+                }
+            }
+        }
+    }
+
+    /// Makes the picture from both sources; whether it is another.
+    fn picture(&mut self) -> bool {
+        let mut view = match &self.snapshot {
+            Some(snapshot) => merge::merge(&self.reduced, snapshot, self.behind),
+            None => self.reduced.clone(),
+        };
+        if view.id.0.is_empty() {
+            view.id = self.dir.id();
+        }
+        if let Health::Lost(evidence) = &self.health {
+            view.lost.get_or_insert_with(|| evidence.clone());
+        }
+        let changed = view != self.view;
+        if changed {
+            self.view = view;
+        }
+        changed
+    }
+
+    fn set_health(&mut self, health: Health) -> bool {
+        let changed = health != self.health;
+        self.health = health;
+        changed
+    }
+
+    /// Whether somebody runs the run, by its files and by its runner.
+    fn look(&self) -> Health {
+        let newest = self.snapshot.as_ref();
+        let over = |s: &RunState| s.phase.is_terminal() && s.ended_at.is_some();
+        if over(&self.reduced) || newest.is_some_and(over) {
+            return Health::Over;
+        }
+        let known = newest.or_else(|| self.reduced.started_at.map(|_| &self.reduced));
+        health(&self.dir, known)
+    }
+
+    /// Which steps' logs are longer, or shorter, than at the last look.
+    fn grown(&mut self) -> Vec<StepId> {
+        let mut grown = Vec::new();
+        self.sizes.resize(self.view.steps.len(), 0);
+        for (step, known) in self.view.steps.iter().zip(&mut self.sizes) {
+            if step.phase == StepPhase::Pending {
+                continue;
+            }
+            let plain = !step.runner.is_agent();
+            let size = |path: std::path::PathBuf| fs::metadata(path).map_or(0, |m| m.len());
+            let size = if plain {
+                size(self.dir.external_out(step.id)) + size(self.dir.external_err(step.id))
+            } else {
+                size(self.dir.output(step.id))
+            };
+            if size != *known {
+                *known = size;
+                grown.push(step.id);
+            }
+        }
+        grown
+    }
+}
+
+/// Whether somebody runs a run that has not ended by its files (run-directory 7).
+pub(super) fn health(dir: &RunDir, state: Option<&RunState>) -> Health {
+    match identity::probe(dir) {
+        RunnerLife::Alive if state.is_some() => return Health::Live,
+        RunnerLife::Alive => return Health::Starting,
+        RunnerLife::Dead(evidence) => return Health::Lost(evidence),
+        RunnerLife::Unknown(why) => return Health::Unknown(why),
+        RunnerLife::NotOurs => {}
+    }
+    let Some(state) = state else {
+        let age = fs::metadata(dir.path()).and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
+        return match age {
+            Some(age) if age < STARTING => Health::Starting,
+            _ => Health::Unknown("it has no status".into()),
+        };
+    };
+    let Some(pid) = state.pid else { return Health::Unknown("its status names no process".into()) };
+    match identity::pid_lives(pid) {
+        Some(false) => Health::Lost(format!("the runner (pid {pid}) is gone")),
+        Some(true) => {
+            let ms = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
+            let now = Timestamp::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
+            let heard = state.last_update.or(state.started_at).unwrap_or_default();
+            if now.since(heard) > BELIEVED {
+                return Health::Unknown(format!("nothing was heard for a day; pid {pid} may be another process"));
+            }
+            Health::Live
+        }
+        None => Health::Unknown(format!("the process {pid} belongs to another user")),
+    }
+}

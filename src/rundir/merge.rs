@@ -1,0 +1,129 @@
+//! One picture of a run from its event log and its status. Pure.
+
+use crate::run::{RunState, StepMeta, StepState};
+
+/// What is known of a step before it starts, from a status.
+pub(super) fn meta_of(step: &StepState) -> StepMeta {
+    StepMeta {
+        key: step.key.clone(),
+        agent: step.agent.clone(),
+        label: step.label.clone(),
+        phase: step.phase_title.clone(),
+        logical: step.logical,
+        runner: step.runner.clone(),
+        model: step.model.clone(),
+        thinking: step.thinking.clone(),
+        session_file: step.session_file.clone(),
+        has_task: step.has_task,
+        timeout_ms: step.timeout_ms,
+        carried_over: step.carried_over,
+        ..StepMeta::default()
+    }
+}
+
+/// The step of a status as it was before it started.
+pub(super) fn unstarted(step: &StepState) -> StepState {
+    StepState {
+        id: step.id,
+        key: step.key.clone(),
+        agent: step.agent.clone(),
+        label: step.label.clone(),
+        phase_title: step.phase_title.clone(),
+        logical: step.logical,
+        runner: step.runner.clone(),
+        thinking: step.thinking.clone(),
+        session_file: step.session_file.clone(),
+        has_task: step.has_task,
+        steerable: step.steerable.clone(),
+        ..StepState::default()
+    }
+}
+
+/// The picture. The status wins when it is at least as new as the newest event, when it has the end, or when the log
+/// was not read to its end yet; then the events add what a status does not carry. Else the events win and the status
+/// adds what is never recorded.
+pub(super) fn merge(events: &RunState, status: &RunState, behind: bool) -> RunState {
+    let newer = status.last_update >= events.last_update || status.ended_at.is_some();
+    if behind || newer || events.started_at.is_none() || events.steps.len() < status.steps.len() {
+        let mut view = status.clone();
+        view.lost = view.lost.or_else(|| events.lost.clone());
+        view.interrupted |= events.interrupted;
+        view.ended_by = view.ended_by.or_else(|| events.ended_by.clone());
+        view.anomalies = view.anomalies.max(events.anomalies);
+        for step in &mut view.steps {
+            if let Some(known) = events.steps.iter().find(|s| s.id == step.id && s.agent == step.agent) {
+                add_history(step, known);
+            }
+        }
+        return view;
+    }
+    let mut view = events.clone();
+    view.cwd = non_empty(view.cwd, &status.cwd);
+    view.session_id = view.session_id.or_else(|| status.session_id.clone());
+    view.owner_id = view.owner_id.or_else(|| status.owner_id.clone());
+    view.name = view.name.or_else(|| status.name.clone());
+    view.pid = view.pid.or(status.pid);
+    view.timeout_ms = view.timeout_ms.or(status.timeout_ms);
+    view.deadline_at = view.deadline_at.or(status.deadline_at);
+    for step in &mut view.steps {
+        if let Some(known) = status.steps.iter().find(|s| s.id == step.id && s.agent == step.agent) {
+            add_unrecorded(step, known);
+        }
+    }
+    view
+}
+
+fn non_empty(first: String, second: &str) -> String {
+    if first.is_empty() { second.to_owned() } else { first }
+}
+
+/// What the events know and a status does not say.
+fn add_history(step: &mut StepState, events: &StepState) {
+    step.last_message = step.last_message.take().or_else(|| events.last_message.clone());
+    step.session_id = step.session_id.take().or_else(|| events.session_id.clone());
+    step.pid = step.pid.or(events.pid.filter(|_| !step.phase.is_terminal()));
+    step.exit = step.exit.or(events.exit);
+    if step.attempts.len() < events.attempts.len() {
+        step.attempts.clone_from(&events.attempts);
+    }
+    // The events have the results of calls. When both tell of the same newest call, theirs is the fuller list.
+    let newest = |s: &StepState| s.recent_tools.back().map(|t| (t.tool.clone(), t.ended_at.millis()));
+    if events.recent_tools.len() >= step.recent_tools.len() && newest(step) == newest(events) {
+        step.recent_tools.clone_from(&events.recent_tools);
+    }
+    // A foreign status names one open call; the log knows them all, with their ids.
+    let current = step.current_call().map(|c| c.tool.clone());
+    let ours = step.open.iter().any(|c| c.call.is_some());
+    if !ours && current.is_some() && events.open.iter().any(|c| Some(&c.tool) == current.as_ref()) {
+        step.open.clone_from(&events.open);
+    }
+    if step.steerable == crate::run::Steerable::Unknown {
+        step.steerable = events.steerable.clone();
+    }
+    step.retrying = step.retrying.take().or_else(|| events.retrying.clone());
+    step.settled_at = step.settled_at.or(events.settled_at);
+    if step.tokens.cache_read == 0 && step.tokens.cache_write == 0 {
+        step.tokens.cache_read = events.tokens.cache_read;
+        step.tokens.cache_write = events.tokens.cache_write;
+    }
+    step.cost = step.cost.or(events.cost);
+}
+
+/// What a status knows and the events do not record.
+fn add_unrecorded(step: &mut StepState, status: &StepState) {
+    step.recent_output.clone_from(&status.recent_output);
+    step.activity.clone_from(&status.activity);
+    step.external = step.external.take().map_or_else(
+        || status.external.clone(),
+        |mut external| {
+            if let Some(known) = &status.external {
+                external.stdout_path = non_empty(external.stdout_path, &known.stdout_path);
+                external.stderr_path = non_empty(external.stderr_path, &known.stderr_path);
+            }
+            Some(external)
+        },
+    );
+    step.session_file = step.session_file.take().or_else(|| status.session_file.clone());
+    step.model = step.model.take().or_else(|| status.model.clone());
+    step.last_activity = step.last_activity.max(status.last_activity);
+}

@@ -1,0 +1,234 @@
+//! Following runs: ours while they are written, and foreign ones.
+
+use std::fs;
+
+use crate::run::*;
+use crate::rundir::follow::{Follower, Health};
+use crate::rundir::records::{self, RecordContext};
+use crate::rundir::{EVENTS_MAX_BYTES, EventLog, RunDir, RunRoot, RunnerIdentity, RunnerLock, StatusContext, replace, status};
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_millis(1_764_000_000_000 + ms)
+}
+
+/// A runner that writes what a real one does.
+struct Runner {
+    dir: RunDir,
+    log: EventLog,
+    state: RunState,
+    lock: Option<RunnerLock>,
+}
+
+impl Runner {
+    fn start(root: &RunRoot) -> Self {
+        let id = RunId("run".into());
+        let dir = RunDir::create(root, &id).unwrap();
+        let lock = Some(RunnerLock::acquire(&dir).unwrap());
+        RunnerIdentity::of_this_process(None).write(&dir).unwrap();
+        let log = EventLog::open(&dir.events(), EVENTS_MAX_BYTES).unwrap();
+        let mut runner = Self { dir, log, state: RunState::default(), lock };
+        let step = |key: &str, runner| StepMeta { key: key.into(), agent: key.into(), runner, ..StepMeta::default() };
+        let command = RunnerKind::ExternalCli { command: "make".into(), args: vec![] };
+        let meta = RunMeta {
+            id,
+            mode: RunMode::Parallel,
+            pid: Some(std::process::id()),
+            steps: vec![step("scout", RunnerKind::Pi), step("build", command)],
+            groups: vec![Group { start: 0, count: 2, logical: 0 }],
+            logical_count: 1,
+            ..RunMeta::default()
+        };
+        runner.record(0, What::RunStarted(Box::new(meta)));
+        runner
+    }
+
+    fn record(&mut self, ms: i64, what: What) {
+        let event = Event { at: at(ms), what };
+        reduce(&mut self.state, &event);
+        if let Some(line) = records::encode(&event, &RecordContext { state: &self.state }) {
+            self.log.append(&line).unwrap();
+        }
+    }
+
+    fn write_status(&self) {
+        let context = StatusContext { dir: &self.dir, instance: None };
+        replace(&self.dir.status(), &status::encode(&self.state, &context)).unwrap();
+    }
+}
+
+#[test]
+fn a_run_of_ours_is_followed_from_its_start_to_its_end() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = RunRoot::at(temp.path());
+    let mut runner = Runner::start(&root);
+    let mut follower = Follower::open(runner.dir.path()).unwrap();
+    let first = follower.poll();
+    assert!(first.state && first.news.len() == 1);
+    assert_eq!((follower.health(), follower.state()), (&Health::Live, &runner.state));
+    let quiet = follower.poll();
+    assert!(!quiet.state && !quiet.health && quiet.news.is_empty() && quiet.output.is_empty());
+    runner.record(5, What::StepStarted { step: StepId(0) });
+    runner.record(6, What::StepStarted { step: StepId(1) });
+    runner.record(7, What::ChildSpawned { step: StepId(0), pid: 7, start_ticks: Some(1) });
+    runner.write_status();
+    fs::write(runner.dir.output(StepId(0)), "hello\n").unwrap();
+    fs::write(runner.dir.external_err(StepId(1)), "warn\n").unwrap();
+    let changes = follower.poll();
+    assert_eq!((changes.output, changes.news.len()), (vec![StepId(0), StepId(1)], 3));
+    assert_eq!(follower.state(), &runner.state);
+    // Events that no status has yet.
+    runner.record(9, What::OutputHeld { step: StepId(0), pids: vec![3] });
+    assert!(follower.poll().state);
+    assert_eq!(follower.state().steps[0].held_by, [3]);
+    let outcome = StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
+    runner.record(10, What::StepEnded { step: StepId(0), outcome: Box::new(outcome.clone()) });
+    runner.record(10, What::StepEnded { step: StepId(1), outcome: Box::new(outcome) });
+    runner.record(11, What::RunEnded { state: RunPhase::Complete, error: None });
+    runner.write_status();
+    runner.lock = None;
+    follower.poll();
+    assert!(follower.is_over() && follower.lost().is_none());
+    assert_eq!(follower.state(), &runner.state);
+}
+
+#[test]
+fn events_alone_give_the_state_that_the_runner_has() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut runner = Runner::start(&RunRoot::at(temp.path()));
+    runner.record(5, What::StepStarted { step: StepId(0) });
+    runner.record(6, What::RunStopped { message: "Subagent stopped by user.".into(), source: None });
+    let mut follower = Follower::open(runner.dir.path()).unwrap();
+    follower.poll();
+    assert_eq!(follower.state(), &runner.state);
+}
+
+#[test]
+fn a_half_written_status_leaves_the_last_good_picture() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut runner = Runner::start(&RunRoot::at(temp.path()));
+    runner.write_status();
+    let mut follower = Follower::open(runner.dir.path()).unwrap();
+    follower.poll();
+    assert!(follower.notices().is_empty());
+    fs::write(runner.dir.status(), "{\"runId\": \"run\", \"st").unwrap();
+    follower.poll();
+    assert_eq!(follower.state(), &runner.state);
+    assert_eq!(follower.notices().len(), 1);
+    runner.record(3, What::StepStarted { step: StepId(0) });
+    runner.write_status();
+    follower.poll();
+    assert_eq!((follower.state(), follower.notices().len()), (&runner.state, 0));
+}
+
+#[test]
+fn a_runner_that_died_is_seen_as_lost_and_nothing_is_written() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut runner = Runner::start(&RunRoot::at(temp.path()));
+    runner.write_status();
+    // A process id that no process has: the highest one that the kernel can give is rarely used.
+    RunnerIdentity { pid: 4_194_303, ..RunnerIdentity::of_this_process(None) }.write(&runner.dir).unwrap();
+    runner.lock = None;
+    let mut follower = Follower::open(runner.dir.path()).unwrap();
+    follower.poll();
+    assert!(matches!(follower.health(), Health::Lost(_)), "{:?}", follower.health());
+    assert!(follower.is_over() && follower.lost().is_some() && follower.state().lost.is_some());
+    assert!(crate::rundir::read_status(&runner.dir).unwrap().lost.is_none());
+}
+
+#[test]
+fn a_directory_without_a_status_is_starting() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = RunDir::create(&RunRoot::at(temp.path()), &RunId("new".into())).unwrap();
+    let mut follower = Follower::open(dir.path()).unwrap();
+    follower.poll();
+    assert_eq!((follower.health(), follower.state().id.as_str()), (&Health::Starting, "new"));
+    assert!(!follower.is_over());
+}
+
+#[test]
+fn a_directory_that_is_removed_leaves_its_picture() {
+    let temp = tempfile::tempdir().unwrap();
+    let runner = Runner::start(&RunRoot::at(temp.path().join("root")));
+    let mut follower = Follower::open(runner.dir.path()).unwrap();
+    follower.poll();
+    fs::remove_dir_all(runner.dir.path()).unwrap();
+    let changes = follower.poll();
+    assert!(changes.health && !changes.state);
+    assert_eq!((follower.health(), follower.state()), (&Health::Gone, &runner.state));
+    assert!(!runner.dir.path().exists());
+    assert!(Follower::open(runner.dir.path()).is_err());
+}
+
+/// A status of the reference's runner, with its odd corners.
+const FOREIGN_STATUS: &str = r#"{
+  "runId": "f", "mode": "chain", "state": "STATE", "startedAt": 1764000000000, "lastUpdate": 1764000000500.25,
+  "pid": PID, "cwd": "/p", "currentStep": 1, "chainStepCount": 2, "parallelGroups": [], "futureField": {"a": [1]},
+  "steps": [
+    {"agent": "scout", "status": "completed", "exitCode": 0, "startedAt": 1764000000001, "endedAt": 1764000000100,
+     "currentTool": "bash", "recentTools": [{"tool": "ls", "args": "src", "endMs": 1764000000090}], "toolCount": 1},
+    {"agent": "writer", "status": "running", "startedAt": 1764000000101, "currentTool": "edit",
+     "currentToolStartedAt": 1764000000400, "lastActivityAt": 1764000000400.3726, "activityState": "needs_attention"},
+    {"agent": "last", "status": "dreaming"}
+  ]
+}"#;
+
+const FOREIGN_EVENTS: &str = r#"{"type":"subagent.run.started","lifecycleArtifactVersion":3,"ts":1764000000000,"runId":"f","mode":"chain","cwd":"/p","pid":1}
+{"type":"subagent.step.started","ts":1764000000001,"runId":"f","stepIndex":0,"agent":"scout"}
+{"type":"subagent.step.completed","ts":1764000000100,"runId":"f","stepIndex":0,"agent":"scout","exitCode":0,"durationMs":99}
+{"type":"subagent.step.started","ts":1764000000101,"runId":"f","stepIndex":1,"agent":"writer"}
+{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"Half done."}]},"subagentSource":"child","subagentRunId":"f","subagentStepIndex":1,"subagentAgent":"writer","observedAt":1764000000390}
+"#;
+
+fn foreign(root: &RunRoot, state: &str, pid: u32) -> RunDir {
+    let dir = root.run(&RunId("f".into())).unwrap();
+    fs::create_dir_all(dir.path()).unwrap();
+    fs::write(dir.events(), FOREIGN_EVENTS).unwrap();
+    fs::write(dir.status(), FOREIGN_STATUS.replace("STATE", state).replace("PID", &pid.to_string())).unwrap();
+    dir
+}
+
+#[test]
+fn a_foreign_run_is_shown_by_its_status_and_enriched_by_its_events() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = foreign(&RunRoot::at(temp.path()), "running", 4_194_303);
+    let mut follower = Follower::open(dir.path()).unwrap();
+    let changes = follower.poll();
+    assert_eq!(changes.news.len(), 5);
+    assert!(matches!(follower.health(), Health::Unknown(_) | Health::Lost(_)));
+    let state = follower.state();
+    assert_eq!(state.steps.iter().map(|s| s.phase.as_str()).collect::<Vec<_>>(), ["complete", "running", "dreaming"]);
+    // What a finished step's leftover fields say is not believed.
+    assert!(state.steps[0].current_call().is_none());
+    assert_eq!(state.steps[1].current_call().unwrap().tool, "edit");
+    assert_eq!(state.steps[1].last_message.as_deref(), Some("Half done."));
+    assert_eq!(state.steps[1].face(), StepFace::Attention);
+    assert_eq!(state.anomalies, 0);
+}
+
+#[test]
+fn a_finished_foreign_run_is_over_whatever_its_process() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = foreign(&RunRoot::at(temp.path()), "failed\", \"endedAt\": 1764000000600, \"x\": \"", 4_194_303);
+    let mut follower = Follower::open(dir.path()).unwrap();
+    follower.poll();
+    assert_eq!(follower.health(), &Health::Over);
+    assert!(follower.lost().is_none());
+}
+
+#[test]
+fn waiting_ends_when_something_is_written() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut runner = Runner::start(&RunRoot::at(temp.path()));
+    let mut follower = Follower::open(runner.dir.path()).unwrap();
+    follower.poll();
+    runner.record(4, What::StepStarted { step: StepId(0) });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let begun = std::time::Instant::now();
+    runtime.block_on(async {
+        while follower.state().steps[0].phase == StepPhase::Pending {
+            follower.wait().await;
+            follower.poll();
+            assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+        }
+    });
+}

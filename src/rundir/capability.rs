@@ -6,10 +6,10 @@ use std::io;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use super::RunDir;
 use super::json::Obj;
 use super::write::{Disk, Op, RealDisk};
-use super::RunDir;
-use crate::run::{StepId, Steerable, Timestamp};
+use crate::run::{Steerable, StepId, Timestamp};
 
 /// Says whether a child can be steered, for tools that look at these files; what is not known is not said.
 ///
@@ -66,7 +66,8 @@ mod tests {
         answer(&dir, "r1", Some("too late"), NOW).unwrap();
         let bytes = std::fs::read(dir.control().join("subdeck-acks/cjE.json")).unwrap();
         let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-        let want = serde_json::json!({"id": "r1", "ts": 1_764_001_848_190_i64, "state": "refused", "reason": "too late"});
+        let want =
+            serde_json::json!({"id": "r1", "ts": 1_764_001_848_190_i64, "state": "refused", "reason": "too late"});
         assert_eq!(value, want);
     }
 }

@@ -108,7 +108,8 @@ mod tests {
         let dir = RunDir::create(&root, &id).unwrap();
         mark_active(&dir, &id).unwrap();
         assert_eq!(root.active_marker(&id).metadata().unwrap().len(), 0);
-        let state = RunState { id: id.clone(), session_id: Some("s".into()), phase: RunPhase::Paused, ..RunState::default() };
+        let state =
+            RunState { id: id.clone(), session_id: Some("s".into()), phase: RunPhase::Paused, ..RunState::default() };
         mark_ended(&dir, &state).unwrap();
         assert!(!root.active_marker(&id).exists());
         assert!(root.runs().join(".terminal-runs/s/0000000000000000-r.json").exists());

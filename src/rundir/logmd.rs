@@ -83,7 +83,7 @@ mod tests {
             ended_at: at(61_500),
             steps: vec![
                 step(0, "scout", StepPhase::Complete, at(0), at(20_000)),
-                step(1, "wor|ker\n", StepPhase::Stopped, at(20_000), at(20_000)),
+                step(1, "wor|ker", StepPhase::Stopped, at(20_000), at(20_000)),
                 step(2, "writer", StepPhase::Pending, None, None),
             ],
             ..RunState::default()
@@ -101,12 +101,15 @@ mod tests {
 | Step | Agent | Status | Duration |
 | --- | --- | --- | --- |
 | 1 | scout | complete | 20.0s |
-| 2 | wor\\|ker  | stopped | 0ms |
+| 2 | wor\\|ker | stopped | 0ms |
 | 3 | writer | pending | - |
 
 ## Summary
 scout:
 Found it.
+
+wor|ker:
+
 ";
         let texts = BTreeMap::from([(StepId(0), "Found it.".to_owned())]);
         assert_eq!(String::from_utf8(encode(&state, &texts)).unwrap(), want);

@@ -17,7 +17,6 @@ pub(super) fn meta_of(step: &StepState) -> StepMeta {
         has_task: step.has_task,
         timeout_ms: step.timeout_ms,
         carried_over: step.carried_over,
-        ..StepMeta::default()
     }
 }
 

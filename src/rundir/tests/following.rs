@@ -5,7 +5,9 @@ use std::fs;
 use crate::run::*;
 use crate::rundir::follow::{Follower, Health};
 use crate::rundir::records::{self, RecordContext};
-use crate::rundir::{EVENTS_MAX_BYTES, EventLog, RunDir, RunRoot, RunnerIdentity, RunnerLock, StatusContext, replace, status};
+use crate::rundir::{
+    EVENTS_MAX_BYTES, EventLog, RunDir, RunRoot, RunnerIdentity, RunnerLock, StatusContext, replace, status,
+};
 
 fn at(ms: i64) -> Timestamp {
     Timestamp::from_millis(1_764_000_000_000 + ms)

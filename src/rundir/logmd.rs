@@ -113,7 +113,7 @@ wor|ker:
 ";
         let texts = BTreeMap::from([(StepId(0), "Found it.".to_owned())]);
         assert_eq!(String::from_utf8(encode(&state, &texts)).unwrap(), want);
-        let none = encode(&state, &BTreeMap::new());
+        let none = encode(&RunState::default(), &BTreeMap::new());
         assert!(none.ends_with(b"## Summary\n_No output._\n"));
     }
 }

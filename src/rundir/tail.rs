@@ -86,6 +86,8 @@ impl Tail {
                 };
                 self.bad += u64::from(!good);
                 self.partial.clear();
+                // One long line is no reason to keep its room for good.
+                self.partial.shrink_to(256 * 1024);
                 self.skipping = false;
             }
             if self.partial.len() + rest.len() > LONGEST {
@@ -158,7 +160,7 @@ mod tests {
         };
         assert_eq!(found.iter().map(String::len).collect::<Vec<_>>(), [3]);
         assert_eq!((pieces, tail.bad_lines()), (LONGEST as u64 / PIECE + 1, 1));
-        assert!(tail.partial.capacity() <= LONGEST);
+        assert!(tail.partial.capacity() <= 512 * 1024);
     }
 
     proptest! {

@@ -180,7 +180,7 @@ fn every_mistake_has_its_place_its_words_and_its_advice() {
             2,
             9,
             "there is no agent `scot`",
-            "did you mean `scout`?; searched .subdeck/agents",
+            "did you mean `scout`?; searched .subdeck/agents, .claude/agents and .pi/agents in ",
         ),
         (
             "[[step]]\nagent = \"zzz\"\ntask = \"t\"",

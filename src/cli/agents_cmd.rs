@@ -75,25 +75,24 @@ fn show(to: &mut dyn Write, agents: &Agents, cwd: &Path, home: Option<&Path>) ->
             lines::line(to, &format!("  {}", short(folder)))?;
         }
     }
-    let rows: Vec<Vec<String>> = agents
-        .found
-        .values()
-        .map(|agent| {
-            let tools = match &agent.tools {
-                None => "all tools".to_owned(),
-                Some(tools) if tools.is_empty() => "no tools".to_owned(),
-                Some(tools) => tools.join(","),
-            };
-            vec![
-                agent.name.clone(),
-                agent.models.first().cloned().unwrap_or_else(|| "own model".to_owned()),
-                SafeText::line(&tools).truncate(30).to_string(),
-                short(&agent.path),
-                SafeText::line(agent.description.as_deref().unwrap_or_default()).truncate(60).to_string(),
-            ]
-        })
-        .collect();
-    lines::table(to, &rows)?;
+    let header = ["AGENT", "MODEL", "TOOLS", "FILE", "FOR"].map(str::to_owned).to_vec();
+    let rows = agents.found.values().map(|agent| {
+        let tools = match &agent.tools {
+            None => "all".to_owned(),
+            Some(tools) if tools.is_empty() => "none".to_owned(),
+            Some(tools) => tools.join(","),
+        };
+        vec![
+            agent.name.clone(),
+            agent.models.first().cloned().unwrap_or_else(|| "own".to_owned()),
+            SafeText::line(&tools).truncate(30).to_string(),
+            short(&agent.path),
+            SafeText::line(agent.description.as_deref().unwrap_or_default()).truncate(60).to_string(),
+        ]
+    });
+    if !agents.found.is_empty() {
+        lines::table(to, &std::iter::once(header).chain(rows).collect::<Vec<_>>())?;
+    }
     for agent in agents.found.values() {
         if let Some(note) = &agent.note {
             lines::line(to, &format!("note: {}: {note}", short(&agent.path)))?;

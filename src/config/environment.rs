@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::plan::{Budget, Defaults, LoadOptions};
+use crate::plan::{Budget, LoadOptions};
 
 use super::Config;
 
@@ -26,7 +26,14 @@ impl Env {
     /// When the current folder does not exist any more.
     pub fn of_process() -> std::io::Result<Self> {
         let vars = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-        Ok(Self { vars: vars.collect(), path: std::env::var_os("PATH"), current_dir: std::env::current_dir()? })
+        let mut vars: BTreeMap<String, String> = vars.collect();
+        // Without HOME the system's list of users knows.
+        if let (false, Some(home)) =
+            (vars.contains_key("HOME"), std::env::home_dir().and_then(|h| h.to_str().map(str::to_owned)))
+        {
+            vars.insert("HOME".to_owned(), home);
+        }
+        Ok(Self { vars, path: std::env::var_os("PATH"), current_dir: std::env::current_dir()? })
     }
 
     /// A variable that is set and not empty.
@@ -81,7 +88,7 @@ impl Env {
             budget: Budget::default(),
             agent_folders: None,
             pi_program: config.pi_program().map(str::to_owned),
-            defaults: Defaults { ..config.defaults() },
+            defaults: config.defaults(),
         }
     }
 }

@@ -153,7 +153,7 @@ fn step(reader: &mut Reader<'_>, node: &Node) -> Option<DraftStep> {
     step.broken.runner = present(&fields, "runner").is_some() && step.runner.is_none();
     if let Some(calls) = present(&fields, "toolBudget") {
         step.budget.tool_calls = limit(reader, calls, |n| Some(n as u64));
-        not_enforced(reader, calls);
+        reader.not_enforced(calls.span.clone(), &calls.path, "toolBudget");
     }
     step.system_prompt_mode = word(reader, &fields, "systemPromptMode").map(|m| match m.value.as_str() {
         "replace" => SystemPromptMode::Replace,
@@ -190,20 +190,16 @@ fn run_budget(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Budget {
     {
         let max = number(reader, &turns, "maxTurns").map(|s| s.value as u64).filter(|n| *n > 0);
         budget.turns = max.map(|max| (max, number(reader, &turns, "graceTurns").map_or(1, |s| s.value as u64)));
-        not_enforced(reader, node);
+        reader.not_enforced(node.span.clone(), &node.path, "turnBudget");
     }
     if let Some(node) = present(fields, "usageBudget")
         && let Some(usage) = reader.open(node, "a usage budget")
     {
         budget.tokens = present(&usage, "tokens").and_then(|n| limit(reader, n, |n| Some(n as u64)));
         budget.cost = present(&usage, "costUsd").and_then(|n| limit(reader, n, |n| Some(CostUsd(n))));
-        not_enforced(reader, node);
+        reader.not_enforced(node.span.clone(), &node.path, "usageBudget");
     }
     budget
-}
-
-fn not_enforced(reader: &mut Reader<'_>, node: &Node) {
-    reader.warn(node.span.clone(), &node.path, "this limit is kept but not enforced by this version");
 }
 
 fn limit<T>(reader: &mut Reader<'_>, node: &Node, make: fn(f64) -> Option<T>) -> Option<Limit<T>> {

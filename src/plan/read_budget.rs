@@ -20,18 +20,8 @@ pub(super) fn budget(reader: &mut Reader<'_>, node: &Node) -> Budget {
         tokens: fields.get("tokens").and_then(|n| limit(reader, n, count)),
         cost: fields.get("cost_usd").and_then(|n| limit(reader, n, money)),
     };
-    let later: Vec<_> =
-        ["idle", "turns", "tool_calls", "tokens", "cost_usd"].into_iter().filter(|k| fields.has(k)).collect();
-    if let Some(first) = later.first().and_then(|key| fields.entry(key)) {
-        let names = later.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ");
-        let verb = if later.len() == 1 { "is" } else { "are" };
-        reader
-            .warn(
-                first.key_span.clone(),
-                &first.node.path,
-                format!("{names} {verb} kept but not enforced by this version"),
-            )
-            .suggest("`time` is enforced");
+    for entry in fields.entries().iter().filter(|e| e.key != "time" && keys::BUDGET.contains(&e.key.as_str())) {
+        reader.not_enforced(entry.key_span.clone(), &entry.node.path, &entry.key);
     }
     budget
 }

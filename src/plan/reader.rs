@@ -35,6 +35,8 @@ impl<T> Spanned<T> {
 pub(crate) struct Reader<'s> {
     source: &'s Source,
     problems: Vec<Problem>,
+    /// Limits that are kept but not enforced: where the first stands, and their names.
+    unenforced: Option<(Range<usize>, String, Vec<String>)>,
 }
 
 /// A table whose keys were checked.
@@ -64,7 +66,7 @@ impl<'n> Fields<'n> {
 
 impl<'s> Reader<'s> {
     pub(crate) const fn new(source: &'s Source) -> Self {
-        Self { source, problems: Vec::new() }
+        Self { source, problems: Vec::new(), unenforced: None }
     }
 
     pub(crate) const fn source(&self) -> &'s Source {
@@ -91,12 +93,26 @@ impl<'s> Reader<'s> {
         self.warn(at.span.clone(), &at.path, message)
     }
 
+    /// Notes a limit that is kept but not enforced; all of them become one warning.
+    pub(crate) fn not_enforced(&mut self, span: Range<usize>, path: &str, name: &str) {
+        let (_, _, names) = self.unenforced.get_or_insert_with(|| (span, path.to_owned(), Vec::new()));
+        if names.iter().all(|known| known != name) {
+            names.push(name.to_owned());
+        }
+    }
+
     pub(crate) fn push(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 
     /// Everything that was noted, in the order of the text, each thing once.
     pub(crate) fn finish(mut self) -> Vec<Problem> {
+        if let Some((span, path, names)) = self.unenforced.take() {
+            let verb = if names.len() == 1 { "is" } else { "are" };
+            let names = names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+            self.warn(span, &path, format!("{names} {verb} kept but not enforced by this version"))
+                .suggest("limits of time are enforced");
+        }
         self.problems.sort_by_key(|p| p.position);
         self.problems.dedup();
         self.problems

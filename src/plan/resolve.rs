@@ -174,8 +174,8 @@ impl Resolver<'_, '_> {
             env.retain(|(known, _)| known != name);
             env.push((name.clone(), value.clone()));
         }
-        let is_agent = !matches!(runner, DraftRunner::ExternalCli { .. });
-        let default_model = self.options.defaults.model.clone().filter(|_| is_agent && !self.foreign);
+        let is_pi = matches!(runner, DraftRunner::Pi { .. });
+        let default_model = self.options.defaults.model.clone().filter(|_| is_pi && !self.foreign);
         let models = draft.models.clone().or_else(|| base.map(|b| b.models.clone()).filter(|m| !m.is_empty()));
         let tools = draft.tools.clone().or_else(|| self.tools(base?, &runner, draft));
         let system_prompt = draft.system_prompt.clone().or_else(|| base.map(|b| b.system_prompt.clone()));
@@ -292,8 +292,7 @@ impl Resolver<'_, '_> {
                 format!("there are {}{more}", names.join(", "))
             }
         };
-        let folders: Vec<_> = self.agents.folders.iter().map(|f| self.short(f)).collect();
-        advice.push_str(&format!("; searched {}", folders.join(", ")));
+        advice.push_str(&self.searched());
         let message = format!("there is no agent `{agent}`");
         match &draft.agent {
             Some(written) => self.reader.error_at(written, message).suggest(advice),
@@ -302,15 +301,18 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// A folder as people write it.
-    fn short(&self, folder: &Path) -> String {
-        if let Ok(rest) = folder.strip_prefix(self.cwd) {
-            return rest.display().to_string();
+    /// Where definitions were looked for, in few words.
+    fn searched(&self) -> String {
+        if let Some(folders) = &self.options.agent_folders {
+            let folders: Vec<_> = folders.iter().map(|(folder, _)| folder.display().to_string()).collect();
+            return format!("; searched {}", folders.join(", "));
         }
-        match self.options.home.as_ref().and_then(|home| folder.strip_prefix(home).ok()) {
-            Some(rest) => format!("~/{}", rest.display()),
-            None => folder.display().to_string(),
-        }
+        let levels = agents::project_levels(self.cwd);
+        let up = match (levels.first(), levels.last()) {
+            (Some(first), Some(last)) if first != last => format!("{} up to {}", first.display(), last.display()),
+            _ => self.cwd.display().to_string(),
+        };
+        format!("; searched .subdeck/agents, .claude/agents and .pi/agents in {up} and in the home folder")
     }
 
     /// The tools of a definition, by the names that pi has for them.

@@ -1,0 +1,432 @@
+//! Runs of plain commands and demo agents, from the command line to the files and the exit code.
+
+#[path = "support/runs.rs"]
+mod support;
+
+use std::io::Read;
+use std::process::Stdio;
+use std::time::Instant;
+
+use support::{Done, World, code, files_below, signal, wait_child, wait_for};
+
+#[test]
+fn a_command_runs_prints_and_ends_with_its_cause() {
+    let world = World::new();
+    let done = world.output(&["run", "--no-tui", "--", "sh", "-c", "echo hello; echo trouble >&2"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.stdout.contains("│ hello"), "{done:?}");
+    assert!(done.stdout.contains("err│ trouble"), "{done:?}");
+    assert!(done.stdout.contains(": complete  (1 of 1 steps"), "{done:?}");
+    let status = world.only_run().status();
+    assert_eq!((&status["state"], &status["steps"][0]["status"]), (&"complete".into(), &"complete".into()));
+    let failed = world.output(&["run", "--no-tui", "--", "sh", "-c", "echo why >&2; exit 3"]);
+    assert_eq!(failed.code, 1, "{failed:?}");
+    assert!(failed.stdout.contains("why"), "{failed:?}");
+    world.wait_until_empty();
+}
+
+#[test]
+fn what_cannot_be_started_says_so() {
+    let world = World::new();
+    let done = world.output(&["run", "--no-tui", "--", "no-such-program-here"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.stdout.contains("no such program; check the name and PATH"), "{done:?}");
+    let none = world.output(&["run", "--no-tui"]);
+    assert_eq!(none.code, 2, "{none:?}");
+    assert!(none.stderr.contains("name a plan file"), "{none:?}");
+}
+
+#[test]
+fn the_demo_completes_headless_with_a_summary() {
+    let world = World::new();
+    let done = world.output(&["demo", "--no-tui", "--speed", "20"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.stdout.contains("complete  (7 of 7 steps"), "{done:?}");
+    assert!(!done.stdout.contains('\u{1b}'), "no escape sequence reaches a pipe");
+    world.wait_until_empty();
+}
+
+#[test]
+fn jsonl_and_json_are_data_alone_on_stdout() {
+    let world = World::new();
+    let done = world.output(&["demo", "--no-tui", "--speed", "20", "--output", "jsonl"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let mut kinds = std::collections::BTreeSet::new();
+    for line in done.stdout.lines() {
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(value["v"], 1);
+        kinds.insert(value["type"].as_str().unwrap().to_owned());
+    }
+    for kind in ["run_started", "step_started", "tool_started", "tool_ended", "message", "step_ended", "run_ended"] {
+        assert!(kinds.contains(kind), "{kind} is missing in {kinds:?}");
+    }
+    assert!(done.stderr.contains("complete  (7 of 7 steps"), "{done:?}");
+    let done = world.output(&["run", "--no-tui", "--output", "json", "--", "true"]);
+    let value: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&value["state"], &value["exit_code"]), (&"complete".into(), &0.into()));
+}
+
+#[test]
+fn a_stop_ends_a_child_that_ignores_sigterm_with_everything_below_it() {
+    let world = World::new();
+    let script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 60' & echo up; while :; do sleep 60; done";
+    let run = world.detach(&["--", "sh", "-c", script]);
+    run.wait_output(0, "up");
+    let begin = Instant::now();
+    let done = world.output(&["stop", run.id(), "--wait", "--timeout", "6s"]);
+    assert_eq!(done.code, 0, "gone within the six seconds that --timeout gave: {done:?} {:?}", begin.elapsed());
+    let status = run.status();
+    assert_eq!(status["state"], "stopped");
+    assert_eq!(status["error"], "Subagent stopped by user.");
+    assert_eq!(status["steps"][0]["status"], "stopped");
+    let signals: Vec<_> = run.events_of("subdeck.signal.sent").iter().map(|e| e["signal"].clone()).collect();
+    assert_eq!(signals, ["SIGTERM", "SIGKILL"]);
+    world.wait_until_empty();
+    assert_eq!(world.output(&["wait", run.id()]).code, 3);
+}
+
+#[test]
+fn output_that_a_grandchild_holds_open_does_not_hold_the_run() {
+    let world = World::new();
+    let done = world.output(&["run", "--no-tui", "--", "sh", "-c", "sleep 60 & echo $! > pid; echo done"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let pid = std::fs::read_to_string(world.project().join("pid")).unwrap();
+    assert!(done.stdout.contains(&format!("pid {} holds its output open", pid.trim())), "{done:?}");
+    let run = world.only_run();
+    assert_eq!(run.events_of("subdeck.output.held").len(), 1);
+    world.wait_until_empty();
+}
+
+#[test]
+fn ctrl_c_interrupts_then_stops_then_kills() {
+    for (presses, want, state) in [(1, 4, "paused"), (2, 3, "stopped"), (3, 3, "stopped")] {
+        let world = World::new();
+        let script = match presses {
+            1 => "echo up; sleep 60",
+            _ => "trap '' INT TERM; echo up; while :; do sleep 60; done",
+        };
+        let mut child = world
+            .subdeck(&["run", "--no-tui", "--", "sh", "-c", script])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let run = world.only_run();
+        run.wait_output(0, "up");
+        let begin = Instant::now();
+        for press in 1..=presses {
+            signal(child.id(), "-INT");
+            let kind = ["subagent.run.paused", "subagent.run.stopped", "subdeck.step.ending"][press - 1];
+            wait_for(kind, || (!run.events_of(kind).is_empty()).then_some(()));
+        }
+        let status = wait_child(&mut child);
+        let mut stderr = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        assert_eq!(code(status), want, "after {presses}: {stderr}");
+        assert_eq!(run.status()["state"], state);
+        if presses == 3 {
+            let signals: Vec<_> = run.events_of("subdeck.signal.sent").iter().map(|e| e["signal"].clone()).collect();
+            assert!(signals.contains(&"SIGKILL".into()), "{signals:?} {:?}", begin.elapsed());
+        }
+        world.wait_until_empty();
+    }
+}
+
+#[test]
+fn sigterm_and_sighup_stop_a_run_in_the_foreground() {
+    for name in ["-TERM", "-HUP"] {
+        let world = World::new();
+        let mut child = world
+            .subdeck(&["run", "--no-tui", "--", "sh", "-c", "echo up; sleep 60"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        world.only_run().wait_output(0, "up");
+        signal(child.id(), name);
+        assert_eq!(code(wait_child(&mut child)), 3, "{name}");
+        world.wait_until_empty();
+    }
+}
+
+#[test]
+fn a_killed_command_in_front_takes_its_run_with_it() {
+    let world = World::new();
+    let mut child = world
+        .subdeck(&["run", "--no-tui", "--", "sh", "-c", "echo up; sleep 60"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let run = world.only_run();
+    run.wait_output(0, "up");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(run.wait_end()["state"], "stopped");
+    world.wait_until_empty();
+}
+
+#[test]
+fn a_killed_runner_leaves_nothing_alive_and_its_run_is_lost() {
+    let world = World::new();
+    let script = "setsid sh -c 'sleep 60 & sleep 60' & echo up; sleep 60";
+    let run = world.detach(&["--", "sh", "-c", script]);
+    run.wait_output(0, "up");
+    signal(run.runner_pid(), "-KILL");
+    let status = run.wait_end();
+    world.wait_until_empty();
+    assert_eq!(status["state"], "failed");
+    let error = status["steps"][0]["error"].as_str().unwrap();
+    assert!(error.contains("was killed by signal SIGKILL"), "{error}");
+    assert_eq!(run.events_of("subagent.run.repaired_stale").len(), 1);
+    assert_eq!(world.output(&["wait", run.id()]).code, 7);
+    let listed = world.output(&["ls"]);
+    assert!(listed.stdout.contains("lost"), "{listed:?}");
+}
+
+#[test]
+fn odd_things_in_the_inbox_do_not_delay_a_stop_and_a_bad_request_is_set_aside() {
+    let world = World::new();
+    let run = world.detach(&["--", "sh", "-c", "echo up; sleep 60"]);
+    run.wait_output(0, "up");
+    let steers = run.dir.join("control/steer-requests");
+    let fifo = steers.join("0000000000001-Zmlmbw.json");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", steers.join("0000000000002-bGluaw.json")).unwrap();
+    let huge = std::fs::File::create(steers.join("0000000000003-aHVnZQ.json")).unwrap();
+    huge.set_len(1 << 30).unwrap();
+    run.control("steer-requests/0000000000004-YmFk.json", "{ not json");
+    wait_for("the refusals", || (run.events_of("subdeck.control.rejected").len() >= 4).then_some(()));
+    // An empty file stops a run: these act on existence.
+    run.control("stop.json", "");
+    assert_eq!(run.wait_end()["state"], "stopped");
+    let rejected = run.dir.join("control/rejected");
+    assert!(rejected.join("0000000000004-YmFk.json").exists());
+    let reasons = files_below(&rejected).iter().filter(|p| p.extension().is_some_and(|e| e == "reason")).count();
+    assert_eq!(reasons, 4);
+    world.wait_until_empty();
+}
+
+#[test]
+fn a_second_runner_is_refused() {
+    let world = World::new();
+    let run = world.detach(&["--", "sh", "-c", "echo up; sleep 60"]);
+    run.wait_output(0, "up");
+    let done = world.output(&["__runner", run.dir.to_str().unwrap()]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.stdout.contains("error") && done.stdout.contains("runner"), "{done:?}");
+    run.control("stop.json", "");
+    run.wait_end();
+}
+
+#[test]
+fn twenty_runs_at_the_same_root_keep_out_of_each_others_way() {
+    let world = World::new();
+    let plan = world.file(
+        "plan.toml",
+        r#"
+        [[step]]
+        id = "one"
+        runner = { type = "external-cli", command = "sh", args = ["-c", "echo first"] }
+        [[step]]
+        parallel = [
+          { id = "two", runner = { type = "external-cli", command = "sh", args = ["-c", "cat; echo second"] }, task = "{outputs.one}" },
+          { id = "three", runner = { type = "external-cli", command = "sh", args = ["-c", "sleep 0.1 & echo third"] } },
+        ]
+        "#,
+    );
+    let children: Vec<_> = (0..20)
+        .map(|_| {
+            world
+                .subdeck(&["run", plan.to_str().unwrap(), "--no-tui"])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for child in children {
+        let done = Done::of(child.wait_with_output().unwrap());
+        assert_eq!(done.code, 0, "{done:?}");
+        assert!(done.stdout.contains("two   │ first"), "{done:?}");
+    }
+    world.wait_until_empty();
+    let runs = world.root().join("async-subagent-runs");
+    let names: Vec<String> =
+        std::fs::read_dir(&runs).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let ids: Vec<&String> = names.iter().filter(|n| !n.starts_with('.')).collect();
+    assert_eq!(ids.len(), 20);
+    assert_eq!(std::fs::read_dir(runs.join(".active-runs")).unwrap().count(), 0, "no run is active any more");
+    assert_eq!(files_below(&runs.join(".terminal-runs")).len(), 20);
+    for id in ids {
+        assert_eq!(world.run(id).status()["state"], "complete");
+        assert!(world.root().join(format!("async-subagent-results/{id}.json")).exists());
+    }
+    let left: Vec<_> =
+        files_below(&world.root()).into_iter().filter(|p| p.extension().is_some_and(|e| e == "tmp")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    let pending = files_below(&world.root().join("async-subagent-results/result-pending"));
+    assert!(pending.is_empty(), "{pending:?}");
+}
+
+#[test]
+fn values_of_variables_are_nowhere_on_disk() {
+    let world = World::new();
+    let plan = world.file(
+        "plan.toml",
+        r#"
+        [[step]]
+        runner = { type = "external-cli", command = "sh", args = ["-c", "test \"$TOKEN\" = very-s3cret && echo right"], env = { TOKEN = "very-s3cret" } }
+        "#,
+    );
+    let done = world.output(&["run", plan.to_str().unwrap(), "--no-tui"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    for path in files_below(&world.root()) {
+        let bytes = std::fs::read(&path).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        let in_arguments = text.replace("= very-s3cret &&", "");
+        assert!(!in_arguments.contains("very-s3cret"), "{}", path.display());
+    }
+}
+
+#[test]
+fn files_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    assert_eq!(world.output(&["demo", "--no-tui", "--speed", "50"]).code, 0);
+    let mut folders = vec![world.root()];
+    while let Some(folder) = folders.pop() {
+        let mode = std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o700, "{}", folder.display());
+        for entry in std::fs::read_dir(&folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+                assert_eq!(mode, 0o600, "{}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn one_step_of_a_group_can_be_stopped_while_its_siblings_go_on() {
+    let world = World::new();
+    let plan = world.file(
+        "plan.toml",
+        r#"
+        [[step]]
+        parallel = [
+          { id = "a", runner = { type = "external-cli", command = "sh", args = ["-c", "echo up; sleep 60"] } },
+          { id = "b", runner = { type = "external-cli", command = "sh", args = ["-c", "echo up; while [ ! -e go ]; do sleep 0.02; done"] } },
+        ]
+        "#,
+    );
+    let run = world.detach(&[plan.to_str().unwrap()]);
+    run.wait_output(0, "up");
+    run.wait_output(1, "up");
+    let done = world.output(&["stop", &format!("{}:a", run.id()), "--wait"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(run.status()["steps"][1]["status"], "running");
+    world.file("go", "");
+    let status = run.wait_end();
+    assert_eq!(status["steps"][0]["status"], "stopped");
+    assert_eq!(status["steps"][1]["status"], "complete");
+    assert_eq!(status["state"], "stopped", "somebody wanted it so, and nothing failed");
+}
+
+#[test]
+fn fail_fast_skips_what_has_not_started_and_the_chain_stops() {
+    let world = World::new();
+    let step = |script: &str| {
+        format!(r#"{{ runner = {{ type = "external-cli", command = "sh", args = ["-c", "{script}"] }} }}"#)
+    };
+    let plan = world.file(
+        "plan.toml",
+        &format!(
+            "[[step]]\nconcurrency = 1\nfail_fast = true\nparallel = [{}, {}]\n[[step]]\nid = \"after\"\nrunner = {{ type = \"external-cli\", command = \"true\" }}\n",
+            step("exit 4"),
+            step("echo never")
+        ),
+    );
+    let done = world.output(&["run", plan.to_str().unwrap(), "--no-tui"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    let status = world.only_run().status();
+    assert_eq!(status["steps"][0]["exitCode"], 4);
+    assert_eq!(status["steps"][1]["exitCode"], -1);
+    assert_eq!(status["steps"][1]["error"], "Skipped due to fail-fast");
+    assert_eq!(status["steps"][2]["status"], "pending");
+}
+
+#[test]
+fn a_time_limit_ends_a_step_or_the_run_with_code_5() {
+    let world = World::new();
+    let done = world.output(&["run", "--no-tui", "--time", "300ms", "--", "sh", "-c", "sleep 60"]);
+    assert_eq!(done.code, 5, "{done:?}");
+    let status = world.only_run().status();
+    assert_eq!((&status["state"], &status["timedOut"]), (&"failed".into(), &true.into()));
+    assert_eq!(status["error"], "Subagent timed out after 300ms.");
+    let world = World::new();
+    let plan = world.file(
+        "plan.toml",
+        "[[step]]\nrunner = { type = \"external-cli\", command = \"sleep\", args = [\"60\"] }\nbudget = { time = \"200ms\" }\n",
+    );
+    let done = world.output(&["run", plan.to_str().unwrap(), "--no-tui"]);
+    assert_eq!(done.code, 5, "{done:?}");
+    let status = world.only_run().status();
+    assert_eq!(status["timedOut"], serde_json::Value::Null, "only the step's time was over");
+    assert_eq!(status["steps"][0]["timedOut"], true);
+    world.wait_until_empty();
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_end_the_run() {
+    let world = World::new();
+    let mut child = world
+        .subdeck(&["run", "--no-tui", "--", "sh", "-c", "echo up; while [ ! -e go ]; do sleep 0.02; done; echo more; echo end > ended"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    world.only_run().wait_output(0, "up");
+    drop(child.stdout.take());
+    world.file("go", "");
+    assert_eq!(code(wait_child(&mut child)), 0);
+    assert!(world.project().join("ended").exists());
+}
+
+#[test]
+fn wait_gives_up_with_8_and_an_interrupt_is_resumed_on_the_same_session() {
+    let world = World::new();
+    let agent = "[scene.slow]\n[[scene.slow.turn]]\nsay = \"I take my time.\"\ntool = [{ name = \"bash\", args = { command = \"sleep\" }, time_ms = 60000 }]\n[[scene.slow.turn]]\nsay = \"Done at last.\"\n";
+    let script = world.file("slow.toml", agent);
+    let plan = world.file(
+        "plan.toml",
+        &format!(
+            "[[step]]\nid = \"slow\"\ntask = \"Go.\"\nrunner = {{ type = \"demo\", script = \"{}#slow\" }}\n[[step]]\nid = \"after\"\nrunner = {{ type = \"external-cli\", command = \"cat\" }}\ntask = \"{{previous}}\"\n",
+            script.display()
+        ),
+    );
+    let run = world.detach(&[plan.to_str().unwrap()]);
+    run.wait("the tool", |s| s["currentTool"] == "bash");
+    assert_eq!(world.output(&["wait", run.id(), "--timeout", "50ms"]).code, 8);
+    let done = world.output(&["interrupt", run.id(), "--wait"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let status = run.wait_end();
+    assert_eq!((&status["state"], &status["steps"][0]["status"]), (&"paused".into(), &"paused".into()));
+    assert_eq!(status["steps"][1]["status"], "pending");
+    assert_eq!(world.output(&["wait", run.id()]).code, 4);
+    let session = status["steps"][0]["sessionFile"].as_str().unwrap().to_owned();
+    let resumed = world.output(&["resume", run.id(), "--no-tui"]);
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    let runs: Vec<_> = std::fs::read_dir(world.root().join("async-subagent-runs"))
+        .unwrap()
+        .flatten()
+        .map(|e| e.file_name().into_string().unwrap())
+        .filter(|n| !n.starts_with('.') && n != run.id())
+        .collect();
+    let second = world.run(&runs[0]).status();
+    assert_eq!(second["steps"][0]["sessionFile"], session);
+    assert_eq!(second["subdeck"]["resumedFrom"], run.id());
+    assert_eq!(second["state"], "complete");
+}

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Scene, Session, Turn};
-use crate::agents::pi::unwrapped;
+use crate::agents::pi::{line_of, unwrapped};
 
 /// What comes in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,12 +201,12 @@ impl Player<'_> {
     }
 
     pub(super) fn emit(&mut self, kind: &str, fields: &Value) -> Played {
-        let fields = fields.to_string();
-        // The type stands first, as pi writes it.
-        let rest = fields.strip_prefix('{').unwrap_or("}");
-        let comma = if rest == "}" { "" } else { "," };
+        let mut record = fields.clone();
+        if let Some(map) = record.as_object_mut() {
+            map.insert("type".into(), json!(kind));
+        }
         let newline = if self.mid_line { "\n" } else { "" };
-        self.raw(format!("{newline}{{\"type\":\"{kind}\"{comma}{rest}\n").as_bytes())
+        self.raw(format!("{newline}{}\n", line_of(record)).as_bytes())
     }
 
     fn respond(&mut self, command: &Value, name: &str, result: Result<(), &str>, data: Value) -> Played {

@@ -157,6 +157,11 @@ fn the_scenes_show_what_agents_do() {
         ["start", "start", "start", "end", "end", "error", "retry", "retried", "start", "end", "start", "end"];
     assert_eq!(kinds, expected);
 
+    // What a tool printed while it ran is not written again at its end.
+    for line in ["runs 1 to 5: ok\n", "src/main.rs:18\n", "edited tests/tide.rs\n"] {
+        assert_eq!(mend.log.matches(line).count(), 1, "{}", mend.log);
+    }
+
     let build = play(&scene("build"), memory(), prompt("x"));
     assert_eq!(build.stage.err.len(), 2);
     assert!(build.seen.log.contains("\u{1b}[1;33mwarning"), "{}", build.seen.log);

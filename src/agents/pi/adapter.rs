@@ -7,7 +7,7 @@
 
 use super::args;
 use super::decode::{Kind, events, preview};
-use super::encode::{REDACTED, encode};
+use super::encode::{REDACTED, encode, line_of};
 use super::live::Live;
 use super::record::{Record, with_record};
 use super::talk::{PROMPT_ID, unwrapped};
@@ -140,14 +140,14 @@ impl PiAdapter {
             }
             "message_start" => {
                 let role = role.unwrap_or_default();
-                sink.record(
-                    serde_json::json!({"type": "message_start", "message": {"role": role}}).to_string().as_bytes(),
-                );
+                let record = serde_json::json!({"type": "message_start", "message": {"role": role}});
+                sink.record(line_of(record).as_bytes());
             }
             "message_end" if role == Some("system") || (role == Some("user") && !self.prompted) => {
                 let content = serde_json::json!([{"type": "text", "text": REDACTED}]);
                 let message = serde_json::json!({"role": role, "content": content});
-                sink.record(serde_json::json!({"type": "message_end", "message": message}).to_string().as_bytes());
+                let record = serde_json::json!({"type": "message_end", "message": message});
+                sink.record(line_of(record).as_bytes());
             }
             _ if line.len() <= KEPT_LINE => sink.keep_line(),
             _ => keep_by_events(found, sink),
@@ -263,7 +263,7 @@ impl PiAdapter {
             Some(record) => sink.record(&record),
             None => {
                 let record = serde_json::json!({"type": facts.kind, "subdeckShortened": long.observed});
-                sink.record(record.to_string().as_bytes());
+                sink.record(line_of(record).as_bytes());
             }
         }
         self.count(&event, &Record::default());
@@ -322,7 +322,7 @@ impl PiAdapter {
             *tail = args::tail(tail, RAW_TAIL).to_owned();
         }
         let record = serde_json::json!({"type": "subagent.child.stdout", "line": text});
-        sink.record(record.to_string().as_bytes());
+        sink.record(line_of(record).as_bytes());
         sink.event(AgentEvent::Unparsed { stream: Stream::Out });
     }
 }
@@ -529,7 +529,7 @@ mod tests {
         let (seen, report) = run(&stream);
         assert_eq!(seen.log, "one \n\u{1b}[31mnoise\u{1b}[0m\ntwo!\n");
         assert_eq!(report.raw_tail, "\u{1b}[31mnoise\u{1b}[0m\n");
-        assert_eq!(seen.records, [r#"{"line":"\u001b[31mnoise\u001b[0m","type":"subagent.child.stdout"}"#]);
+        assert_eq!(seen.records, [r#"{"type":"subagent.child.stdout","line":"\u001b[31mnoise\u001b[0m"}"#]);
     }
 
     #[test]

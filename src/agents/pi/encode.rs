@@ -7,6 +7,18 @@ use crate::run::{AgentEvent, MessageRole, StopReason, ToolOutcome, Usage};
 /// What stands in event logs where a prompt was (runner-behaviour 9).
 pub(super) const REDACTED: &str = "[prompt redacted]";
 
+/// A record as a line of JSON, with its type first as in all records (run-directory 2.5).
+#[must_use]
+pub fn line_of(mut record: Value) -> String {
+    let kind = record.as_object_mut().and_then(|map| map.remove("type"));
+    let fields = record.to_string();
+    match (kind, fields.strip_prefix('{')) {
+        (Some(kind), Some("}")) => format!("{{\"type\":{kind}}}"),
+        (Some(kind), Some(rest)) => format!("{{\"type\":{kind},{rest}"),
+        _ => fields,
+    }
+}
+
 /// The record that decodes to this event; `None` for events that are never kept.
 #[must_use]
 pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
@@ -80,7 +92,7 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
         | AgentEvent::Unknown { .. }
         | AgentEvent::ProtocolFailure { .. } => return None,
     };
-    serde_json::to_vec(&record).ok()
+    Some(line_of(record).into_bytes())
 }
 
 fn set(record: &mut Value, key: &str, value: Option<Value>) {
@@ -168,6 +180,7 @@ mod tests {
         ];
         for event in events {
             let line = encode(&event).expect("kept");
+            assert!(line.starts_with(b"{\"type\":\""), "{line:?}");
             let mut out = Vec::new();
             decode_line(&line, &mut out);
             assert_eq!(out, [event]);

@@ -143,6 +143,10 @@ fn news<'a>(shown: &str, now: &'a str) -> Option<&'a str> {
     if let Some(rest) = now.strip_prefix(shown) {
         return Some(rest);
     }
+    // The end of a call may lack the line feed that its reports had.
+    if now == shown.trim_end() {
+        return Some("");
+    }
     let end = tail(shown, OVERLAP);
     let at = now.rfind(end)?;
     now.get(at + end.len()..)
@@ -160,6 +164,8 @@ mod tests {
             ("", "a", Some("a")),
             ("a\n", "a\nb\n", Some("b\n")),
             ("a\n", "a\n", Some("")),
+            ("a\nb\n\n", "a\nb", Some("")),
+            ("a\nb\n", "a", None),
             ("a\nb\n", "b\nc\n", None),
             (long.as_str(), &format!("[cut]\n{tail}more\n"), Some("more\n")),
             (long.as_str(), "other", None),

@@ -11,5 +11,5 @@ mod talk;
 
 pub use adapter::PiAdapter;
 pub use decode::{Kind, decode_line};
-pub use encode::encode;
+pub use encode::{encode, line_of};
 pub use talk::{OneShot, PiTalk, unwrapped};

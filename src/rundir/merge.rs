@@ -85,9 +85,12 @@ fn add_history(step: &mut StepState, events: &StepState) {
     if step.attempts.len() < events.attempts.len() {
         step.attempts.clone_from(&events.attempts);
     }
-    // The events have the results of calls. When both tell of the same newest call, theirs is the fuller list.
-    let newest = |s: &StepState| s.recent_tools.back().map(|t| (t.tool.clone(), t.ended_at.millis()));
-    if events.recent_tools.len() >= step.recent_tools.len() && newest(step) == newest(events) {
+    // The events have the results of calls. Their list is taken when it ends with the very calls of the status; the
+    // times of the two may differ by a millisecond.
+    let tail = events.recent_tools.len().checked_sub(step.recent_tools.len());
+    if tail.is_some_and(|n| {
+        events.recent_tools.iter().skip(n).map(|t| &t.tool).eq(step.recent_tools.iter().map(|t| &t.tool))
+    }) {
         step.recent_tools.clone_from(&events.recent_tools);
     }
     // A foreign status names one open call; the log knows them all, with their ids.
@@ -101,9 +104,9 @@ fn add_history(step: &mut StepState, events: &StepState) {
     }
     step.retrying = step.retrying.take().or_else(|| events.retrying.clone());
     step.settled_at = step.settled_at.or(events.settled_at);
-    if step.tokens.cache_read == 0 && step.tokens.cache_write == 0 {
-        step.tokens.cache_read = events.tokens.cache_read;
-        step.tokens.cache_write = events.tokens.cache_write;
+    // A foreign status counts cached tokens nowhere and loses some of the others in chains (runner-behaviour 14.26).
+    if events.tokens.total() >= step.tokens.total() {
+        step.tokens = events.tokens;
     }
     step.cost = step.cost.or(events.cost);
 }

@@ -165,6 +165,11 @@ impl<D: Disk> Writer<D> {
         Self { disk, waiting: Vec::new(), retry_at: None }
     }
 
+    /// The disk it writes to.
+    pub const fn disk(&mut self) -> &mut D {
+        &mut self.disk
+    }
+
     /// Replaces one document.
     ///
     /// # Errors

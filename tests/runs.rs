@@ -383,7 +383,14 @@ fn a_time_limit_ends_a_step_or_the_run_with_code_5() {
 fn a_reader_that_goes_away_does_not_end_the_run() {
     let world = World::new();
     let mut child = world
-        .subdeck(&["run", "--no-tui", "--", "sh", "-c", "echo up; while [ ! -e go ]; do sleep 0.02; done; echo more; echo end > ended"])
+        .subdeck(&[
+            "run",
+            "--no-tui",
+            "--",
+            "sh",
+            "-c",
+            "echo up; while [ ! -e go ]; do sleep 0.02; done; echo more; echo end > ended",
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()

@@ -163,7 +163,9 @@ impl Run {
 
     /// status.json as it is.
     pub fn status(&self) -> Value {
-        wait_for("a readable status", || serde_json::from_slice(&std::fs::read(self.dir.join("status.json")).ok()?).ok())
+        wait_for("a readable status", || {
+            serde_json::from_slice(&std::fs::read(self.dir.join("status.json")).ok()?).ok()
+        })
     }
 
     /// Waits until the status satisfies `accept`.

@@ -466,7 +466,7 @@ fn the_log_reads_like_a_conversation() {
         ),
         (
             "0.84.4-rpc-abort-stream",
-            "Starting an endless answer: tick0 tick1 \nmodel error: Request was aborted\n".to_owned(),
+            "Starting an endless answer: tick0 tick1 \nbroken off: Request was aborted\n".to_owned(),
         ),
         ("0.84.4-sigkill-tool", format!("{LONG_COMMAND}\nbash: for i in $(seq 1 120); do echo tick $i; sleep 1; done\ntick 1\n")),
     ];

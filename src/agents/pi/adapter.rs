@@ -92,7 +92,12 @@ impl PiAdapter {
                     Some("assistant") => {
                         live.message(&text, sink);
                         if let Some(error) = &body.error_message {
-                            live.line(Stream::Own, &format!("model error: {}", preview(error)), sink);
+                            let what = if body.stop_reason.as_deref() == Some("aborted") {
+                                "broken off"
+                            } else {
+                                "model error"
+                            };
+                            live.line(Stream::Own, &format!("{what}: {}", preview(error)), sink);
                         }
                     }
                     Some("toolResult") => live.result(body.tool_call_id.as_deref().or(call), &text, sink),

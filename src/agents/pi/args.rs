@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::run::AgentEvent;
 
 /// Arguments whose text says it all, in the order of preference.
-const SPEAKING: [&str; 9] = ["command", "cmd", "path", "file_path", "file", "filename", "pattern", "query", "url"];
+const SPEAKING: [&str; 8] = ["command", "path", "file_path", "file", "filename", "pattern", "query", "url"];
 /// Arguments that name the path a call works on (runner-behaviour 4.5).
 const PATHS: [&str; 6] = ["path", "file", "filename", "target", "cwd", "file_path"];
 /// Tools whose command line is looked at for the file it writes.
@@ -174,7 +174,7 @@ mod tests {
     fn previews_and_paths() {
         let table: &[(&str, &str, &str, Option<&str>)] = &[
             ("bash", r#"{"command":"echo one;\n  sleep 1"}"#, "echo one; sleep 1", None),
-            ("bash", r#"{"cmd":"wrong key"}"#, "wrong key", None),
+            ("bash", r#"{"cmd":"wrong key"}"#, "cmd=wrong key", None),
             ("bash", r#"{"command":"ls > out.txt"}"#, "ls > out.txt", Some("out.txt")),
             ("bash", r#"{"command":"ls 2>&1 >> 'my file'"}"#, "ls 2>&1 >> 'my file'", Some("my file")),
             ("bash", r#"{"command":"ls 2>/dev/null"}"#, "ls 2>/dev/null", None),

@@ -29,6 +29,9 @@ pub enum Action {
     Follow,
     Freeze,
     Wrap,
+    Search,
+    SearchNext,
+    SearchPrevious,
     Steer,
     SteerAll,
     Interrupt,
@@ -137,6 +140,9 @@ pub const TABLE: &[Row] = actions![
     Action::Follow, "follow", "follow", [ch('f')], Look, false, "go to the end of the output and stay there";
     Action::Freeze, "freeze", "freeze", [ch(' ')], Look, false, "hold the picture; the run goes on";
     Action::Wrap, "wrap", "wrap", [ch('W')], Look, false, "wrap long lines or cut them";
+    Action::Search, "search", "find", [ch('/')], Look, false, "look for a text in the whole output";
+    Action::SearchNext, "search next", "next", [ch('n')], Look, false, "the next match in the same direction";
+    Action::SearchPrevious, "search previous", "previous", [ch('N')], Look, false, "the next match in the other direction";
     Action::Down, "down", "select", [ch('j'), code(KeyCode::Down)], Move, false, "next step, or a line down";
     Action::Up, "up", "select", [ch('k'), code(KeyCode::Up)], Move, false, "previous step, or a line up";
     Action::First, "first", "start", [ch('g'), code(KeyCode::Home)], Move, false, "first step, or the first byte of the output";
@@ -246,6 +252,7 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
         Action::NextAttention | Action::Acknowledge if model::attention(at.state, ui).is_empty() => {
             Err("nothing needs you".to_owned())
         }
+        Action::SearchNext | Action::SearchPrevious if ui.search.is_none() => Err("/ begins a search".to_owned()),
         Action::Why if step.and_then(model::needs_person).is_none() => Err("this step does not need you".to_owned()),
         _ => Ok(()),
     }
@@ -270,7 +277,7 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
         wanted.push(Action::NextStep);
     }
     if ui.shows_one() || ui.focus == Focus::Output {
-        wanted.push(Action::Follow);
+        wanted.extend([Action::Follow, Action::Search]);
     }
     wanted.extend([Action::Steer, Action::Interrupt, Action::StopStep]);
     if !ui.zoom {

@@ -14,9 +14,9 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::Instant;
 use tokio_stream::Stream;
 
-use super::feed::{Feed, Hands, Request, StepFacts};
+use super::feed::{Feed, Find, Hands, Request, StepFacts};
 use super::history::History;
-use super::model::{Sent, Tab, UiEffect, UiState, ViewMode};
+use super::model::{Anchor, Position, Scroll, Sent, Tab, UiEffect, UiState, ViewMode};
 use super::terminal::{self, Screen};
 use super::theme::Theme;
 use super::update::{Context, clocks_run, expire, expires_at, say, update};
@@ -53,9 +53,21 @@ pub(super) struct App<S> {
     theme: Theme,
     read_only: Option<SafeText>,
     zone: TimeZone,
+    finding: Option<Finding>,
     seen: std::collections::BTreeMap<StepId, u64>,
     title: SafeText,
 }
+
+/// A search that goes on, a slice of the log at a time.
+struct Finding {
+    step: StepId,
+    needle: String,
+    from: u64,
+    back: bool,
+}
+
+/// As much of a log is searched between two looks at the keys.
+const SLICE: usize = 4 * 1024 * 1024;
 
 enum Wake {
     Gone(i32),
@@ -88,6 +100,7 @@ impl<S: Source> App<S> {
             theme,
             read_only: read_only.map(|why| SafeText::line(&why)),
             zone: TimeZone::system(),
+            finding: None,
             seen: std::collections::BTreeMap::new(),
             title: SafeText::default(),
         }
@@ -109,12 +122,14 @@ impl<S: Source> App<S> {
                 return Ok(DeckExit::Stopped);
             }
             dirty |= expire(&mut self.ui, wall());
+            dirty |= self.find_on();
             if dirty && (at_once || last_frame.elapsed() >= FRAME) {
                 match self.draw(&mut screen) {
                     Ok(()) => {}
                     Err(_) if guard::hung_up() => return Ok(DeckExit::Signalled(1)),
                     Err(error) => return Err(DeckError::Terminal(error)),
                 }
+                self.ui.drawn();
                 (dirty, at_once, last_frame) = (false, false, Instant::now());
             }
             let deadline = self.deadline(dirty.then_some(last_frame));
@@ -194,6 +209,9 @@ impl<S: Source> App<S> {
 
     /// When something has to be done without being woken.
     fn deadline(&self, dirty_since: Option<Instant>) -> Option<Instant> {
+        if self.finding.is_some() {
+            return Some(Instant::now());
+        }
         let now = wall();
         let frame = dirty_since.map(|last| last + FRAME);
         let expiry = expires_at(&self.ui).map(|at| Instant::now() + at.since(now));
@@ -339,6 +357,7 @@ impl<S: Source> App<S> {
             }
             UiEffect::Copy => self.copy(screen, now)?,
             UiEffect::Pager(step) => self.page(step, screen, keys, now)?,
+            UiEffect::Find { opposite } => self.find(opposite),
             UiEffect::Freeze(true) => {
                 let windows = self.windows();
                 let (state, history) = (self.source.state().clone(), self.history.clone());
@@ -362,6 +381,57 @@ impl<S: Source> App<S> {
                 false
             }
         }
+    }
+
+    /// Begins a search.
+    fn find(&mut self, opposite: bool) {
+        let step = self.ui.selected;
+        let len = self.source.log_len(step);
+        let position = self.ui.pane(step).output;
+        let Some(search) = &self.ui.search else { return };
+        let back = search.back != opposite;
+        let from = match (search.found.filter(|(s, _)| *s == step), position) {
+            (Some((_, at)), _) if back => at,
+            (Some((_, at)), _) => at + 1,
+            (None, Position::Follow) if back => len,
+            (None, Position::Follow) => 0,
+            (None, Position::At { top, .. }) => top.line,
+        };
+        self.finding = Some(Finding { step, needle: search.needle.clone(), from, back });
+    }
+
+    /// Looks at the next slice. Returns whether there is something to show.
+    fn find_on(&mut self) -> bool {
+        let Some(finding) = &mut self.finding else { return false };
+        let found = self.source.find(finding.step, &finding.needle, finding.from, finding.back, SLICE);
+        match found {
+            Find::More(from) => {
+                finding.from = from;
+                return false;
+            }
+            Find::At(at) => {
+                let step = finding.step;
+                // The line that holds the match begins at the last line start that is not behind it.
+                let line = self.source.lines_before(step, at + 1, 1).pop().filter(|l| l.end > at);
+                let line = line.or_else(|| self.source.lines_from(step, at, 1).pop()).map_or(at, |l| l.start);
+                let seen = self.source.log_len(step);
+                let pane = self.ui.pane_mut(step);
+                pane.output = Position::At { top: Anchor { line, row: 0 }, seen };
+                // A little of what was before it tells what it is about.
+                pane.asked = vec![Scroll::Rows(-3)];
+                if let Some(search) = &mut self.ui.search {
+                    search.found = Some((step, at));
+                }
+                self.ui.notice = None;
+            }
+            Find::Nowhere => {
+                let where_to = if finding.back { "above" } else { "below" };
+                let text = format!("\"{}\" is nowhere {where_to}; N looks the other way", finding.needle);
+                say(&mut self.ui, wall(), true, &text);
+            }
+        }
+        self.finding = None;
+        true
     }
 
     fn copy(&mut self, screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {

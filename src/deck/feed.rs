@@ -20,7 +20,8 @@ pub struct Changes {
 /// Whether the run is in somebody's hands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Hands {
-    /// Its runner lives.
+    /// Its runner lives, or is about to.
+    #[default]
     Live,
     /// It has ended.
     Over,
@@ -29,8 +30,7 @@ pub enum Hands {
     /// The directory is gone; the picture is the last one.
     Gone,
     /// It cannot be told, and why.
-    #[default]
-    Unknown,
+    Unknown(SafeText),
 }
 
 /// A line of a step's live output.
@@ -81,6 +81,17 @@ pub struct StepFacts {
     pub limits: Vec<(&'static str, String)>,
 }
 
+/// What came of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Find {
+    /// In the line that holds this position.
+    At(u64),
+    /// Not so far; the search goes on from here.
+    More(u64),
+    /// Nowhere.
+    Nowhere,
+}
+
 /// Reads and writes one run.
 pub trait Feed {
     /// Looks at what is new. Never waits.
@@ -100,6 +111,11 @@ pub trait Feed {
 
     /// At most `n` lines that begin at or after `position`, oldest first.
     fn lines_from(&mut self, step: StepId, position: u64, n: usize) -> Vec<LogLine>;
+
+    /// Looks for `needle` in the lines of a step's log, from a position onwards, or backwards from before it. Looks at
+    /// about `budget` bytes and then says where to go on, so that nobody waits for a long log. Letters match whatever
+    /// their case when the needle has no capitals.
+    fn find(&mut self, step: StepId, needle: &str, from: u64, back: bool, budget: usize) -> Find;
 
     /// The file that holds the log of a step.
     fn log_path(&self, step: StepId) -> Option<PathBuf>;
@@ -183,6 +199,17 @@ pub mod fake {
             let log = self.logs.get(&step).map(Vec::as_slice).unwrap_or_default();
             let start = log.partition_point(|l| l.start < position);
             log[start..].iter().take(n).cloned().collect()
+        }
+
+        fn find(&mut self, step: StepId, needle: &str, from: u64, back: bool, _budget: usize) -> Find {
+            let log = self.logs.get(&step).map(Vec::as_slice).unwrap_or_default();
+            let has = |l: &&LogLine| String::from_utf8_lossy(&l.bytes).contains(needle);
+            let found = if back {
+                log.iter().rev().filter(|l| l.start < from).find(has)
+            } else {
+                log.iter().filter(|l| l.start >= from).find(has)
+            };
+            found.map_or(Find::Nowhere, |l| Find::At(l.start))
         }
 
         fn log_path(&self, _step: StepId) -> Option<PathBuf> {

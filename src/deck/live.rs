@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::app::Source;
-use super::feed::{Changes, Feed, Hands, LogLine, Request, StepFacts};
+use super::feed::{Changes, Feed, Find, Hands, LogLine, Request, StepFacts};
 use crate::run::{ControlSource, RunState, RunnerKind, StepId, Timestamp};
-use crate::rundir::{self, Follower, Inbox, RunDir, StepLog, plan_doc};
+use crate::rundir::{self, Follower, Health, Inbox, RunDir, StepLog, plan_doc};
 use crate::text::SafeText;
 
 /// Follows a run directory and writes its control files.
@@ -37,8 +37,8 @@ impl LiveFeed {
 
 impl Feed for LiveFeed {
     fn poll(&mut self) -> Changes {
-        let rundir::Changes { state, output, news, .. } = self.follower.poll();
-        Changes { state, output, news }
+        let rundir::Changes { state, output, news, health, .. } = self.follower.poll();
+        Changes { state: state || health, output, news }
     }
 
     fn state(&self) -> &RunState {
@@ -46,10 +46,12 @@ impl Feed for LiveFeed {
     }
 
     fn hands(&self) -> Hands {
-        match self.follower.lost() {
-            Some(evidence) => Hands::Lost(SafeText::line(&evidence)),
-            None if self.follower.is_over() => Hands::Over,
-            None => Hands::Live,
+        match self.follower.health() {
+            Health::Lost(evidence) => Hands::Lost(SafeText::line(evidence)),
+            Health::Gone => Hands::Gone,
+            Health::Over => Hands::Over,
+            Health::Starting | Health::Live => Hands::Live,
+            Health::Unknown(why) => Hands::Unknown(SafeText::line(why)),
         }
     }
 
@@ -65,6 +67,11 @@ impl Feed for LiveFeed {
 
     fn lines_from(&mut self, step: StepId, position: u64, n: usize) -> Vec<LogLine> {
         self.log(step).lines_from(position, n).into_iter().map(line).collect()
+    }
+
+    fn find(&mut self, step: StepId, needle: &str, from: u64, back: bool, budget: usize) -> Find {
+        let log = self.log(step);
+        find(&|position, buffer| log.read_at(position, buffer), log.len(), needle, from, back, budget)
     }
 
     fn log_path(&self, step: StepId) -> Option<PathBuf> {
@@ -106,6 +113,36 @@ impl Source for LiveFeed {
     }
 }
 
+/// Searches the bytes behind `read`, a slice at a time, with an overlap so that nothing at a seam is missed.
+fn find(read: &dyn Fn(u64, &mut [u8]) -> usize, len: u64, needle: &str, from: u64, back: bool, budget: usize) -> Find {
+    let fold = !needle.chars().any(char::is_uppercase);
+    let needle = needle.as_bytes();
+    let overlap = needle.len().saturating_sub(1);
+    let from = from.min(len);
+    let span = u64::try_from(budget.max(needle.len() * 2)).unwrap_or(u64::MAX);
+    let (start, end) =
+        if back { (from.saturating_sub(span), from) } else { (from, from.saturating_add(span).min(len)) };
+    // Backwards a match may begin before `from` and end behind it; forwards it may end behind the slice.
+    let stop = end.saturating_add(overlap as u64).min(len);
+    let mut bytes = vec![0; usize::try_from(stop - start).unwrap_or(0)];
+    let have = read(start, &mut bytes);
+    bytes.truncate(have);
+    if fold {
+        bytes.make_ascii_lowercase();
+    }
+    let found = if back {
+        memchr::memmem::rfind(&bytes, needle).filter(|at| start + (*at as u64) < from)
+    } else {
+        memchr::memmem::find(&bytes, needle)
+    };
+    match found {
+        Some(at) => Find::At(start + at as u64),
+        None if back && start > 0 => Find::More(start),
+        None if !back && end < len && have > 0 => Find::More(end),
+        None => Find::Nowhere,
+    }
+}
+
 fn line(line: rundir::LogLine) -> LogLine {
     let rundir::LogLine { start, end, stream, at, attempt, bytes, cut, .. } = line;
     LogLine { start, end, stream, at, attempt, bytes, cut }
@@ -127,5 +164,44 @@ fn here(key: &str) -> ControlSource {
         tty: tty.and_then(|name| name.into_string().ok()),
         key: Some(key.to_owned()),
         reason: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn search(text: &[u8], needle: &str, from: u64, back: bool, budget: usize) -> Option<u64> {
+        let read = |at: u64, buffer: &mut [u8]| {
+            let rest = &text[usize::try_from(at).unwrap()..];
+            let n = rest.len().min(buffer.len());
+            buffer[..n].copy_from_slice(&rest[..n]);
+            n
+        };
+        let mut from = from;
+        loop {
+            match find(&read, text.len() as u64, needle, from, back, budget) {
+                Find::At(at) => return Some(at),
+                Find::Nowhere => return None,
+                Find::More(next) => {
+                    assert!(if back { next < from } else { next > from });
+                    from = next;
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn slices_do_not_matter(text in "[abA\n]{0,80}", needle in "[ab]{1,3}", from in 0usize..81, budget in 1usize..20) {
+            let from = from.min(text.len());
+            let folded = text.to_ascii_lowercase();
+            let forward = folded[from..].find(&needle).map(|at| (from + at) as u64);
+            prop_assert_eq!(search(text.as_bytes(), &needle, from as u64, false, budget), forward);
+            let back = (0..from).rev().find(|at| folded[*at..].starts_with(&needle)).map(|at| at as u64);
+            prop_assert_eq!(search(text.as_bytes(), &needle, from as u64, true, budget), back);
+        }
     }
 }

@@ -28,8 +28,8 @@ pub struct UiState {
     pub drafts: BTreeMap<StepId, Draft>,
     /// The picture stands still since.
     pub frozen: Option<Timestamp>,
-    /// The key that must be pressed again, and until when.
-    pub armed: Option<Timestamp>,
+    /// The key that must be pressed again.
+    pub armed: Option<Question>,
     /// What happened to the newest key that could not do what it was asked, or did it out of sight.
     pub notice: Option<Notice>,
     /// Requests written by this deck, newest last, with the moment.
@@ -40,6 +40,8 @@ pub struct UiState {
     pub ticker_back: usize,
     /// Long lines are wrapped.
     pub wrap: bool,
+    /// What is looked for, and in which direction.
+    pub search: Option<Search>,
     /// The mouse is ours.
     pub mouse: bool,
     /// Leave as soon as the run is over: the person chose to stop everything.
@@ -58,6 +60,17 @@ pub enum ViewMode {
     Grid,
     /// One step with a bar of tabs.
     Tabs,
+}
+
+/// What is looked for in the output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// The text.
+    pub needle: String,
+    /// Towards the start of the log.
+    pub back: bool,
+    /// Where the newest match is, by step and position.
+    pub found: Option<(StepId, u64)>,
 }
 
 /// Which pane the movement keys move.
@@ -175,22 +188,45 @@ pub enum Overlay {
         /// The selected match.
         index: usize,
     },
+    /// What is to be looked for is typed.
+    Search {
+        /// The text so far.
+        query: String,
+    },
     /// A message is written.
     Composer(Composer),
     /// Something is to be stopped.
     Confirm {
         /// What.
         what: Danger,
-        /// Since when the question stands.
-        since: Timestamp,
+        /// Whether it can be answered.
+        question: Question,
     },
     /// The deck is to be left while children live.
     Quit {
-        /// Since when the question stands.
-        since: Timestamp,
+        /// Whether it can be answered.
+        question: Question,
     },
     /// Why a step needs a person.
     Why(StepId),
+}
+
+/// Something that was asked. Only what a person has seen can be answered: keys that came in the same breath as the one
+/// that asked were typed before, or are a paste on a terminal that does not mark pastes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Since when it stands.
+    pub since: Timestamp,
+    /// It was on the screen.
+    pub shown: bool,
+}
+
+impl Question {
+    /// A question that was just put.
+    #[must_use]
+    pub const fn new(since: Timestamp) -> Self {
+        Self { since, shown: false }
+    }
 }
 
 /// What a dialog can stop.
@@ -301,6 +337,11 @@ pub enum UiEffect {
     Copy,
     /// Show the log of a step in the person's pager.
     Pager(StepId),
+    /// Look for the text of the search in the output of the selected step, in its direction or against it.
+    Find {
+        /// Against the direction of the search.
+        opposite: bool,
+    },
     /// Keep the picture, or let it go on.
     Freeze(bool),
 }
@@ -342,6 +383,16 @@ impl UiState {
         let to = at.saturating_add_signed(by).min(last);
         if let Some(step) = state.steps.get(to) {
             self.selected = step.id;
+        }
+    }
+
+    /// To be called after a frame was drawn: what stands there has been seen.
+    pub fn drawn(&mut self) {
+        if let Some(question) = &mut self.armed {
+            question.shown = true;
+        }
+        if let Some(Overlay::Confirm { question, .. } | Overlay::Quit { question }) = self.overlays.last_mut() {
+            question.shown = true;
         }
     }
 

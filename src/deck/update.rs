@@ -11,8 +11,8 @@ use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, MouseBut
 use super::actions::{self, Action, Situation};
 use super::compose;
 use super::model::{
-    Attention, Danger, Focus, Notice, Overlay, Scroll, Tab, UiEffect, UiState, ViewMode, attention, can_steer, living,
-    needs_person,
+    Attention, Danger, Focus, Notice, Overlay, Position, Question, Scroll, Search, Tab, UiEffect, UiState, ViewMode,
+    attention, can_steer, living, needs_person,
 };
 use super::view::layout::{Spot, spot};
 use crate::run::{RunState, StepFace, StepId, StepPhase, Timestamp};
@@ -22,8 +22,6 @@ use crate::text::SafeText;
 pub const ARMED_FOR: Duration = Duration::from_secs(2);
 /// A notice stays this long.
 pub const NOTICE_FOR: Duration = Duration::from_secs(6);
-/// Keys that come faster than this after a question was put were typed before it, or pasted; they cannot answer it.
-pub const TOO_FAST: Duration = Duration::from_millis(40);
 
 /// What `update` looks at beside the picture.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +68,7 @@ pub fn say(ui: &mut UiState, now: Timestamp, bad: bool, text: &str) {
 /// Lets go of what has had its time. Returns whether something visible changed.
 pub fn expire(ui: &mut UiState, now: Timestamp) -> bool {
     let mut changed = false;
-    if ui.armed.is_some_and(|since| now.since(since) >= ARMED_FOR) {
+    if ui.armed.is_some_and(|q| now.since(q.since) >= ARMED_FOR) {
         ui.armed = None;
         changed = true;
     }
@@ -84,7 +82,7 @@ pub fn expire(ui: &mut UiState, now: Timestamp) -> bool {
 /// When [`expire`] has something to do next.
 #[must_use]
 pub fn expires_at(ui: &UiState) -> Option<Timestamp> {
-    let armed = ui.armed.map(|since| since + ARMED_FOR);
+    let armed = ui.armed.map(|q| q.since + ARMED_FOR);
     let notice = ui.notice.as_ref().map(|n| n.until);
     [armed, notice].into_iter().flatten().min()
 }
@@ -97,14 +95,15 @@ fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
         },
         Some(Overlay::Composer(_)) => compose::on_key(ui, cx, key),
         Some(Overlay::Palette { .. }) => on_palette_key(ui, cx, key),
+        Some(Overlay::Search { .. }) => on_search_key(ui, key),
         Some(Overlay::Help { .. } | Overlay::Why(_)) => on_reading_key(ui, key),
-        Some(Overlay::Confirm { what, since }) => {
-            let (what, since) = (*what, *since);
-            on_confirm_key(ui, cx, key, what, since)
+        Some(Overlay::Confirm { what, question }) => {
+            let (what, shown) = (*what, question.shown);
+            on_confirm_key(ui, cx, key, what, shown)
         }
-        Some(Overlay::Quit { since }) => {
-            let since = *since;
-            on_quit_key(ui, cx, key, since)
+        Some(Overlay::Quit { question }) => {
+            let shown = question.shown;
+            on_quit_key(ui, cx, key, shown)
         }
     }
 }
@@ -172,14 +171,17 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
             return vec![UiEffect::Freeze(ui.frozen.is_some())];
         }
         Action::Wrap => ui.wrap = !ui.wrap,
+        Action::Search => ui.overlays.push(Overlay::Search { query: String::new() }),
+        Action::SearchNext => return vec![UiEffect::Find { opposite: false }],
+        Action::SearchPrevious => return vec![UiEffect::Find { opposite: true }],
         Action::Steer => compose::open(ui, cx, false),
         Action::SteerAll => compose::open(ui, cx, true),
         Action::Interrupt => return interrupt(ui, cx),
         Action::StopStep => {
             let what = Danger::Step(ui.selected);
-            ui.overlays.push(Overlay::Confirm { what, since: cx.now });
+            ui.overlays.push(Overlay::Confirm { what, question: Question::new(cx.now) });
         }
-        Action::StopRun => ui.overlays.push(Overlay::Confirm { what: Danger::Run, since: cx.now }),
+        Action::StopRun => ui.overlays.push(Overlay::Confirm { what: Danger::Run, question: Question::new(cx.now) }),
         Action::NextAttention => jump(ui, cx.state),
         Action::Acknowledge => acknowledge(ui, cx),
         Action::Why => ui.overlays.push(Overlay::Why(ui.selected)),
@@ -251,13 +253,13 @@ fn back(ui: &mut UiState) {
 
 fn interrupt(ui: &mut UiState, cx: Context<'_>) -> Vec<UiEffect> {
     match ui.armed {
-        Some(since) if cx.now.since(since) < TOO_FAST => Vec::new(),
-        Some(since) if cx.now.since(since) < ARMED_FOR => {
+        Some(question) if !question.shown => Vec::new(),
+        Some(question) if cx.now.since(question.since) < ARMED_FOR => {
             ui.armed = None;
             vec![UiEffect::Interrupt]
         }
         _ => {
-            ui.armed = Some(cx.now);
+            ui.armed = Some(Question::new(cx.now));
             Vec::new()
         }
     }
@@ -285,19 +287,19 @@ fn quit(ui: &mut UiState, cx: Context<'_>) -> Vec<UiEffect> {
         && !cx.state.is_over()
         && (living(cx.state) > 0 || cx.state.steps_ended() < cx.state.steps.len())
     {
-        ui.overlays.push(Overlay::Quit { since: cx.now });
+        ui.overlays.push(Overlay::Quit { question: Question::new(cx.now) });
         return Vec::new();
     }
     vec![UiEffect::Leave]
 }
 
-fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, since: Timestamp) -> Vec<UiEffect> {
+fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, shown: bool) -> Vec<UiEffect> {
     let cancels = matches!(key.code, KeyCode::Esc | KeyCode::Char('n'));
     if cancels || cx.state.is_over() {
         ui.overlays.pop();
         return if cx.state.is_over() && !cancels { vec![UiEffect::Leave] } else { Vec::new() };
     }
-    if cx.now.since(since) < TOO_FAST {
+    if !shown {
         return Vec::new();
     }
     match (actions::lookup(key), key.code) {
@@ -318,9 +320,9 @@ fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, since: Timestam
     }
 }
 
-fn on_confirm_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, what: Danger, since: Timestamp) -> Vec<UiEffect> {
+fn on_confirm_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, what: Danger, shown: bool) -> Vec<UiEffect> {
     match key.code {
-        KeyCode::Char('y' | 'Y') if cx.now.since(since) >= TOO_FAST => {
+        KeyCode::Char('y' | 'Y') if shown => {
             ui.overlays.pop();
             match what {
                 Danger::Run if !cx.state.is_over() => vec![UiEffect::StopRun],
@@ -407,10 +409,50 @@ fn on_palette_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEff
     Vec::new()
 }
 
+fn on_search_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
+    let ctrl = super::model::Key::from(key).ctrl;
+    let Some(Overlay::Search { query }) = ui.overlays.last_mut() else { return Vec::new() };
+    match key.code {
+        KeyCode::Enter => {
+            let needle = query.clone();
+            ui.overlays.pop();
+            if needle.is_empty() {
+                ui.search = None;
+                return Vec::new();
+            }
+            // Who follows the end looks for what has been; who reads looks for what comes.
+            let back = ui.pane(ui.selected).output == Position::Follow;
+            ui.search = Some(Search { needle, back, found: None });
+            let selected = ui.selected;
+            ui.pane_mut(selected).tab = Tab::Output;
+            return vec![UiEffect::Find { opposite: false }];
+        }
+        KeyCode::Esc => {
+            ui.overlays.pop();
+            ui.search = None;
+        }
+        KeyCode::Char('c' | 'g') if ctrl => {
+            ui.overlays.pop();
+        }
+        KeyCode::Char('u') if ctrl => query.clear(),
+        KeyCode::Backspace if query.is_empty() => {
+            ui.overlays.pop();
+        }
+        KeyCode::Backspace => {
+            query.pop();
+        }
+        KeyCode::Char(c) if !ctrl => query.push(c),
+        _ => {}
+    }
+    Vec::new()
+}
+
 fn on_paste(ui: &mut UiState, cx: Context<'_>, text: &str) {
     match ui.overlays.last_mut() {
         Some(Overlay::Composer(_)) => compose::paste(ui, text),
-        Some(Overlay::Palette { query, .. }) => query.push_str(SafeText::line(text).as_str()),
+        Some(Overlay::Palette { query, .. } | Overlay::Search { query }) => {
+            query.push_str(SafeText::line(text).as_str())
+        }
         Some(_) => {}
         None => match cx.state.step(ui.selected).map(can_steer) {
             Some(Ok(())) if cx.read_only.is_none() && !cx.state.is_over() => {

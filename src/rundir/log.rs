@@ -142,7 +142,8 @@ impl StepLog {
             self.out = Half::new(self.dir.external_out(self.step));
             self.err = Some(Half::new(self.dir.external_err(self.step)));
         } else {
-            self.settled = self.out.path.exists();
+            // Its output log is made before the files of the streams are, so only one that holds something decides.
+            self.settled = std::fs::metadata(&self.out.path).is_ok_and(|m| m.len() > 0);
         }
     }
 

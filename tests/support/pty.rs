@@ -2,6 +2,7 @@
 //! everything waits for a condition with a deadline and never for a time.
 
 use std::io::{Read, Write};
+use std::num::NonZeroU16;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,13 @@ struct Seen {
     parser: vt100::Parser,
     bytes: Vec<u8>,
     closed: bool,
+    /// The terminal is to go away.
+    hang_up: bool,
+}
+
+/// The parser knows no terminal without cells.
+fn cells(n: u16) -> NonZeroU16 {
+    NonZeroU16::new(n).unwrap_or(NonZeroU16::MIN)
 }
 
 /// A program on a terminal.
@@ -37,7 +45,12 @@ impl Pty {
         drop(pair.slave);
         let mut reader = pair.master.try_clone_reader().expect("a reader");
         let writer = Arc::new(Mutex::new(pair.master.take_writer().expect("a writer")));
-        let seen = Seen { parser: vt100::Parser::new(rows, columns, 0), bytes: Vec::new(), closed: false };
+        let seen = Seen {
+            parser: vt100::Parser::new(cells(rows), cells(columns), 0),
+            bytes: Vec::new(),
+            closed: false,
+            hang_up: false,
+        };
         let seen = Arc::new((Mutex::new(seen), Condvar::new()));
         let (shared, answers) = (Arc::clone(&seen), Arc::clone(&writer));
         std::thread::spawn(move || {
@@ -65,7 +78,7 @@ impl Pty {
                 if !answer.is_empty() {
                     let _ = answers.lock().unwrap().write_all(&answer);
                 }
-                if n == 0 {
+                if n == 0 || shared.0.lock().unwrap().hang_up {
                     return;
                 }
             }
@@ -97,13 +110,23 @@ impl Pty {
         let mut seen = lock.lock().unwrap();
         while !wanted(seen.parser.screen()) {
             let left = deadline.saturating_duration_since(Instant::now());
+            let hopeless = seen.closed && left < PATIENCE - Duration::from_secs(1);
             assert!(
-                !left.is_zero() && !(seen.closed && left < PATIENCE - Duration::from_secs(1)),
+                !left.is_zero() && !hopeless,
                 "never saw {what}; the screen is\n{}",
                 seen.parser.screen().contents()
             );
             seen = changed.wait_timeout(seen, left.min(Duration::from_millis(500))).unwrap().0;
         }
+    }
+
+    /// Waits until a frame has come whole: its last bytes end the synchronized update.
+    pub fn wait_frame(&self) {
+        let (lock, changed) = &*self.seen;
+        let whole = |seen: &mut Seen| !seen.bytes.ends_with(b"\x1b[?2026l");
+        let (seen, late) = changed.wait_timeout_while(lock.lock().unwrap(), PATIENCE, whole).unwrap();
+        drop(seen);
+        assert!(!late.timed_out(), "the frame never ended");
     }
 
     /// Waits until the screen has a text.
@@ -118,7 +141,7 @@ impl Pty {
 
     /// Changes the size of the terminal.
     pub fn resize(&self, columns: u16, rows: u16) {
-        self.seen.0.lock().unwrap().parser.screen_mut().set_size(rows, columns);
+        self.seen.0.lock().unwrap().parser.screen_mut().set_size(cells(rows), cells(columns));
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         self.master.as_ref().unwrap().resize(size).unwrap();
     }
@@ -128,8 +151,11 @@ impl Pty {
         self.child.process_id().expect("the program runs")
     }
 
-    /// Takes the terminal away, as closing its window does.
+    /// Takes the terminal away, as closing its window does. The reader lets go of it with the next bytes it sees, so
+    /// the size is changed to have something drawn.
     pub fn hang_up(&mut self) {
+        self.seen.0.lock().unwrap().hang_up = true;
+        self.resize(79, 23);
         self.master = None;
         *self.writer.lock().unwrap() = Box::new(std::io::sink());
     }

@@ -20,7 +20,7 @@ fn ctrl(c: char) -> KeyEvent {
 fn effects(stage: &mut Stage, keys: &str) -> Vec<UiEffect> {
     keys.chars()
         .flat_map(|c| {
-            stage.now = stage.now + Duration::from_millis(100);
+            stage.ui.drawn();
             stage.key(if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) })
         })
         .collect()
@@ -57,12 +57,17 @@ fn what_ends_something_needs_two_different_keys() {
 
 #[test]
 fn the_second_interrupt_must_come_in_time_and_not_at_once() {
-    for (wait_ms, acts) in [(0, false), (10, false), (100, true), (1900, true), (2100, false)] {
+    for (seen, wait_ms, acts) in
+        [(false, 0, false), (false, 500, false), (true, 1, true), (true, 1900, true), (true, 2100, false)]
+    {
         let mut stage = stage();
         stage.key(KeyCode::Char('i'));
+        if seen {
+            stage.ui.drawn();
+        }
         stage.now = stage.now + Duration::from_millis(wait_ms);
         let done = stage.key(KeyCode::Char('i')) == [UiEffect::Interrupt];
-        assert_eq!(done, acts, "{wait_ms}");
+        assert_eq!(done, acts, "{seen} {wait_ms}");
     }
 }
 
@@ -84,7 +89,8 @@ fn a_paste_is_a_message_and_never_a_key() {
     for opener in ["x", "X", "q", "?"] {
         let mut stage = Stage::new(120, 36);
         stage.keys(opener);
-        let cx = Context { state: &stage.feed.state, read_only: None, now: stage.now + Duration::from_secs(1) };
+        stage.ui.drawn();
+        let cx = Context { state: &stage.feed.state, read_only: None, now: stage.now };
         assert!(update(&mut stage.ui, cx, &Input::Paste("y".to_owned())).is_empty());
         assert_eq!(stage.ui.overlays.len(), 1);
     }
@@ -210,7 +216,7 @@ fn the_palette_does_what_the_key_does() {
 fn what_has_had_its_time_goes() {
     let mut stage = stage();
     say(&mut stage.ui, NOW, false, "seen");
-    stage.ui.armed = Some(NOW);
+    stage.ui.armed = Some(Question::new(NOW));
     assert_eq!(expires_at(&stage.ui), Some(NOW + ARMED_FOR));
     assert!(expire(&mut stage.ui, NOW + ARMED_FOR));
     assert!(stage.ui.armed.is_none() && stage.ui.notice.is_some());

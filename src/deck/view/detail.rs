@@ -52,7 +52,8 @@ pub fn facts(step: &StepState, width: usize) -> Vec<Fact> {
             rows.push(Fact::Retry);
         }
     }
-    if step.phase != StepPhase::Pending {
+    let plain = matches!(step.runner, RunnerKind::ExternalCli { .. });
+    if step.phase != StepPhase::Pending && !plain {
         rows.push(Fact::Usage);
     }
     if step.timeout_ms.is_some() && !step.phase.is_terminal() {
@@ -279,7 +280,8 @@ pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, sce
             left.push(piece(text.truncate(usize::from(area.width * 2 / 3)).to_string(), theme.dim()));
         }
     }
-    let right = if step.phase == StepPhase::Pending { Vec::new() } else { usage(step) };
+    let plain = matches!(step.runner, RunnerKind::ExternalCli { .. });
+    let right = if plain || step.phase == StepPhase::Pending { Vec::new() } else { usage(step) };
     let right = right.into_iter().map(|(text, rank)| piece(text, theme.dim()).rank(rank)).collect();
     row(buf, area, dy, left, right);
 }

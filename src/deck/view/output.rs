@@ -80,6 +80,9 @@ pub(super) fn pane(
         _ => {}
     }
     rows(buf, log, step, window, scene);
+    if let Some(search) = &ui.search {
+        mark(buf, log, &search.needle, scene);
+    }
     if step.phase.is_terminal() && shape != Shape::Narrow {
         let at = Rect { y: log.bottom(), height: 1, ..log };
         let text = SafeText::line(&format!("── {}", detail::epitaph(step, window.len)));
@@ -159,5 +162,32 @@ fn log_row(buf: &mut Buffer, area: Rect, dy: u16, row: &Row, scene: &Scene<'_>) 
     let wide: usize = row.runs.iter().map(|r| r.text.width()).sum();
     if row.cut || wide > usize::from(area.width) {
         put(buf, area, area.width.saturating_sub(1), dy, "…", theme.bold());
+    }
+}
+
+/// Marks what is looked for on the rows that are drawn already: what a person sees is what is compared.
+fn mark(buf: &mut Buffer, area: Rect, needle: &str, scene: &Scene<'_>) {
+    let fold = |text: &str| if needle.chars().any(char::is_uppercase) { text.to_owned() } else { text.to_lowercase() };
+    let needle = fold(SafeText::line(needle).as_str());
+    let area = area.intersection(buf.area);
+    if needle.is_empty() {
+        return;
+    }
+    for y in area.top()..area.bottom() {
+        let mut text = String::new();
+        let mut cells = Vec::new();
+        for x in area.left()..area.right() {
+            let symbol = buf.cell((x, y)).map_or("", |c| c.symbol());
+            let folded = fold(symbol);
+            cells.extend(std::iter::repeat_n(x, folded.len()));
+            text.push_str(&folded);
+        }
+        for (at, found) in text.match_indices(&needle) {
+            for x in cells.iter().skip(at).take(found.len()) {
+                if let Some(cell) = buf.cell_mut((*x, y)) {
+                    cell.set_style(scene.theme.alarm());
+                }
+            }
+        }
     }
 }

@@ -24,6 +24,8 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
     match top {
         Overlay::Help { top } => help(buf, body, *top, scene),
         Overlay::Palette { query, index } => palette(buf, body, query, *index, scene, ui),
+        // Typed on the line for notices, so that nothing of the output is covered.
+        Overlay::Search { .. } => {}
         Overlay::Composer(composer) => compose(buf, body, composer, scene, ui),
         Overlay::Confirm { what, .. } => confirm(buf, body, *what, scene),
         Overlay::Quit { .. } => quit(buf, body, scene),

@@ -9,7 +9,7 @@ use crate::deck::actions::{self, Action, Situation};
 use crate::deck::feed::Hands;
 use crate::deck::history::short;
 use crate::deck::model::{self, Overlay, UiState, living};
-use crate::run::{RunState, TargetState};
+use crate::run::{RunState, RunnerKind, TargetState};
 use crate::text::{SafeText, clock, clock_long, cost, count, or_unknown, span};
 
 /// The line about the run.
@@ -51,11 +51,16 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
         right.push(piece(format!(" of {limit}"), theme.dim()).rank(4));
     }
     // Unknown money is said to be unknown only where there is room to say so.
+    let plain = state.steps.iter().all(|s| matches!(s.runner, RunnerKind::ExternalCli { .. }));
     let money = or_unknown(state.cost().map(|c| cost(c.0)));
-    right.push(piece(format!("   {money}"), theme.plain()).rank(if state.cost().is_some() { 8 } else { 1 }));
+    if !plain || state.cost().is_some() {
+        right.push(piece(format!("   {money}"), theme.plain()).rank(if state.cost().is_some() { 8 } else { 1 }));
+    }
     let tokens = state.tokens();
     let tokens = if tokens.is_zero() { "–".to_owned() } else { count(tokens.total()) };
-    right.push(piece(format!("   {tokens} tok"), theme.plain()).rank(5));
+    if !plain {
+        right.push(piece(format!("   {tokens} tok"), theme.plain()).rank(5));
+    }
     right.push(piece(" ", theme.plain()));
     row(buf, area, 0, left, right);
 }
@@ -139,6 +144,14 @@ fn attention_of(scene: &Scene<'_>, ui: &UiState) -> Vec<(crate::deck::model::Att
 /// row for it.
 fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     let theme = scene.theme;
+    if let Some(Overlay::Search { query }) = ui.overlays.last() {
+        let typed = SafeText::line(query);
+        return Some(vec![
+            piece(" / ", theme.key()),
+            piece(typed.to_string(), theme.plain()),
+            piece("▏", theme.select()),
+        ]);
+    }
     if ui.armed.is_some() {
         let many = living(scene.state);
         let children = if many == 1 { "child pauses".to_owned() } else { format!("{many} children pause") };
@@ -173,6 +186,7 @@ fn standing(scene: &Scene<'_>) -> Option<SafeText> {
     let text = match (scene.hands, scene.read_only) {
         (Hands::Lost(evidence), _) => format!("read-only: the runner is gone, the run was marked lost ({evidence})"),
         (Hands::Gone, _) => "the run's directory is gone; this is the last picture".to_owned(),
+        (Hands::Unknown(why), _) if !scene.state.is_over() => format!("whether the runner lives is not known: {why}"),
         (_, Some(why)) => format!("read-only: {why}"),
         _ => return None,
     };
@@ -232,7 +246,7 @@ pub(super) fn control(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSt
 pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     if alone
-        && (ui.armed.is_some() || ui.notice.is_some())
+        && (ui.armed.is_some() || ui.notice.is_some() || matches!(ui.overlays.last(), Some(Overlay::Search { .. })))
         && let Some(pieces) = message(scene, ui)
     {
         return row(buf, area, 0, pieces, Vec::new());
@@ -250,6 +264,7 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
             out
         }
         Some(Overlay::Palette { .. }) => [hint("enter", "do it"), hint("↑↓", "choose"), hint("esc", "back")].concat(),
+        Some(Overlay::Search { .. }) => [hint("enter", "look"), hint("esc", "back")].concat(),
         Some(Overlay::Help { .. }) => [hint("jk", "scroll"), hint("esc", "back")].concat(),
         Some(Overlay::Why(_)) => hint("esc", "back").to_vec(),
         Some(Overlay::Confirm { .. } | Overlay::Quit { .. }) => Vec::new(),
@@ -274,6 +289,7 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             Action::View => 0,
             Action::NextPane => 1,
             Action::Palette => 2,
+            Action::Search => 2,
             Action::Follow => 3,
             Action::Down | Action::NextStep => 4,
             Action::Zoom => 5,

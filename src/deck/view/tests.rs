@@ -221,8 +221,8 @@ impl Stage {
 
     pub(crate) fn keys(&mut self, text: &str) {
         for c in text.chars() {
-            // A person types slower than a paste.
-            self.now = self.now + Duration::from_millis(100);
+            // A person sees what the key before has done.
+            self.ui.drawn();
             self.key(KeyCode::Char(c));
         }
     }

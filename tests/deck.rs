@@ -1,0 +1,191 @@
+//! The deck as a person has it: the real program on a terminal.
+
+#[path = "support/pty.rs"]
+mod pty;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use portable_pty::CommandBuilder;
+use pty::{PATIENCE, Pty};
+use rustix::process::{Pid, Signal, kill_process};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_subdeck");
+
+/// A root of its own, whose runs end with the test.
+struct Home {
+    dir: tempfile::TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn deck(&self, arguments: &[&str], columns: u16, rows: u16) -> Pty {
+        let mut command = CommandBuilder::new(PROGRAM);
+        command.args(arguments);
+        command.cwd(self.path());
+        command.env("HOME", self.path());
+        command.env("SUBDECK_ROOT", self.path().join("root"));
+        Pty::spawn(command, columns, rows)
+    }
+
+    fn subdeck(&self, arguments: &[&str]) -> String {
+        let output = Command::new(PROGRAM)
+            .args(arguments)
+            .current_dir(self.path())
+            .env("HOME", self.path())
+            .env("SUBDECK_ROOT", self.path().join("root"))
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Starts a run that prints something and then goes on until it is stopped.
+    fn run(&self, columns: u16, rows: u16) -> Pty {
+        let script = "echo hello from the child; echo oops >&2; exec sleep 1000";
+        let pty = self.deck(&["run", "--name", "nap", "--", "sh", "-c", script], columns, rows);
+        pty.wait_text("hello from the child");
+        pty
+    }
+
+    fn wait_state(&self, state: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.subdeck(&["status", "@last"]).contains(state) {
+            assert!(Instant::now() < deadline, "{}", self.subdeck(&["status", "@last"]));
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        self.subdeck(&["stop", "@last", "--wait"]);
+    }
+}
+
+fn signal(pty: &Pty, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pty.pid()).unwrap()).unwrap(), signal).unwrap();
+}
+
+#[test]
+fn a_run_is_watched_left_and_found_again() {
+    let home = Home::new();
+    let mut pty = home.run(120, 36);
+    pty.wait_for("the run's header", |s| s.contents().contains("nap") && s.contents().contains("running"));
+    pty.wait_text("err│ oops");
+    pty.keys("q");
+    pty.wait_text("1 child is alive");
+    pty.keys("l");
+    assert!(pty.wait_exit().success());
+    assert!(pty.is_sane(), "{}", pty.text());
+
+    let mut again = home.deck(&["attach", "@last"], 80, 24);
+    again.wait_text("hello from the child");
+    again.keys("z");
+    again.wait_text("[1 output]");
+    again.keys("\x1b");
+    again.wait_gone("[1 output]");
+    again.keys("x");
+    again.wait_text("End step 1");
+    again.keys("y");
+    again.wait_text("the run is over");
+    again.keys("q");
+    again.wait_exit();
+    assert!(again.is_sane());
+    home.wait_state("stopped");
+}
+
+#[test]
+fn stop_everything_leaves_when_all_have_ended() {
+    let home = Home::new();
+    let mut pty = home.run(100, 30);
+    pty.keys("q");
+    pty.wait_text("stop everything");
+    pty.keys("s");
+    pty.wait_exit();
+    assert!(pty.is_sane());
+    home.wait_state("stopped");
+}
+
+#[test]
+fn every_size_is_drawn() {
+    let home = Home::new();
+    let pty = home.run(120, 36);
+    pty.resize(50, 14);
+    pty.wait_for("the narrow shape", |s| !s.contents().contains('╭') && s.contents().contains("nap"));
+    pty.resize(20, 5);
+    pty.wait_text("enlarge me");
+    pty.resize(1, 1);
+    pty.resize(80, 24);
+    pty.wait_for("the stacked shape", |s| s.contents().contains("╭─ steps"));
+    pty.keys("v");
+    pty.wait_gone("╭─ steps");
+    pty.keys("?");
+    pty.wait_text("╭─ keys");
+}
+
+#[test]
+fn signals_leave_the_terminal_as_it_was_and_the_run_alive() {
+    for (which, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+        let home = Home::new();
+        let mut pty = home.run(80, 24);
+        signal(&pty, which);
+        let status = pty.wait_exit();
+        assert!(pty.is_sane(), "{which:?}");
+        assert_eq!(status.exit_code(), code, "{which:?}");
+        home.wait_state("running");
+    }
+}
+
+#[test]
+fn a_lost_terminal_ends_the_deck_and_not_the_run() {
+    let home = Home::new();
+    let mut pty = home.run(80, 24);
+    pty.hang_up();
+    pty.wait_exit();
+    home.wait_state("running");
+}
+
+#[test]
+fn suspending_gives_the_terminal_back_and_takes_it_again() {
+    let home = Home::new();
+    let pty = home.run(80, 24);
+    for _ in 0..2 {
+        pty.keys("\x1a");
+        pty.wait_for("the normal screen", |s| !s.alternate_screen() && !s.hide_cursor());
+        let deadline = Instant::now() + PATIENCE;
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", pty.pid())).unwrap_or_default();
+        while cfg!(target_os = "linux") && !state().contains(") T ") {
+            assert!(Instant::now() < deadline, "it is not stopped: {}", state());
+        }
+        signal(&pty, Signal::CONT);
+        pty.wait_for("the deck again", |s| s.alternate_screen() && s.contents().contains("hello from the child"));
+    }
+    pty.keys("?");
+    pty.wait_text("╭─ keys");
+}
+
+#[test]
+fn a_quiet_deck_writes_nothing() {
+    let home = Home::new();
+    let mut pty = home.deck(&["run", "--name", "short", "--", "echo", "done already"], 80, 24);
+    pty.wait_text("the run is over");
+    pty.wait_text("done already");
+    pty.keys("?");
+    pty.wait_text("jk scroll");
+    pty.wait_frame();
+    let before = pty.bytes().len();
+    // A time, because it is the absence of something that is waited for.
+    std::thread::park_timeout(Duration::from_millis(1500));
+    assert_eq!(pty.bytes().len(), before, "no clock runs, so nothing is drawn");
+    pty.keys("q");
+    pty.wait_gone("╭─ keys");
+    pty.keys("q");
+    assert!(pty.wait_exit().success());
+}

@@ -167,8 +167,18 @@ fn trust(env: &Env, config: &Config, project: Option<&PathBuf>, remove: bool) ->
         bail!("{} is not a file", file.display());
     }
     let entry = trust.add(&file)?;
+    // Read again, so that what is listed is what counts from now on.
+    let (config, _) = Config::load(env);
     lines::out(|to| {
         lines::line(to, &format!("trusted {}", entry.path.display()))?;
+        for key in KEYS.iter().filter(|key| key.needs_trust) {
+            for setting in config.settings(key.name).iter().filter(|s| matches!(s.origin, Origin::Project(..))) {
+                lines::line(to, &format!("names   {} = {}", key.name, setting.value))?;
+            }
+        }
+        for (name, _) in config.variables().iter().filter(|(_, s)| matches!(s.origin, Origin::Project(..))) {
+            lines::line(to, &format!("sets    {name}"))?;
+        }
         lines::line(to, &format!("sha256  {}", entry.sha256))?;
         lines::line(to, "a change of the file has to be trusted again")
     })?;

@@ -67,7 +67,7 @@ pub(super) fn check_tasks(reader: &mut Reader<'_>, draft: &DraftPlan, ids: &[Str
     for (logical, position) in draft.steps.iter().zip(0..) {
         let steps = members(logical);
         for task in steps.iter().filter_map(|s| s.task.as_ref()) {
-            check_task(reader, task, &earlier, ids, draft.task.is_some(), position == 0);
+            check_task(reader, task, &earlier, ids, draft, position == 0);
         }
         earlier.extend(flat.by_ref().take(steps.len()).map(String::as_str));
     }
@@ -78,16 +78,18 @@ fn check_task(
     task: &Spanned<String>,
     earlier: &[&str],
     all: &[String],
-    has_task: bool,
+    draft: &DraftPlan,
     first: bool,
 ) {
+    // The launcher of a runner config has filled in the task; what looks like it is text (runner-behaviour 2.1).
+    let (has_task, foreign) = (draft.task.is_some(), draft.fixed.is_some());
     for (range, placeholder) in placeholders(&task.value) {
         let at = part(reader, task, task.value.get(range).unwrap_or_default());
         match placeholder {
-            Placeholder::Task if !has_task => reader
+            Placeholder::Task if !has_task && !foreign => reader
                 .error_at(&at, "`{task}` stands for the plan's task, and the plan has none")
                 .suggest("set `task` at the top of the plan or give one on the command line"),
-            Placeholder::Previous if first => reader
+            Placeholder::Previous if first && !foreign => reader
                 .warn_at(&at, "`{previous}` is empty in the first step")
                 .suggest("write what the step needs to know"),
             Placeholder::Output(id) if !earlier.contains(&id) => {
@@ -105,7 +107,7 @@ fn check_task(
             Placeholder::Task | Placeholder::Previous | Placeholder::Output(_) => {}
         }
     }
-    for word in almost_placeholders(&task.value) {
+    for word in almost_placeholders(&task.value).filter(|_| !foreign) {
         let inner = word.trim_matches(['{', '}', ' ']);
         let meant = if inner.starts_with("output") { Some("{outputs.ID}".to_owned()) } else { None };
         let meant = meant.or_else(|| nearest(inner, ["task", "previous"]).map(|near| format!("{{{near}}}")));

@@ -424,7 +424,9 @@ fn wait_gives_up_with_8_and_an_interrupt_is_resumed_on_the_same_session() {
     assert_eq!(status["steps"][1]["status"], "pending");
     assert_eq!(world.output(&["wait", run.id()]).code, 4);
     let session = status["steps"][0]["sessionFile"].as_str().unwrap().to_owned();
-    let resumed = world.output(&["resume", run.id(), "--no-tui"]);
+    // The agent plays its scene again from its session; this time nobody wants to wait for the tool.
+    let mut again = world.subdeck(&["resume", run.id(), "--no-tui"]);
+    let resumed = Done::of(again.env("SUBDECK_DEMO_SPEED", "1000").output().unwrap());
     assert_eq!(resumed.code, 0, "{resumed:?}");
     let runs: Vec<_> = std::fs::read_dir(world.root().join("async-subagent-runs"))
         .unwrap()

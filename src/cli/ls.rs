@@ -66,7 +66,7 @@ fn line(run: &Listed, now: crate::run::Timestamp) -> String {
         Err(error) => return format!("{id}  unreadable  {}\n", SafeText::line(&error.to_string())),
         Ok(state) => state,
     };
-    let word = if run.lost.is_some() { "lost" } else { word(state) };
+    let word = if run.lost.is_some() || state.lost.is_some() { "lost" } else { word(state) };
     let age = units::or_unknown(state.started_at.map(|t| units::span(now.since(t))));
     let steps = format!("{}/{}", state.steps_ended(), state.steps.len());
     let cost = units::or_unknown(state.cost().map(|c| units::cost(c.0)));

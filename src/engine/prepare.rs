@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use super::child::{Input, Spawn};
@@ -155,7 +156,11 @@ type PiParts = (Vec<String>, Input, Voice, Option<tempfile::TempDir>);
 fn pi(step: &Step, id: StepId, dir: &RunDir, transport: PiTransport, task: &str) -> Result<PiParts, String> {
     let session = session_file(step, id.flat(), dir);
     if let Some(folder) = session.as_ref().and_then(|p| p.parent()) {
-        std::fs::create_dir_all(folder).map_err(|e| format!("cannot make the folder for sessions: {e}"))?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|e| format!("cannot make the folder for sessions: {e}"))?;
     }
     let lookup = |name: &str| std::env::var(name).ok();
     let needs_task_file = transport == PiTransport::Json && command::needs_task_file(task, lookup);

@@ -1,6 +1,7 @@
 //! The runner's own process: it takes the run directory over, says that it is ready, runs, and goes.
 
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::capture::Capture;
@@ -90,7 +91,7 @@ fn tell(message: &serde_json::Value) {
 /// Standard output was the door to whoever started us; from now on it is the runner's own log.
 fn let_go_of_stdout(path: &Path) {
     let log = RunDir::at(path).runner_out();
-    let file = std::fs::OpenOptions::new().create(true).append(true).open(log);
+    let file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(log);
     if let Ok(file) = file.or_else(|_| std::fs::File::open("/dev/null")) {
         let _ = rustix::stdio::dup2_stdout(&file);
     }

@@ -319,10 +319,11 @@ impl StepState {
         self.open.iter().min_by_key(|c| (std::cmp::Reverse(c.started_at), c.seq))
     }
 
-    /// What the person calls this step: its label, else its agent.
+    /// What the person calls this step: its label, else its id (which is the agent's name unless the plan says
+    /// otherwise), else its agent.
     #[must_use]
     pub fn title(&self) -> &str {
-        self.label.as_deref().unwrap_or(&self.agent)
+        self.label.as_deref().unwrap_or(if self.key.is_empty() { &self.agent } else { &self.key })
     }
 
     /// How long it ran, or runs as of `now`.

@@ -164,7 +164,9 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
             obj
         }
         What::RunLost { message } => {
-            let mut obj = record("subdeck.run.lost");
+            // The word of the reference's own repair, so that its readers know what happened.
+            let mut obj = record("subagent.run.repaired_stale");
+            obj.opt("pid", context.state.pid);
             obj.set("message", message);
             obj
         }

@@ -149,7 +149,7 @@ fn record_of(kind: &str, look: &Look<'_>) -> Option<What> {
             state: look.str("status").map_or_else(|| RunPhase::Unknown(String::new()), read::run_phase),
             error: look.text("error"),
         }),
-        "subagent.run.repaired_stale" | "subdeck.run.lost" => Some(What::RunLost { message: message() }),
+        "subagent.run.repaired_stale" => Some(What::RunLost { message: message() }),
         "subagent.steer.requested" => steer_requested(look),
         "subagent.steer.scheduled" => steer_moved(look, TargetState::Scheduled, "message"),
         "subagent.steer.routed" => steer_moved(look, TargetState::Routed, "message"),

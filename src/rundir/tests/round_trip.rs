@@ -250,7 +250,7 @@ proptest! {
 
     #[test]
     fn an_annotated_line_belongs_to_the_child_whatever_it_says(
-        kind in proptest::sample::select(vec!["subagent.run.completed", "subdeck.run.lost", "tool_execution_start"]),
+        kind in proptest::sample::select(vec!["subagent.run.completed", "subagent.run.repaired_stale", "tool_execution_start"]),
         text in text(), step in 0u32..1000, us in 0i64..10_000_000,
     ) {
         let spoof = serde_json::json!({

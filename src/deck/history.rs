@@ -188,6 +188,10 @@ fn agent_entry(step: StepId, at: Timestamp, event: &AgentEvent) -> Option<Entry>
                 MessageRole::User => Tone::Told,
                 _ => return None,
             };
+            // What runners write where a prompt was (run-directory 2.5); the plan has the prompt itself.
+            if preview.trim() == "[prompt redacted]" {
+                return None;
+            }
             let text: Vec<SafeText> = text.into_iter().skip_while(SafeText::is_empty).collect();
             (!text.is_empty()).then_some(Entry { at, step: Some(step), text, tone })
         }

@@ -36,12 +36,10 @@ impl SafeText {
         if bytes.iter().all(|b| (0x20..=0x7e).contains(b)) {
             return Self(String::from_utf8_lossy(bytes).into_owned());
         }
-        let mut sink = OneLine { out: String::with_capacity(bytes.len()) };
+        let mut sink = OneLine { out: String::with_capacity(bytes.len()), gap: false };
         let mut scanner = Scanner::default();
         scanner.push(bytes, &mut sink);
         scanner.finish(&mut sink);
-        let end = sink.out.trim_end().len();
-        sink.out.truncate(end);
         Self(sink.out)
     }
 
@@ -126,25 +124,23 @@ impl SafeText {
         let mut rows = Vec::new();
         let mut row = String::new();
         let mut used = 0;
-        for word in self.0.split_word_bounds() {
-            let wide = word.width();
+        for word in self.0.split_inclusive(' ') {
+            // The space behind a word may hang over the edge.
+            let wide = word.trim_end().width();
             if used + wide > cells && used > 0 {
                 rows.push(Self(row.trim_end().to_owned()));
                 row.clear();
                 used = 0;
-                if word.trim().is_empty() {
-                    continue;
-                }
             }
             if wide <= cells {
                 row.push_str(word);
-                used += wide;
+                used += word.width();
                 continue;
             }
             for cluster in word.graphemes(true) {
                 let wide = cluster.width();
                 if used + wide > cells {
-                    rows.push(Self(std::mem::take(&mut row)));
+                    rows.push(Self(std::mem::take(&mut row).trim_end().to_owned()));
                     used = 0;
                 }
                 row.push_str(cluster);
@@ -152,7 +148,7 @@ impl SafeText {
             }
         }
         if !row.is_empty() || rows.is_empty() {
-            rows.push(Self(row));
+            rows.push(Self(row.trim_end().to_owned()));
         }
         rows
     }
@@ -178,23 +174,20 @@ impl From<&str> for SafeText {
 
 struct OneLine {
     out: String,
+    /// White space that is worth one space, if anything follows it: a tab stop means nothing inside of a name.
+    gap: bool,
 }
 
 impl Sink for OneLine {
     fn text(&mut self, ch: char) {
+        if std::mem::take(&mut self.gap) && !self.out.is_empty() && !self.out.ends_with(' ') && ch != ' ' {
+            self.out.push(' ');
+        }
         self.out.push(ch);
     }
 
     fn control(&mut self, control: Control) {
-        match control {
-            Control::Backspace => {}
-            Control::Tab | Control::Newline | Control::Return => {
-                // One space for any run of them: a tab stop means nothing inside of a name or an argument.
-                if !self.out.ends_with(' ') && !self.out.is_empty() {
-                    self.out.push(' ');
-                }
-            }
-        }
+        self.gap |= control != Control::Backspace;
     }
 }
 
@@ -276,6 +269,7 @@ mod tests {
         assert_eq!(rows("the quick brown fox", 10), ["the quick", "brown fox"]);
         assert_eq!(rows("abcdefgh", 3), ["abc", "def", "gh"]);
         assert_eq!(rows("", 5), [""]);
+        assert_eq!(rows("one that fails.", 14), ["one that", "fails."]);
     }
 
     proptest! {

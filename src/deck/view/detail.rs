@@ -195,10 +195,10 @@ fn usage(step: &StepState) -> Vec<(String, u8)> {
     let mut out = Vec::new();
     let tokens = step.tokens;
     if step.turn_count > 0 {
-        out.push((format!("{} turns   ", step.turn_count), 5));
+        out.push((format!("{}   ", many(step.turn_count, "turn")), 5));
     }
     if step.tool_count > 0 {
-        out.push((format!("{} tools   ", step.tool_count), 4));
+        out.push((format!("{}   ", many(step.tool_count, "tool")), 4));
     }
     if !tokens.is_zero() {
         out.push((format!("in {}  out {}  ", count(tokens.input), count(tokens.output)), 6));
@@ -213,6 +213,11 @@ fn usage(step: &StepState) -> Vec<(String, u8)> {
         out.push((UNKNOWN.to_owned(), 7));
     }
     out
+}
+
+/// A number of things.
+pub(super) fn many(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{} {what}s", crate::text::grouped(n)) }
 }
 
 fn retry_text(step: &StepState, scene: &Scene<'_>) -> String {

@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use super::detail::many;
 use super::layout::{Shape, list_top};
 use super::paint::{frame, piece, put, put_cut, put_right};
 use super::{Scene, elapsed, now_text};
@@ -63,7 +64,7 @@ fn totals(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let lines = [
         ("folder", SafeText::line(&state.cwd)),
         ("started", SafeText::line(&or_unknown(state.started_at.map(|at| scene.time_of_day(at))))),
-        ("work", SafeText::line(&format!("{turns} turns  {tools} tools"))),
+        ("work", SafeText::line(&format!("{}  {}", many(turns, "turn"), many(tools, "tool")))),
         ("tokens", SafeText::line(&used)),
     ];
     for ((name, value), dy) in lines.iter().zip(0_u16..area.height) {
@@ -86,7 +87,7 @@ impl Columns {
     fn of(scene: &Scene<'_>, width: u16, shape: Shape) -> Self {
         let steps = &scene.state.steps;
         let longest = steps.iter().map(|s| SafeText::line(s.title()).width()).max().unwrap_or(0);
-        let share = usize::from(width / 4).max(10);
+        let share = usize::from(width / 3).max(10);
         let number = u16::try_from(steps.len().to_string().len()).unwrap_or(3).max(2);
         let word = steps.iter().map(|s| scene.theme.face(s.face()).word.len()).max().unwrap_or(0).max(9);
         let word = if shape == Shape::Narrow { 0 } else { u16::try_from(word).unwrap_or(11) };

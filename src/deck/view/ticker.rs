@@ -48,7 +48,7 @@ fn line(buf: &mut Buffer, area: Rect, dy: u16, entry: &Entry, scene: &Scene<'_>)
         Some(step) => SafeText::line(&format!("{} {}", step.id, step.title())),
         None => SafeText::line("run"),
     };
-    let wide = 14;
+    let wide = if area.width >= 110 { 20 } else { 14 };
     put_cut(buf, area, dx, dy, &name, wide, theme.plain());
     dx += wide + 1;
     if let Some(text) = entry.text.first() {

@@ -212,7 +212,7 @@ fn entry(state: &RunState, step: &StepState, context: &ResultContext) -> Obj {
     }
     obj.opt("totalCost", cost_summary(step.tokens, step.cost));
     if !state.groups.iter().any(|g| g.logical == step.logical) {
-        obj.opt("runner", status::runner(&step.runner)).opt("externalProcess", status::external(step));
+        obj.opt("runner", status::runner(&step.runner)).opt("externalProcess", status::external(step, &context.dir));
     }
     let mut own = Obj::new();
     own.set("step", step.id.flat());

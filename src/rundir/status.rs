@@ -179,7 +179,7 @@ fn step(step: &StepState, state: &RunState, context: &StatusContext<'_>) -> Obj 
     obj.opt("description", step.has_task.then_some(REDACTED));
     obj.opt("phase", step.phase_title.as_ref()).opt("label", step.label.as_ref());
     obj.opt("runner", runner(&step.runner));
-    obj.opt("externalProcess", external(step));
+    obj.opt("externalProcess", external(step, context.dir));
     obj.opt("sessionFile", step.session_file.as_ref());
     obj.opt("activityState", step.activity.as_ref()).opt("lastActivityAt", step.last_activity);
     if let Some(call) = step.current_call() {
@@ -261,7 +261,7 @@ pub(super) fn runner(kind: &RunnerKind) -> Option<Obj> {
 }
 
 /// The `externalProcess` object of a plain command (run-directory 2.1.1).
-pub(super) fn external(step: &StepState) -> Option<Obj> {
+pub(super) fn external(step: &StepState, dir: &RunDir) -> Option<Obj> {
     let process = step.external.as_ref()?;
     let mut obj = Obj::new();
     obj.opt("pid", process.pid);
@@ -274,7 +274,12 @@ pub(super) fn external(step: &StepState) -> Option<Obj> {
         obj.set("exitCode", exit.code.map_or(Json::Null, Json::from));
         obj.set("processSignal", exit.signal.map_or(Json::Null, |n| signal_name(n).into()));
     }
-    obj.set("stdoutPath", &process.stdout_path).set("stderrPath", &process.stderr_path);
+    // A runner of ours keeps the streams at their usual places and does not repeat the paths in its state.
+    let place = |known: &String, usual: std::path::PathBuf| {
+        if known.is_empty() { usual.to_string_lossy().into_owned() } else { known.clone() }
+    };
+    obj.set("stdoutPath", place(&process.stdout_path, dir.external_out(step.id)));
+    obj.set("stderrPath", place(&process.stderr_path, dir.external_err(step.id)));
     Some(obj)
 }
 

@@ -383,10 +383,6 @@ fn under_way() -> RunState {
     let moved = |step: u32, to| What::SteerMoved { id: "r1".into(), step: StepId(step), to, detail: Some("so".into()) };
     happen(moved(1, TargetState::Delivered));
     happen(moved(3, TargetState::Failed));
-    if let Some(external) = state.steps[2].external.as_mut() {
-        external.stdout_path = "/r/external-2.stdout.log".into();
-        external.stderr_path = "/r/external-2.stderr.log".into();
-    }
     state
 }
 
@@ -482,6 +478,7 @@ fn a_status_says_what_happens_now() {
     assert_eq!(value["outputFile"], "/r/async-subagent-runs/5d1c2b7a-0c1e-4f6b-9a55-1f0e6c0a1001/output-2.log");
     assert_eq!(value["parallelGroups"], serde_json::json!([{"start": 1, "count": 2, "stepIndex": 1}]));
     assert_eq!(value["steering"]["recent"][0]["targets"][1]["state"], "failed");
+    assert!(value["steps"][2]["externalProcess"]["stderrPath"].as_str().unwrap().ends_with("/external-2.stderr.log"));
     assert!(value["steps"][3].get("durationMs").is_none());
 }
 

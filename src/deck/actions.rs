@@ -3,6 +3,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::attention;
 use super::model::{self, Focus, Key, Tab, UiState, ViewMode};
 use crate::run::{RunState, StepPhase};
 use crate::text::SafeText;
@@ -249,11 +250,13 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
         },
         Action::Interrupt if at.state.interrupted || at.state.stopped => Err("the run is already ending".to_owned()),
         Action::StopRun if at.state.stopped => Err("the run is already stopping".to_owned()),
-        Action::NextAttention | Action::Acknowledge if model::attention(at.state, ui).is_empty() => {
+        Action::NextAttention | Action::Acknowledge if attention::attention(at.state, ui).is_empty() => {
             Err("nothing needs you".to_owned())
         }
         Action::SearchNext | Action::SearchPrevious if ui.search.is_none() => Err("/ begins a search".to_owned()),
-        Action::Why if step.and_then(model::needs_person).is_none() => Err("this step does not need you".to_owned()),
+        Action::Why if step.and_then(attention::needs_person).is_none() => {
+            Err("this step does not need you".to_owned())
+        }
         _ => Ok(()),
     }
 }
@@ -262,7 +265,7 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
 #[must_use]
 pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     let mut wanted = Vec::new();
-    if !model::attention(at.state, ui).is_empty() {
+    if !attention::attention(at.state, ui).is_empty() {
         wanted.push(Action::NextAttention);
     }
     if ui.zoom || ui.focus != Focus::Steps {

@@ -1,6 +1,9 @@
 //! The loop: one place that waits, one that draws. It draws only when something visible changed, at most thirty times a
 //! second, and once a second while a clock runs.
 
+mod effects;
+
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -14,12 +17,12 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::Instant;
 use tokio_stream::Stream;
 
-use super::feed::{Feed, Find, Hands, Request, StepFacts};
+use super::feed::{Feed, Hands, StepFacts};
 use super::history::History;
-use super::model::{Anchor, Position, Scroll, Sent, Tab, UiEffect, UiState, ViewMode};
-use super::terminal::{self, Screen};
+use super::model::{Tab, UiState, ViewMode};
+use super::terminal::Screen;
 use super::theme::Theme;
-use super::update::{Context, clocks_run, expire, expires_at, say, update};
+use super::update::{Context, clocks_run, expire, expires_at, update};
 use super::view::{self, Scene, layout};
 use super::window::{Windows, fetch};
 use super::{DeckError, DeckExit, guard};
@@ -39,7 +42,8 @@ pub trait Source: Feed {
 struct Frozen {
     state: RunState,
     history: History,
-    windows: Windows,
+    /// How long each log was: what came later is not part of the picture, but what came before can be scrolled to.
+    lengths: BTreeMap<StepId, u64>,
     at: Timestamp,
 }
 
@@ -54,7 +58,7 @@ pub(super) struct App<S> {
     read_only: Option<SafeText>,
     zone: TimeZone,
     finding: Option<Finding>,
-    seen: std::collections::BTreeMap<StepId, u64>,
+    seen: BTreeMap<StepId, u64>,
     title: SafeText,
 }
 
@@ -101,7 +105,7 @@ impl<S: Source> App<S> {
             read_only: read_only.map(|why| SafeText::line(&why)),
             zone: TimeZone::system(),
             finding: None,
-            seen: std::collections::BTreeMap::new(),
+            seen: BTreeMap::new(),
             title: SafeText::default(),
         }
     }
@@ -230,11 +234,13 @@ impl<S: Source> App<S> {
             self.look_up_facts();
             let hands = self.source.hands();
             let read_only = self.why_read_only(&hands);
+            // Nobody knows how long the steps of a lost run went on after its last sign.
+            let last = self.source.state().last_update.filter(|_| matches!(hands, Hands::Lost(_) | Hands::Gone));
             let scene = Scene {
                 state: self.source.state(),
                 hands: &hands,
                 read_only: read_only.as_ref(),
-                now: wall,
+                now: last.unwrap_or(wall),
                 wall,
                 theme: self.theme,
                 history: &self.history,
@@ -245,6 +251,7 @@ impl<S: Source> App<S> {
         }
         let hands = self.source.hands();
         let read_only = self.why_read_only(&hands);
+        let windows = self.windows();
         let Some(frozen) = &self.frozen else { return Ok(()) };
         let scene = Scene {
             state: &frozen.state,
@@ -257,13 +264,15 @@ impl<S: Source> App<S> {
             facts: &self.facts.1,
             zone: &self.zone,
         };
-        screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &frozen.windows))
+        screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &windows))
     }
 
     fn windows(&mut self) -> Windows {
         let mut windows = Windows::default();
-        for (id, size) in layout::visible_logs(&self.ui, self.source.state()) {
-            let window = fetch(&mut self.source, &mut self.ui, id, size);
+        let state = self.frozen.as_ref().map_or(self.source.state(), |f| &f.state);
+        for (id, size) in layout::visible_logs(&self.ui, state) {
+            let limit = self.frozen.as_ref().map(|f| f.lengths.get(&id).copied().unwrap_or(0));
+            let window = fetch(&mut self.source, &mut self.ui, id, size, limit);
             self.seen.insert(id, window.len);
             windows.logs.insert(id, window);
         }
@@ -316,173 +325,6 @@ impl<S: Source> App<S> {
             }
         }
         Ok(Then::Stay)
-    }
-
-    fn perform(
-        &mut self,
-        effect: UiEffect,
-        now: Timestamp,
-        screen: &mut Screen,
-        keys: &mut Option<EventStream>,
-    ) -> Result<Then, DeckError> {
-        match effect {
-            UiEffect::Steer { targets, mode, message, key, home } => {
-                let step = if let [only] = targets.as_slice() { Some(*only) } else { None };
-                if self.send(&Request::Steer { targets, mode, message }, "steer", step, key, now) {
-                    self.ui.drafts.remove(&home);
-                }
-            }
-            UiEffect::Interrupt => {
-                self.send(&Request::Interrupt, "interrupt", None, "i", now);
-            }
-            UiEffect::StopRun => {
-                if !self.send(&Request::Stop, "stop", None, "X", now) {
-                    self.ui.leave_when_over = false;
-                }
-            }
-            UiEffect::StopStep(step) => {
-                self.send(&Request::StopStep(step), "stop", Some(step), "x", now);
-            }
-            UiEffect::Leave => {
-                let state = self.source.state();
-                let exit = if state.is_over() { DeckExit::Ended } else { DeckExit::LeftRunning };
-                return Ok(Then::Leave(exit));
-            }
-            UiEffect::Suspend => self.suspend(screen, keys)?,
-            UiEffect::Repaint => self.repaint(screen)?,
-            UiEffect::Mouse(on) => {
-                screen.mouse(on).map_err(DeckError::Terminal)?;
-                let text = if on { "the mouse is the deck's; hold shift to select text" } else { "the mouse is yours" };
-                say(&mut self.ui, now, false, text);
-            }
-            UiEffect::Copy => self.copy(screen, now)?,
-            UiEffect::Pager(step) => self.page(step, screen, keys, now)?,
-            UiEffect::Find { opposite } => self.find(opposite),
-            UiEffect::Freeze(true) => {
-                let windows = self.windows();
-                let (state, history) = (self.source.state().clone(), self.history.clone());
-                self.frozen = Some(Frozen { state, history, windows, at: now });
-            }
-            UiEffect::Freeze(false) => self.frozen = None,
-        }
-        Ok(Then::Stay)
-    }
-
-    /// Writes a request. Returns whether it is on disk.
-    fn send(&mut self, request: &Request, what: &'static str, step: Option<StepId>, key: &str, now: Timestamp) -> bool {
-        match self.source.send(request, key) {
-            Ok(id) => {
-                self.ui.notice = None;
-                self.ui.sent.push(Sent { id, what, step, at: now });
-                true
-            }
-            Err(why) => {
-                say(&mut self.ui, now, true, &format!("{what} was not written: {why}"));
-                false
-            }
-        }
-    }
-
-    /// Begins a search.
-    fn find(&mut self, opposite: bool) {
-        let step = self.ui.selected;
-        let len = self.source.log_len(step);
-        let position = self.ui.pane(step).output;
-        let Some(search) = &self.ui.search else { return };
-        let back = search.back != opposite;
-        let from = match (search.found.filter(|(s, _)| *s == step), position) {
-            (Some((_, at)), _) if back => at,
-            (Some((_, at)), _) => at + 1,
-            (None, Position::Follow) if back => len,
-            (None, Position::Follow) => 0,
-            (None, Position::At { top, .. }) => top.line,
-        };
-        self.finding = Some(Finding { step, needle: search.needle.clone(), from, back });
-    }
-
-    /// Looks at the next slice. Returns whether there is something to show.
-    fn find_on(&mut self) -> bool {
-        let Some(finding) = &mut self.finding else { return false };
-        let found = self.source.find(finding.step, &finding.needle, finding.from, finding.back, SLICE);
-        match found {
-            Find::More(from) => {
-                finding.from = from;
-                return false;
-            }
-            Find::At(at) => {
-                let step = finding.step;
-                // The line that holds the match begins at the last line start that is not behind it.
-                let line = self.source.lines_before(step, at + 1, 1).pop().filter(|l| l.end > at);
-                let line = line.or_else(|| self.source.lines_from(step, at, 1).pop()).map_or(at, |l| l.start);
-                let seen = self.source.log_len(step);
-                let pane = self.ui.pane_mut(step);
-                pane.output = Position::At { top: Anchor { line, row: 0 }, seen };
-                // A little of what was before it tells what it is about.
-                pane.asked = vec![Scroll::Rows(-3)];
-                if let Some(search) = &mut self.ui.search {
-                    search.found = Some((step, at));
-                }
-                self.ui.notice = None;
-            }
-            Find::Nowhere => {
-                let where_to = if finding.back { "above" } else { "below" };
-                let text = format!("\"{}\" is nowhere {where_to}; N looks the other way", finding.needle);
-                say(&mut self.ui, wall(), true, &text);
-            }
-        }
-        self.finding = None;
-        true
-    }
-
-    fn copy(&mut self, screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {
-        let windows = self.windows();
-        let rows = windows.logs.get(&self.ui.selected).map(|w| w.rows.as_slice()).unwrap_or_default();
-        let lines: Vec<SafeText> = rows
-            .iter()
-            .map(|r| SafeText::line(&r.runs.iter().map(|run| run.text.as_str()).collect::<String>()))
-            .collect();
-        let sent = screen.copy(&lines).map_err(DeckError::Terminal)?;
-        let text = if sent {
-            format!("{} lines sent to the terminal's clipboard", lines.len())
-        } else {
-            "there is nothing to copy".to_owned()
-        };
-        say(&mut self.ui, now, !sent, &text);
-        Ok(())
-    }
-
-    fn suspend(&mut self, screen: &mut Screen, keys: &mut Option<EventStream>) -> Result<(), DeckError> {
-        // An event stream reads even when nobody polls it, so it has to go first.
-        *keys = None;
-        screen.lend(terminal::stop_self).map_err(DeckError::Terminal)?;
-        *keys = Some(EventStream::new());
-        self.repaint(screen)
-    }
-
-    fn page(
-        &mut self,
-        step: StepId,
-        screen: &mut Screen,
-        keys: &mut Option<EventStream>,
-        now: Timestamp,
-    ) -> Result<(), DeckError> {
-        let Some(path) = self.source.log_path(step) else {
-            say(&mut self.ui, now, true, "this step has no log yet");
-            return Ok(());
-        };
-        let pager = std::env::var("PAGER").ok().filter(|p| !p.trim().is_empty()).unwrap_or_else(|| "less".to_owned());
-        let mut words = pager.split_whitespace();
-        let program = words.next().unwrap_or("less").to_owned();
-        let arguments: Vec<String> = words.map(str::to_owned).collect();
-        *keys = None;
-        let ended = screen
-            .lend(|| std::process::Command::new(&program).args(&arguments).arg("--").arg(&path).status())
-            .map_err(DeckError::Terminal)?;
-        *keys = Some(EventStream::new());
-        if let Err(error) = ended {
-            say(&mut self.ui, now, true, &format!("{program} could not be started: {error}"));
-        }
-        self.repaint(screen)
     }
 
     fn repaint(&mut self, screen: &mut Screen) -> Result<(), DeckError> {

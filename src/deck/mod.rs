@@ -6,6 +6,7 @@
 
 pub mod actions;
 mod app;
+pub mod attention;
 pub mod compose;
 pub mod feed;
 mod guard;

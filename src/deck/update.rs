@@ -4,19 +4,23 @@
 //! A key goes to the topmost overlay; only without one is it looked up in the table of actions. A paste is text and
 //! never a key.
 
+mod overlays;
+
 use std::time::Duration;
 
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
 
 use super::actions::{self, Action, Situation};
+use super::attention::{Attention, attention};
 use super::compose;
+use super::history::History;
 use super::model::{
-    Attention, Danger, Focus, Notice, Overlay, Position, Question, Scroll, Search, Tab, UiEffect, UiState, ViewMode,
-    attention, can_steer, living, needs_person,
+    Danger, Focus, Notice, Overlay, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, living,
 };
 use super::view::layout::{Spot, spot};
-use crate::run::{RunState, StepFace, StepId, StepPhase, Timestamp};
+use crate::run::{RunState, StepId, Timestamp};
 use crate::text::SafeText;
+use overlays::{on_confirm_key, on_palette_key, on_quit_key, on_reading_key, on_search_key};
 
 /// Within this time a second press of the interrupt key counts.
 pub const ARMED_FOR: Duration = Duration::from_secs(2);
@@ -203,7 +207,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
 fn move_by(ui: &mut UiState, state: &RunState, by: i32) {
     match ui.focus {
         Focus::Ticker if !ui.shows_one() => {
-            ui.ticker_back = if by > 0 { ui.ticker_back.saturating_sub(1) } else { ui.ticker_back + 1 };
+            ui.ticker_back = if by > 0 { ui.ticker_back.saturating_sub(1) } else { ui.ticker_back.saturating_add(1) };
         }
         Focus::Steps if !ui.shows_one() => ui.select_by(state, by as isize),
         _ => scroll(ui, Scroll::Rows(by)),
@@ -212,7 +216,7 @@ fn move_by(ui: &mut UiState, state: &RunState, by: i32) {
 
 fn to_end(ui: &mut UiState, state: &RunState, last: bool) {
     match ui.focus {
-        Focus::Ticker if !ui.shows_one() => ui.ticker_back = if last { 0 } else { usize::MAX },
+        Focus::Ticker if !ui.shows_one() => ui.ticker_back = if last { 0 } else { History::KEPT },
         Focus::Steps if !ui.shows_one() => ui.select_by(state, if last { isize::MAX } else { isize::MIN }),
         _ => scroll(ui, if last { Scroll::End } else { Scroll::Start }),
     }
@@ -293,160 +297,6 @@ fn quit(ui: &mut UiState, cx: Context<'_>) -> Vec<UiEffect> {
     vec![UiEffect::Leave]
 }
 
-fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, shown: bool) -> Vec<UiEffect> {
-    let cancels = matches!(key.code, KeyCode::Esc | KeyCode::Char('n'));
-    if cancels || cx.state.is_over() {
-        ui.overlays.pop();
-        return if cx.state.is_over() && !cancels { vec![UiEffect::Leave] } else { Vec::new() };
-    }
-    if !shown {
-        return Vec::new();
-    }
-    match (actions::lookup(key), key.code) {
-        (Some(Action::Quit), _) | (_, KeyCode::Char('l') | KeyCode::Enter) => {
-            ui.overlays.pop();
-            vec![UiEffect::Leave]
-        }
-        (_, KeyCode::Char('s')) => {
-            ui.overlays.pop();
-            ui.leave_when_over = true;
-            vec![UiEffect::StopRun]
-        }
-        (_, KeyCode::Char('c')) => {
-            ui.overlays.pop();
-            Vec::new()
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn on_confirm_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, what: Danger, shown: bool) -> Vec<UiEffect> {
-    match key.code {
-        KeyCode::Char('y' | 'Y') if shown => {
-            ui.overlays.pop();
-            match what {
-                Danger::Run if !cx.state.is_over() => vec![UiEffect::StopRun],
-                Danger::Step(step) if cx.state.step(step).is_some_and(|s| s.phase == StepPhase::Running) => {
-                    vec![UiEffect::StopStep(step)]
-                }
-                _ => {
-                    say(ui, cx.now, false, "it has ended by itself");
-                    Vec::new()
-                }
-            }
-        }
-        KeyCode::Esc | KeyCode::Enter | KeyCode::Char('n' | 'N' | 'q') => {
-            ui.overlays.pop();
-            Vec::new()
-        }
-        KeyCode::Char('c') if actions::lookup(key) == Some(Action::Quit) => {
-            ui.overlays.pop();
-            Vec::new()
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn on_reading_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
-    let page = usize::from(ui.size.1 / 2).max(1);
-    let action = actions::lookup(key);
-    if let Some(Overlay::Help { top }) = ui.overlays.last_mut() {
-        match action {
-            Some(Action::Down) => return moved(top, 1, true),
-            Some(Action::Up) => return moved(top, 1, false),
-            Some(Action::PageDown | Action::HalfDown) => return moved(top, page, true),
-            Some(Action::PageUp | Action::HalfUp) => return moved(top, page, false),
-            Some(Action::First) => return moved(top, usize::MAX, false),
-            Some(Action::Last) => return moved(top, usize::from(u16::MAX), true),
-            Some(Action::Repaint) => return vec![UiEffect::Repaint],
-            Some(Action::Suspend) => return vec![UiEffect::Suspend],
-            _ => {}
-        }
-    }
-    ui.overlays.pop();
-    Vec::new()
-}
-
-fn moved(top: &mut usize, by: usize, down: bool) -> Vec<UiEffect> {
-    // Limited by the draw function, which knows how much there is; kept small so that the way back is short.
-    *top = if down { top.saturating_add(by).min(actions::TABLE.len() + 8) } else { top.saturating_sub(by) };
-    Vec::new()
-}
-
-fn on_palette_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
-    let ctrl = super::model::Key::from(key).ctrl;
-    let Some(Overlay::Palette { query, index }) = ui.overlays.last_mut() else { return Vec::new() };
-    let count = actions::search(query).len();
-    match key.code {
-        KeyCode::Esc => {
-            ui.overlays.pop();
-        }
-        KeyCode::Char('c' | 'g') if ctrl => {
-            ui.overlays.pop();
-        }
-        KeyCode::Enter => {
-            let chosen = actions::search(query).get(*index).map(|r| r.action);
-            ui.overlays.pop();
-            if let Some(action) = chosen {
-                return perform(ui, cx, action);
-            }
-        }
-        KeyCode::Down | KeyCode::Tab => *index = (*index + 1).min(count.saturating_sub(1)),
-        KeyCode::Char('n') if ctrl => *index = (*index + 1).min(count.saturating_sub(1)),
-        KeyCode::Up | KeyCode::BackTab => *index = index.saturating_sub(1),
-        KeyCode::Char('p') if ctrl => *index = index.saturating_sub(1),
-        KeyCode::Backspace => {
-            query.pop();
-            *index = 0;
-        }
-        KeyCode::Char('u') if ctrl => query.clear(),
-        KeyCode::Char(c) if !ctrl => {
-            query.push(c);
-            *index = 0;
-        }
-        _ => {}
-    }
-    Vec::new()
-}
-
-fn on_search_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
-    let ctrl = super::model::Key::from(key).ctrl;
-    let Some(Overlay::Search { query }) = ui.overlays.last_mut() else { return Vec::new() };
-    match key.code {
-        KeyCode::Enter => {
-            let needle = query.clone();
-            ui.overlays.pop();
-            if needle.is_empty() {
-                ui.search = None;
-                return Vec::new();
-            }
-            // Who follows the end looks for what has been; who reads looks for what comes.
-            let back = ui.pane(ui.selected).output == Position::Follow;
-            ui.search = Some(Search { needle, back, found: None });
-            let selected = ui.selected;
-            ui.pane_mut(selected).tab = Tab::Output;
-            return vec![UiEffect::Find { opposite: false }];
-        }
-        KeyCode::Esc => {
-            ui.overlays.pop();
-            ui.search = None;
-        }
-        KeyCode::Char('c' | 'g') if ctrl => {
-            ui.overlays.pop();
-        }
-        KeyCode::Char('u') if ctrl => query.clear(),
-        KeyCode::Backspace if query.is_empty() => {
-            ui.overlays.pop();
-        }
-        KeyCode::Backspace => {
-            query.pop();
-        }
-        KeyCode::Char(c) if !ctrl => query.push(c),
-        _ => {}
-    }
-    Vec::new()
-}
-
 fn on_paste(ui: &mut UiState, cx: Context<'_>, text: &str) {
     match ui.overlays.last_mut() {
         Some(Overlay::Composer(_)) => compose::paste(ui, text),
@@ -495,7 +345,8 @@ fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> Vec<UiEffec
                 Some(Spot::Output(step)) => ui.pane_mut(step).asked.push(Scroll::Rows(by)),
                 Some(Spot::Step(_)) => ui.select_by(cx.state, by.signum() as isize),
                 Some(Spot::Ticker) => {
-                    ui.ticker_back = if by > 0 { ui.ticker_back.saturating_sub(3) } else { ui.ticker_back + 3 };
+                    ui.ticker_back =
+                        if by > 0 { ui.ticker_back.saturating_sub(3) } else { ui.ticker_back.saturating_add(3) };
                 }
                 None => {}
             }
@@ -508,30 +359,7 @@ fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> Vec<UiEffec
 /// Whether any clock that is on the screen moves by itself.
 #[must_use]
 pub fn clocks_run(state: &RunState, ui: &UiState) -> bool {
-    ui.frozen.is_some() || !state.is_over() && state.started_at.is_some() || state.steps.iter().any(retries)
-}
-
-fn retries(step: &crate::run::StepState) -> bool {
-    step.phase == StepPhase::Running && step.face() != StepFace::Queued
-}
-
-/// The evidence for a step's attention, line by line.
-#[must_use]
-pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, String)> {
-    let Some(step) = state.step(step) else { return Vec::new() };
-    let Some(attention) = needs_person(step) else { return Vec::new() };
-    let mut lines = vec![("rule".to_owned(), attention.rule.to_owned()), ("reason".to_owned(), attention.reason)];
-    if let Some(since) = attention.since {
-        lines.push(("since".to_owned(), format!("{} ago", crate::text::span(now.since(since)))));
-    }
-    if let Some(at) = step.last_activity {
-        lines.push(("last activity".to_owned(), format!("{} ago", crate::text::span(now.since(at)))));
-    }
-    lines.extend(step.open.iter().map(|call| {
-        let open = crate::text::span(now.since(call.started_at));
-        ("open tool".to_owned(), format!("{} {}, {open}", call.tool, call.args))
-    }));
-    lines
+    ui.frozen.is_some() || !state.is_over() && state.started_at.is_some()
 }
 
 #[cfg(test)]

@@ -53,8 +53,10 @@ pub struct Row {
 pub const ERR_MARK: &str = "err│ ";
 
 /// Carries out what was asked of the pane and reads the rows that it shows. `size` is the inside of the pane in cells.
-pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u16)) -> Window {
-    let len = feed.log_len(step);
+///
+/// Nothing behind `limit` is shown, where there is one: a picture that stands still ends where the log did then.
+pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u16), limit: Option<u64>) -> Window {
+    let len = feed.log_len(step).min(limit.unwrap_or(u64::MAX));
     let view = View { step, len, wide: usize::from(size.0.max(1)), high: usize::from(size.1), wrap: ui.wrap };
     let pane = ui.pane_mut(step);
     for scroll in std::mem::take(&mut pane.asked) {
@@ -151,7 +153,7 @@ impl View {
 
     fn rows(&self, lines: Vec<LogLine>) -> Vec<Row> {
         let mut rows = Vec::with_capacity(lines.len());
-        for line in lines {
+        for line in lines.into_iter().take_while(|l| l.start < self.len) {
             let styled = StyledLine::parse(&line.bytes);
             let room = if line.stream == Stream::Err { self.wide.saturating_sub(width(ERR_MARK)) } else { self.wide };
             let cut = styled.cut || line.cut;
@@ -222,7 +224,7 @@ mod tests {
     }
 
     fn shown(feed: &mut FakeFeed, ui: &mut UiState) -> (Vec<String>, Window) {
-        let window = fetch(feed, ui, StepId(0), (20, 4));
+        let window = fetch(feed, ui, StepId(0), (20, 4), None);
         let text = |r: &Row| r.runs.iter().map(|r| r.text.as_str()).collect::<String>();
         (window.rows.iter().map(text).collect(), window)
     }
@@ -267,6 +269,22 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_hides_what_came_later_and_nothing_else() {
+        let mut feed = feed(10);
+        let mut ui = UiState::new((20, 4));
+        let limit = feed.log_len(StepId(0));
+        feed.print(0, Stream::Out, "line 11");
+        let mut last = |ui: &mut UiState, scroll| {
+            ui.pane_mut(StepId(0)).asked.push(scroll);
+            let window = fetch(&mut feed, ui, StepId(0), (20, 4), Some(limit));
+            window.rows.last().map(|r| r.runs[0].text.to_string())
+        };
+        assert_eq!(last(&mut ui, Scroll::End).as_deref(), Some("line 10"));
+        assert_eq!(last(&mut ui, Scroll::Rows(-3)).as_deref(), Some("line 7"));
+        assert_eq!(last(&mut ui, Scroll::Pages(2)).as_deref(), Some("line 10"));
+    }
+
+    #[test]
     fn an_empty_log_has_no_rows() {
         let mut feed = FakeFeed::default();
         let mut ui = UiState::new((20, 4));
@@ -274,6 +292,6 @@ mod tests {
             ui.pane_mut(StepId(0)).asked.push(scroll);
             assert!(shown(&mut feed, &mut ui).0.is_empty());
         }
-        assert!(fetch(&mut feed, &mut ui, StepId(0), (0, 0)).rows.is_empty());
+        assert!(fetch(&mut feed, &mut ui, StepId(0), (0, 0), None).rows.is_empty());
     }
 }

@@ -6,7 +6,7 @@ use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 
 use super::*;
 use crate::deck::view::tests::{NOW, Stage};
-use crate::run::{RunPhase, SteerMode, Steerable};
+use crate::run::{RunPhase, SteerMode, Steerable, StepPhase};
 
 fn stage() -> Stage {
     Stage::new(120, 36)

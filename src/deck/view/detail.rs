@@ -5,8 +5,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::paint::{bar, piece, put, put_cut, put_right, row};
-use super::{Scene, elapsed, now_text};
-use crate::deck::model::needs_person;
+use super::{Scene, elapsed, now_text, took};
+use crate::deck::attention::needs_person;
 use crate::run::{OpenCall, RunnerKind, Steerable, StepPhase, StepState, ToolCall, ToolOutcome};
 use crate::text::{SafeText, UNKNOWN, bytes, clock, cost, count, or_unknown, span};
 
@@ -299,7 +299,7 @@ pub fn epitaph(step: &StepState, log_bytes: u64) -> String {
         Some(crate::run::ExitInfo { signal: Some(n), .. }) => parts.push(format!("signal {n}")),
         _ => parts.extend(step.exit_code.filter(|c| *c >= 0).map(|c| format!("exit {c}"))),
     }
-    parts.extend(step.elapsed(step.ended_at.unwrap_or_default()).map(span));
+    parts.extend(took(step, step.ended_at.unwrap_or_default()).map(span));
     if step.carried_over {
         parts.push("taken over from an earlier run".to_owned());
     }

@@ -4,7 +4,8 @@
 use ratatui::layout::Rect;
 
 use super::detail;
-use crate::deck::model::{Tab, UiState, ViewMode, attention};
+use crate::deck::attention::attention;
+use crate::deck::model::{Tab, UiState, ViewMode};
 use crate::run::{RunState, StepId, StepState};
 
 /// The parts of the screen. Parts that there is no room for are empty.

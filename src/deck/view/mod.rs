@@ -15,6 +15,8 @@ mod ticker;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::time::Duration;
+
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -76,7 +78,7 @@ pub fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &UiState, windows: &Windows
             } else {
                 rail::header(buf, parts.header, scene, ui);
             }
-            rail::attention(buf, parts.attention, scene, ui);
+            rail::needs_you(buf, parts.attention, scene, ui);
             list::draw(buf, parts.list, shape, scene, ui);
             match shape {
                 Shape::Tabs => tabs::steps(buf, parts.tabs, scene, ui, windows),
@@ -99,9 +101,14 @@ pub fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &UiState, windows: &Windows
     }
 }
 
-/// A step's elapsed time on its clock, or unknown.
+/// How long a step took or has taken. A foreign step may be over without an end: then nobody knows.
+fn took(step: &StepState, now: Timestamp) -> Option<Duration> {
+    if step.phase.is_terminal() && step.ended_at.is_none() { None } else { step.elapsed(now) }
+}
+
+/// A step's time on its clock, or unknown.
 fn elapsed(step: &StepState, now: Timestamp) -> String {
-    crate::text::or_unknown(step.elapsed(now).map(crate::text::clock))
+    crate::text::or_unknown(took(step, now).map(crate::text::clock))
 }
 
 /// The steps that a queued step waits for: those of the logical step before it that have not ended.
@@ -116,6 +123,7 @@ fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
     use crate::run::StepFace as F;
     let last_line = || step.recent_output.iter().rev().find(|l| !l.trim().is_empty()).cloned();
     match step.face() {
+        F::Queued if state.is_over() => "not run".to_owned(),
         F::Queued => {
             let waits = waits_for(state, step);
             if waits.is_empty() {

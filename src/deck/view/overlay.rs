@@ -7,9 +7,9 @@ use ratatui::widgets::Widget;
 use super::Scene;
 use super::paint::{centred, fade, frame, piece, put, put_cut, put_right, row, wipe};
 use crate::deck::actions::{self, Section, Situation, TABLE, key_name};
+use crate::deck::attention::evidence;
 use crate::deck::compose::candidates;
 use crate::deck::model::{Composer, Danger, Overlay, UiState, living};
-use crate::deck::update::evidence;
 use crate::run::{SteerMode, SteerRequest, Steerable, StepId};
 use crate::text::{SafeText, grouped};
 

@@ -6,9 +6,10 @@ use ratatui::layout::Rect;
 use super::paint::{Piece, piece, put, put_cut, row};
 use super::{Scene, elapsed, now_text};
 use crate::deck::actions::{self, Action, Situation};
+use crate::deck::attention;
 use crate::deck::feed::Hands;
 use crate::deck::history::short;
-use crate::deck::model::{self, Overlay, UiState, living};
+use crate::deck::model::{Overlay, UiState, living};
 use crate::run::{RunState, RunnerKind, TargetState};
 use crate::text::{SafeText, clock, clock_long, cost, count, or_unknown, span};
 
@@ -109,7 +110,7 @@ pub(super) fn step_header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &
 }
 
 /// The line about what needs a person.
-pub(super) fn attention(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
+pub(super) fn needs_you(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
     if area.is_empty() {
         return;
     }
@@ -130,8 +131,8 @@ pub(super) fn attention(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &Ui
     row(buf, area, 0, left, right);
 }
 
-fn attention_of(scene: &Scene<'_>, ui: &UiState) -> Vec<(crate::deck::model::Attention, SafeText)> {
-    model::attention(scene.state, ui)
+fn attention_of(scene: &Scene<'_>, ui: &UiState) -> Vec<(attention::Attention, SafeText)> {
+    attention::attention(scene.state, ui)
         .into_iter()
         .map(|a| {
             let name = scene.state.step(a.step).map(|s| SafeText::line(s.title())).unwrap_or_default();
@@ -312,7 +313,7 @@ pub(super) fn tiny(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
     let theme = scene.theme;
     let state = scene.state;
     let face = theme.run_face(state);
-    let waiting = model::attention(state, ui).len();
+    let waiting = attention::attention(state, ui).len();
     let needs = if waiting > 0 { format!(", {waiting} needs you") } else { String::new() };
     let text =
         format!("{} {} {} of {}{needs}, enlarge me", face.glyph, face.word, state.steps_ended(), state.steps.len());

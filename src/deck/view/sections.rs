@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::paint::{Piece, bar, piece, row};
-use super::{Scene, detail, ticker};
+use super::{Scene, detail, ticker, took};
 use crate::deck::history::{History, Tone};
 use crate::deck::model::{Tab, UiState};
 use crate::run::StepState;
@@ -112,7 +112,7 @@ fn budget(step: &StepState, scene: &Scene<'_>) -> Vec<Line> {
         (vec![piece(format!("{name:<12}"), theme.dim()), piece(value, theme.plain())], Vec::new())
     };
     let mut out = Vec::new();
-    let used = step.elapsed(scene.now);
+    let used = took(step, scene.now);
     match (used, step.timeout_ms) {
         (Some(used), Some(limit)) => {
             let limit = std::time::Duration::from_millis(limit);

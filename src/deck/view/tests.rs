@@ -235,7 +235,7 @@ impl Stage {
     pub(crate) fn buffer(&mut self) -> Buffer {
         let mut logs = BTreeMap::new();
         for (id, size) in layout::visible_logs(&self.ui, &self.feed.state.clone()) {
-            logs.insert(id, window::fetch(&mut self.feed, &mut self.ui, id, size));
+            logs.insert(id, window::fetch(&mut self.feed, &mut self.ui, id, size, None));
         }
         let windows = Windows { logs, fresh: [(StepId(4), 400)].into_iter().collect() };
         let mut buf = Buffer::empty(Rect::new(0, 0, self.ui.size.0, self.ui.size.1));

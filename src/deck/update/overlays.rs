@@ -1,0 +1,168 @@
+//! What keys mean while something lies above the picture.
+
+use crossterm::event::{KeyCode, KeyEvent};
+
+use super::{Context, perform, say};
+use crate::deck::actions::{self, Action};
+use crate::deck::model::{Danger, Key, Overlay, Position, Search, Tab, UiEffect, UiState};
+use crate::run::StepPhase;
+
+pub(super) fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, shown: bool) -> Vec<UiEffect> {
+    let cancels = matches!(key.code, KeyCode::Esc | KeyCode::Char('n'));
+    if cancels || cx.state.is_over() {
+        ui.overlays.pop();
+        return if cx.state.is_over() && !cancels { vec![UiEffect::Leave] } else { Vec::new() };
+    }
+    if !shown {
+        return Vec::new();
+    }
+    match (actions::lookup(key), key.code) {
+        (Some(Action::Quit), _) | (_, KeyCode::Char('l') | KeyCode::Enter) => {
+            ui.overlays.pop();
+            vec![UiEffect::Leave]
+        }
+        (_, KeyCode::Char('s')) => {
+            ui.overlays.pop();
+            ui.leave_when_over = true;
+            vec![UiEffect::StopRun]
+        }
+        (_, KeyCode::Char('c')) => {
+            ui.overlays.pop();
+            Vec::new()
+        }
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn on_confirm_key(
+    ui: &mut UiState,
+    cx: Context<'_>,
+    key: KeyEvent,
+    what: Danger,
+    shown: bool,
+) -> Vec<UiEffect> {
+    match key.code {
+        KeyCode::Char('y' | 'Y') if shown => {
+            ui.overlays.pop();
+            match what {
+                Danger::Run if !cx.state.is_over() => vec![UiEffect::StopRun],
+                Danger::Step(step) if cx.state.step(step).is_some_and(|s| s.phase == StepPhase::Running) => {
+                    vec![UiEffect::StopStep(step)]
+                }
+                _ => {
+                    say(ui, cx.now, false, "it has ended by itself");
+                    Vec::new()
+                }
+            }
+        }
+        KeyCode::Esc | KeyCode::Enter | KeyCode::Char('n' | 'N' | 'q') => {
+            ui.overlays.pop();
+            Vec::new()
+        }
+        KeyCode::Char('c') if actions::lookup(key) == Some(Action::Quit) => {
+            ui.overlays.pop();
+            Vec::new()
+        }
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn on_reading_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
+    let page = usize::from(ui.size.1 / 2).max(1);
+    let action = actions::lookup(key);
+    if let Some(Overlay::Help { top }) = ui.overlays.last_mut() {
+        match action {
+            Some(Action::Down) => return moved(top, 1, true),
+            Some(Action::Up) => return moved(top, 1, false),
+            Some(Action::PageDown | Action::HalfDown) => return moved(top, page, true),
+            Some(Action::PageUp | Action::HalfUp) => return moved(top, page, false),
+            Some(Action::First) => return moved(top, usize::MAX, false),
+            Some(Action::Last) => return moved(top, usize::from(u16::MAX), true),
+            Some(Action::Repaint) => return vec![UiEffect::Repaint],
+            Some(Action::Suspend) => return vec![UiEffect::Suspend],
+            _ => {}
+        }
+    }
+    ui.overlays.pop();
+    Vec::new()
+}
+
+fn moved(top: &mut usize, by: usize, down: bool) -> Vec<UiEffect> {
+    // Limited by the draw function, which knows how much there is; kept small so that the way back is short.
+    *top = if down { top.saturating_add(by).min(actions::TABLE.len() + 8) } else { top.saturating_sub(by) };
+    Vec::new()
+}
+
+pub(super) fn on_palette_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
+    let ctrl = Key::from(key).ctrl;
+    let Some(Overlay::Palette { query, index }) = ui.overlays.last_mut() else { return Vec::new() };
+    let count = actions::search(query).len();
+    match key.code {
+        KeyCode::Esc => {
+            ui.overlays.pop();
+        }
+        KeyCode::Char('c' | 'g') if ctrl => {
+            ui.overlays.pop();
+        }
+        KeyCode::Enter => {
+            let chosen = actions::search(query).get(*index).map(|r| r.action);
+            ui.overlays.pop();
+            if let Some(action) = chosen {
+                return perform(ui, cx, action);
+            }
+        }
+        KeyCode::Down | KeyCode::Tab => *index = (*index + 1).min(count.saturating_sub(1)),
+        KeyCode::Char('n') if ctrl => *index = (*index + 1).min(count.saturating_sub(1)),
+        KeyCode::Up | KeyCode::BackTab => *index = index.saturating_sub(1),
+        KeyCode::Char('p') if ctrl => *index = index.saturating_sub(1),
+        KeyCode::Backspace => {
+            query.pop();
+            *index = 0;
+        }
+        KeyCode::Char('u') if ctrl => query.clear(),
+        KeyCode::Char(c) if !ctrl => {
+            query.push(c);
+            *index = 0;
+        }
+        _ => {}
+    }
+    Vec::new()
+}
+
+pub(super) fn on_search_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
+    let ctrl = Key::from(key).ctrl;
+    let Some(Overlay::Search { query }) = ui.overlays.last_mut() else { return Vec::new() };
+    match key.code {
+        KeyCode::Enter => {
+            let needle = query.clone();
+            ui.overlays.pop();
+            if needle.is_empty() {
+                ui.search = None;
+                return Vec::new();
+            }
+            // Who follows the end looks for what has been; who reads looks for what comes.
+            let back = ui.pane(ui.selected).output == Position::Follow;
+            ui.search = Some(Search { needle, back, found: None });
+            let selected = ui.selected;
+            ui.pane_mut(selected).tab = Tab::Output;
+            return vec![UiEffect::Find { opposite: false }];
+        }
+        KeyCode::Esc => {
+            ui.overlays.pop();
+            ui.search = None;
+        }
+        KeyCode::Char('c' | 'g') if ctrl => {
+            ui.overlays.pop();
+        }
+        KeyCode::Char('u') if ctrl => query.clear(),
+        KeyCode::Backspace if query.is_empty() => {
+            ui.overlays.pop();
+        }
+        KeyCode::Backspace => {
+            query.pop();
+        }
+        KeyCode::Char(c) if !ctrl => query.push(c),
+        _ => {}
+    }
+    Vec::new()
+}

@@ -172,6 +172,36 @@ fn suspending_gives_the_terminal_back_and_takes_it_again() {
 }
 
 #[test]
+fn a_child_cannot_drive_the_terminal() {
+    let home = Home::new();
+    let script = r"printf '\033]52;c;ZXZpbA==\007\033]0;evil title\007\033[2J\033[?1000h\033P+q544e\033\\\2335n'; echo survived; sleep 1000";
+    let pty = home.deck(&["run", "--name", "evil\x1b]0;x\x07", "--", "sh", "-c", script], 100, 30);
+    pty.wait_text("survived");
+    pty.keys("z");
+    pty.wait_text("[1 output]");
+    pty.wait_frame();
+    let bytes = pty.bytes();
+    for forbidden in [&b"52;c;"[..], b"evil title", b"?1000h", b"+q544e", b"\x9b5n"] {
+        assert!(!bytes.windows(forbidden.len()).any(|w| w == forbidden), "{}", String::from_utf8_lossy(forbidden));
+    }
+}
+
+#[test]
+fn a_flood_leaves_the_deck_quick() {
+    let home = Home::new();
+    let pty = home.deck(&["run", "--name", "flood", "--", "sh", "-c", "yes flooded; sleep 1000"], 100, 30);
+    pty.wait_text("flooded");
+    pty.keys("?");
+    pty.wait_text("╭─ keys");
+    pty.keys("q");
+    pty.wait_gone("╭─ keys");
+    pty.keys("X");
+    pty.wait_text("End the whole run?");
+    pty.keys("y");
+    home.wait_state("stopped");
+}
+
+#[test]
 fn a_quiet_deck_writes_nothing() {
     let home = Home::new();
     let mut pty = home.deck(&["run", "--name", "short", "--", "echo", "done already"], 80, 24);

@@ -60,6 +60,8 @@ pub(super) struct App<S> {
     finding: Option<Finding>,
     seen: BTreeMap<StepId, u64>,
     title: SafeText,
+    /// The second that clocks show.
+    second: i64,
 }
 
 /// A search that goes on, a slice of the log at a time.
@@ -107,6 +109,7 @@ impl<S: Source> App<S> {
             finding: None,
             seen: BTreeMap::new(),
             title: SafeText::default(),
+            second: 0,
         }
     }
 
@@ -121,12 +124,20 @@ impl<S: Source> App<S> {
         let mut dirty = true;
         let mut at_once = true;
         let mut last_frame = Instant::now();
+        // There is something to read, but it was looked at a moment ago: however often the files change, they are
+        // looked at no more often than a frame could show.
+        let mut unread = false;
+        let mut last_look = Instant::now();
         loop {
             if self.ui.leave_when_over && self.source.state().is_over() {
                 return Ok(DeckExit::Stopped);
             }
             dirty |= expire(&mut self.ui, wall());
             dirty |= self.find_on();
+            if unread && last_look.elapsed() >= FRAME {
+                dirty |= self.take_news();
+                (unread, last_look) = (false, Instant::now());
+            }
             if dirty && (at_once || last_frame.elapsed() >= FRAME) {
                 match self.draw(&mut screen) {
                     Ok(()) => {}
@@ -136,7 +147,8 @@ impl<S: Source> App<S> {
                 self.ui.drawn();
                 (dirty, at_once, last_frame) = (false, false, Instant::now());
             }
-            let deadline = self.deadline(dirty.then_some(last_frame));
+            let due = [dirty.then_some(last_frame), unread.then_some(last_look)].into_iter().flatten().min();
+            let deadline = self.deadline(due);
             // The select only names what happened; the match handles it.
             let wake = tokio::select! {
                 biased;
@@ -145,7 +157,7 @@ impl<S: Source> App<S> {
                 _ = continues.recv() => Wake::Continued,
                 _ = interrupts.recv() => Wake::Interrupted,
                 input = next(&mut keys) => Wake::Input(input),
-                () = self.source.wait() => Wake::Source,
+                () = self.source.wait(), if !unread => Wake::Source,
                 () = sleep_until(deadline) => Wake::Clock,
             };
             match wake {
@@ -183,8 +195,8 @@ impl<S: Source> App<S> {
                     // Without keys there is nobody to leave the deck any more.
                     return Ok(DeckExit::Signalled(1));
                 }
-                Wake::Source => dirty |= self.take_news(),
-                Wake::Clock => dirty = true,
+                Wake::Source => unread = true,
+                Wake::Clock => dirty |= self.clock_moved(),
             }
         }
     }
@@ -211,13 +223,21 @@ impl<S: Source> App<S> {
         }
     }
 
+    /// Whether the clocks show another second than they did when they were drawn last.
+    fn clock_moved(&mut self) -> bool {
+        let second = wall().millis() / 1000;
+        let moved = second != self.second && clocks_run(self.source.state(), &self.ui);
+        self.second = second;
+        moved
+    }
+
     /// When something has to be done without being woken.
-    fn deadline(&self, dirty_since: Option<Instant>) -> Option<Instant> {
+    fn deadline(&self, due_since: Option<Instant>) -> Option<Instant> {
         if self.finding.is_some() {
             return Some(Instant::now());
         }
         let now = wall();
-        let frame = dirty_since.map(|last| last + FRAME);
+        let frame = due_since.map(|last| last + FRAME);
         let expiry = expires_at(&self.ui).map(|at| Instant::now() + at.since(now));
         let second = clocks_run(self.source.state(), &self.ui).then(|| {
             let into = now.micros().rem_euclid(1_000_000);

@@ -20,8 +20,7 @@ use crossterm::terminal::{
     LeaveAlternateScreen, SetTitle, disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{cursor, execute, queue};
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
+use ratatui::backend::{Backend, ClearType, CrosstermBackend};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use rustix::process::Signal;
@@ -42,7 +41,11 @@ const CLIPBOARD_BYTES: usize = 100_000;
 
 /// The screen while the deck has it.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<File>>>,
+    backend: CrosstermBackend<BufWriter<File>>,
+    /// What the terminal shows.
+    shown: Buffer,
+    /// Where the next frame is drawn.
+    next: Buffer,
     synchronized: bool,
 }
 
@@ -66,11 +69,14 @@ impl Screen {
             }));
         });
         enter_modes()?;
-        let made = own_stdout()
-            .and_then(|out| Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(FRAME_BYTES, out))));
-        match made {
-            // tmux repaints its whole pane after each synchronized frame, which costs more than it saves.
-            Ok(terminal) => Ok(Self { terminal, synchronized: std::env::var_os("TMUX").is_none() }),
+        match own_stdout() {
+            Ok(out) => Ok(Self {
+                backend: CrosstermBackend::new(BufWriter::with_capacity(FRAME_BYTES, out)),
+                shown: Buffer::default(),
+                next: Buffer::default(),
+                // tmux repaints its whole pane after each synchronized frame, which costs more than it saves.
+                synchronized: std::env::var_os("TMUX").is_none(),
+            }),
             Err(error) => {
                 leave();
                 Err(error)
@@ -89,29 +95,37 @@ impl Screen {
     /// # Errors
     /// When the terminal cannot be written.
     pub fn repaint(&mut self, size: (u16, u16)) -> io::Result<()> {
-        self.terminal.resize(Rect::new(0, 0, size.0, size.1))
+        let area = Rect::new(0, 0, size.0, size.1);
+        self.shown = Buffer::empty(area);
+        self.next = Buffer::empty(area);
+        self.backend.clear_region(ClearType::All)
     }
 
-    /// Draws a frame: only the cells that changed, in one write.
+    /// Draws a frame: only the cells that changed, in one write. Nothing is written when none has.
     ///
     /// # Errors
     /// When the terminal cannot be written.
     pub fn frame(&mut self, size: (u16, u16), draw: impl FnOnce(&mut Buffer)) -> io::Result<()> {
         let area = Rect::new(0, 0, size.0, size.1);
-        if self.terminal.get_frame().area() != area {
-            self.terminal.resize(area)?;
+        if self.next.area != area {
+            self.repaint(size)?;
         }
         // Drawn before anything is queued: a panic in a draw function leaves no half frame behind.
-        draw(self.terminal.get_frame().buffer_mut());
-        if self.synchronized {
-            queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
+        self.next.reset();
+        draw(&mut self.next);
+        let changed = self.shown.diff(&self.next);
+        if changed.is_empty() {
+            return Ok(());
         }
-        self.terminal.flush()?;
-        self.terminal.swap_buffers();
         if self.synchronized {
-            queue!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
+            queue!(self.backend, BeginSynchronizedUpdate)?;
         }
-        io::Write::flush(self.terminal.backend_mut())
+        self.backend.draw(changed.into_iter())?;
+        if self.synchronized {
+            queue!(self.backend, EndSynchronizedUpdate)?;
+        }
+        std::mem::swap(&mut self.shown, &mut self.next);
+        io::Write::flush(&mut self.backend)
     }
 
     /// Names the window.
@@ -119,7 +133,7 @@ impl Screen {
     /// # Errors
     /// When the terminal cannot be written.
     pub fn title(&mut self, title: &SafeText) -> io::Result<()> {
-        execute!(self.terminal.backend_mut(), SetTitle(title.truncate(80)))
+        execute!(self.backend, SetTitle(title.truncate(80)))
     }
 
     /// Takes the mouse or gives it back.
@@ -128,11 +142,7 @@ impl Screen {
     /// When the terminal cannot be written.
     pub fn mouse(&mut self, on: bool) -> io::Result<()> {
         MOUSE.store(on, Ordering::SeqCst);
-        if on {
-            execute!(self.terminal.backend_mut(), EnableMouseCapture)
-        } else {
-            execute!(self.terminal.backend_mut(), DisableMouseCapture)
-        }
+        if on { execute!(self.backend, EnableMouseCapture) } else { execute!(self.backend, DisableMouseCapture) }
     }
 
     /// Gives clean text to the terminal's clipboard. Whether it took it cannot be known. Returns whether anything was
@@ -146,8 +156,8 @@ impl Screen {
             return Ok(false);
         }
         let encoded = base64::engine::general_purpose::STANDARD.encode(text);
-        write!(self.terminal.backend_mut(), "\x1b]52;c;{encoded}\x07")?;
-        io::Write::flush(self.terminal.backend_mut())?;
+        write!(self.backend, "\x1b]52;c;{encoded}\x07")?;
+        io::Write::flush(&mut self.backend)?;
         Ok(true)
     }
 

@@ -228,6 +228,7 @@ fn step_event(state: &mut RunState, id: StepId, what: &What, at: Timestamp) {
             }
         }
         What::AttemptStarted { attempt, model, reason, .. } => {
+            lose_open_calls(step, at);
             strange = step.attempts.len().saturating_add(1) != *attempt as usize;
             step.attempts.push(Attempt {
                 model: model.clone(),
@@ -274,7 +275,6 @@ fn step_event(state: &mut RunState, id: StepId, what: &What, at: Timestamp) {
                 external.exit = Some(*exit);
                 external.ended_at = Some(at);
             }
-            lose_open_calls(step, at);
         }
         What::OutputHeld { pids, .. } => step.held_by.clone_from(pids),
         What::OutputTruncated { cap, .. } => step.truncated_at = Some(*cap),
@@ -377,7 +377,7 @@ fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestamp, seq: u64
                 started_at: at,
                 seq,
             });
-            return replaced || step.exit.is_some() && step.pid.is_none();
+            return replaced;
         }
         AgentEvent::ToolEnded { call, tool, outcome, preview } => {
             let Some(index) = matching_call(&step.open, call.as_deref(), tool.as_deref()) else { return true };
@@ -443,7 +443,8 @@ fn remember_call(step: &mut StepState, call: OpenCall, outcome: ToolOutcome, pre
     }
 }
 
-/// Calls that are open when the child is gone will never end by themselves.
+/// Calls that are open when all that the child said is known will never end by themselves. Its exit is not yet that
+/// moment: their ends may still lie in the pipe.
 fn lose_open_calls(step: &mut StepState, at: Timestamp) {
     for call in std::mem::take(&mut step.open) {
         remember_call(step, call, ToolOutcome::Lost, String::new(), at);
@@ -580,16 +581,32 @@ mod tests {
     }
 
     #[test]
-    fn calls_open_at_the_exit_are_lost_and_nothing_stays_current() {
-        let mut s = run(1);
+    fn calls_may_still_end_after_the_exit_and_are_lost_with_the_step_or_the_attempt() {
+        let mut s = run(2);
         start(&mut s, 1, 0);
+        start(&mut s, 1, 1);
         tool(&mut s, 10, Some("A"), "bash");
-        apply(&mut s, 20, What::ChildExited { step: StepId(0), exit: ExitInfo { code: Some(0), signal: None } });
-        assert_eq!(current(&s), None);
-        assert_eq!(s.steps[0].recent_tools[0].outcome, Some(ToolOutcome::Lost));
+        tool(&mut s, 10, Some("B"), "read");
+        let exit = ExitInfo { code: Some(0), signal: None };
+        apply(&mut s, 20, What::ChildExited { step: StepId(0), exit });
+        assert_eq!(current(&s), None, "nothing stays current");
+        // What was still in the pipe when the child was gone.
+        tool(&mut s, 30, Some("C"), "grep");
         tool_end(&mut s, 30, Some("A"), None);
-        assert_eq!(s.steps[0].recent_tools.len(), 1);
-        assert_eq!(s.anomalies, 1);
+        tool_end(&mut s, 30, Some("C"), None);
+        assert_eq!(s.anomalies, 0);
+        let again = What::AttemptStarted { step: StepId(0), attempt: 2, model: None, reason: None };
+        apply(&mut s, 40, again);
+        let found: Vec<_> = s.steps[0].recent_tools.iter().map(|t| (t.tool.as_str(), t.outcome)).collect();
+        let (ok, lost) = (Some(ToolOutcome::Ok), Some(ToolOutcome::Lost));
+        assert_eq!(found, [("bash", ok), ("grep", ok), ("read", lost)]);
+        tool(&mut s, 50, Some("D"), "bash");
+        let outcome = Box::new(StepOutcome::default());
+        apply(&mut s, 60, What::StepEnded { step: StepId(0), outcome });
+        assert!(s.steps[0].open.is_empty());
+        assert_eq!(s.steps[0].recent_tools[3].outcome, lost);
+        tool_end(&mut s, 70, Some("D"), None);
+        assert_eq!((s.steps[0].recent_tools.len(), s.anomalies), (4, 1));
     }
 
     #[test]

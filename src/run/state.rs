@@ -310,10 +310,11 @@ impl StepState {
     pub const KEPT_LINES: usize = 50;
 
     /// The call shown as current: the one started last; of calls started in the same instant the first
-    /// (runner-behaviour 4.5, trap 9). Nothing is current in a step that does not run (trap 8).
+    /// (runner-behaviour 4.5, trap 9). Nothing is current in a step that does not run (trap 8), nor once the child is gone
+    /// and only the rest of its output is read.
     #[must_use]
     pub fn current_call(&self) -> Option<&OpenCall> {
-        if self.phase != StepPhase::Running {
+        if self.phase != StepPhase::Running || (self.exit.is_some() && self.pid.is_none()) {
             return None;
         }
         self.open.iter().min_by_key(|c| (std::cmp::Reverse(c.started_at), c.seq))

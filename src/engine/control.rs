@@ -42,7 +42,10 @@ impl Engine {
             ControlRequest::StopStep { step, source } => self.stop_step(step, source),
             ControlRequest::Steer(steer) => self.steer(steer),
             ControlRequest::Own(own) => self.own(own),
-            // Children of ours are talked to over their protocol; what a file of theirs says is as good.
+            // A child that we talk to over its protocol has no word of its own in this file: it is the one that we
+            // wrote for others to read.
+            ControlRequest::Capability { step, .. }
+                if self.active.get_mut(&step).is_some_and(|a| a.talk().is_some()) => {}
             ControlRequest::Capability { step, steerable } => {
                 self.recorder.record(What::Capability { step, steerable });
             }
@@ -122,17 +125,22 @@ impl Engine {
             if running.is_empty() { next.into_iter().collect() } else { running }
         });
         let first: Vec<_> = steps.iter().map(|step| (*step, self.first_state(*step))).collect();
-        let targets = steps.iter().map(|step| SteerTarget {
-            step: *step,
-            state: TargetState::Scheduled,
-            routed_at: None,
-            delivered_at: None,
-            failed_at: None,
-            reason: None,
+        let at = now();
+        let targets = first.iter().map(|(step, state)| {
+            let failed = state.as_ref().err();
+            let state = state.as_ref().copied().unwrap_or(TargetState::Failed);
+            SteerTarget {
+                step: *step,
+                state,
+                routed_at: (state == TargetState::Routed).then_some(at),
+                delivered_at: None,
+                failed_at: failed.map(|_| at),
+                reason: failed.cloned(),
+            }
         });
         let request = SteerRequest {
             id: steer.id.clone(),
-            requested_at: now(),
+            requested_at: at,
             source: steer.source.map(|s| s.via),
             mode: steer.mode,
             preview,
@@ -142,10 +150,14 @@ impl Engine {
         self.recorder.record(What::SteerRequested(Box::new(request)));
         self.held.push(Held { id: steer.id.clone(), mode: steer.mode, message: steer.message, targets: steps });
         for (step, state) in first {
-            match state {
-                Ok(TargetState::Routed) => self.route(step, &steer.id),
-                Ok(_) => {}
-                Err(reason) => self.steer_moved(step, &steer.id, TargetState::Failed, Some(reason)),
+            // The request says it already; readers of the event log look for a record of each target too.
+            let (to, detail) = match state {
+                Ok(to) => (to, None),
+                Err(reason) => (TargetState::Failed, Some(reason)),
+            };
+            self.recorder.record(What::SteerMoved { id: steer.id.clone(), step, to, detail });
+            if to == TargetState::Routed {
+                self.route(step, &steer.id);
             }
         }
         self.forget_closed();

@@ -92,10 +92,13 @@ impl Active {
         if !group {
             if let Some(child) = self.child {
                 tree::signal(child, signal);
+                tree::signal(child, Signal::CONT);
             }
             return;
         }
         tree::signal_group(self.pid, signal);
+        // What was stopped acts on a signal only once it goes on.
+        tree::signal_group(self.pid, Signal::CONT);
         if signal == Signal::KILL {
             for seen in below {
                 tree::signal(seen, signal);

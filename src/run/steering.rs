@@ -166,10 +166,18 @@ pub struct Steering {
 }
 
 impl Steering {
-    /// Takes a new request in.
+    /// Takes a new request in; what is decided of its targets already counts.
     pub fn add(&mut self, request: SteerRequest) {
         self.requested += 1;
         self.last_requested_at = Some(request.requested_at);
+        for target in &request.targets {
+            match target.state {
+                TargetState::Scheduled => self.scheduled += 1,
+                TargetState::Routed => self.pending += 1,
+                TargetState::Failed => self.failed += 1,
+                _ => {}
+            }
+        }
         self.recent.push(request);
         if self.recent.len() > SteerRequest::KEPT {
             let surplus = self.recent.len() - SteerRequest::KEPT;

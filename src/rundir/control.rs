@@ -259,8 +259,21 @@ fn make(folder: &Path) -> io::Result<()> {
 fn split(state: &RunState, targets: &[StepId]) -> Result<(Vec<StepId>, Vec<StepId>), SendError> {
     let (mut running, mut pending) = (Vec::new(), Vec::new());
     if targets.is_empty() {
-        let able = |s: &&crate::run::StepState| !matches!(s.steerable, Steerable::No(_));
-        running.extend(state.steps.iter().filter(|s| s.phase == StepPhase::Running).filter(able).map(|s| s.id));
+        let mut unable = None;
+        for step in state.steps.iter().filter(|s| s.phase == StepPhase::Running) {
+            match &step.steerable {
+                Steerable::No(reason) => {
+                    let reason = reason.clone();
+                    unable.get_or_insert(SendError::NotSteerable { step: step.id.number(), reason });
+                }
+                Steerable::Yes | Steerable::Unknown => running.push(step.id),
+            }
+        }
+        if running.is_empty()
+            && let Some(unable) = unable
+        {
+            return Err(unable);
+        }
         if running.is_empty()
             && let [only] = state.steps.as_slice()
             && only.phase == StepPhase::Pending
@@ -357,6 +370,9 @@ mod tests {
         assert_eq!(say(&live, &[7], "x"), "there is no step 8; the run has 3");
         assert_eq!(say(&live, &[1], "x"), "step 2 is complete");
         assert_eq!(say(&state(&[Complete, Pending]), &[], "x"), "no step runs; name one that waits");
+        let mut deaf = state(&[Complete, Running]);
+        deaf.steps[1].steerable = Steerable::No("it has no ears".into());
+        assert_eq!(say(&deaf, &[], "x"), "step 2 takes no messages: it has no ears");
         let mut deaf = live.clone();
         deaf.steps[0].steerable = Steerable::No("it is a command".into());
         assert_eq!(say(&deaf, &[0], "x"), "step 1 takes no messages: it is a command");

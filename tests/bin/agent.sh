@@ -19,6 +19,7 @@
 #   fail N          exits with code N after a line on standard error
 #   kill SIGNAL     kills itself
 #   rpc             waits for one prompt on standard input, answers it, ends at the end of the input
+#   listen          waits for a message after its prompt, keeps it in the file `heard`, answers, ends at the end of the input
 set -u
 
 ok() {
@@ -68,6 +69,24 @@ case $mode in
         *'"type":"prompt"'*)
           printf '%s\n' '{"id":"subdeck-prompt","type":"response","command":"prompt","success":true}'
           ok
+          ;;
+      esac
+    done
+    ;;
+  listen)
+    while IFS= read -r line; do
+      case $line in
+        *'"type":"steer"'*)
+          printf '%s\n' "$line" >heard
+          id=${line#*'"id":"'}
+          said=${line#*'"message":'}
+          said=${said%%,'"type"'*}
+          printf '{"id":"%s","type":"response","command":"steer","success":true}\n' "${id%%'"'*}"
+          printf '{"type":"message_end","message":{"role":"user","content":%s}}\n' "$said"
+          ok
+          ;;
+        *'"type":"prompt"'*)
+          printf '%s\n' '{"id":"subdeck-prompt","type":"response","command":"prompt","success":true}' '{"type":"agent_start"}'
           ;;
       esac
     done

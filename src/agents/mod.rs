@@ -32,6 +32,11 @@ pub trait Sink {
 pub trait Adapter: Send {
     /// Takes one line.
     fn line(&mut self, line: &Line<'_>, sink: &mut dyn Sink);
+    /// The caller has no more lines just now: what was held back because the next line might have made it pointless
+    /// is to be handed on.
+    fn flush(&mut self, sink: &mut dyn Sink) {
+        let _ = sink;
+    }
     /// What the output amounts to so far.
     fn report(&self) -> Report;
 }

@@ -69,7 +69,7 @@ fn print_from(
     last: bool,
 ) -> std::io::Result<()> {
     loop {
-        let lines = log.lines_from(*position, BATCH);
+        let lines = log.lines_since(*position, BATCH);
         let before = *position;
         for line in &lines {
             if !last && !line.complete && line.end >= log.len() {

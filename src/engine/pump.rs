@@ -312,6 +312,7 @@ fn mean(meaning: &mut Meaning, framer: &mut Framer, keeper: &mut Keeper, bytes: 
     match meaning {
         Meaning::Agent { adapter, events, whose } => {
             framer.push(bytes, |line| said(adapter.as_mut(), &line, keeper, whose, &mut records));
+            adapter.flush(&mut Collector { keeper, records: &mut records, context: whose.context(), line: b"" });
             write_records(events, &records);
             keeper.flush_log();
         }
@@ -334,6 +335,7 @@ fn finish(meaning: Meaning, mut framer: Framer, keeper: &mut Keeper) -> Option<R
     match meaning {
         Meaning::Agent { mut adapter, events, whose } => {
             framer.finish(|line| said(adapter.as_mut(), &line, keeper, &whose, &mut records));
+            adapter.flush(&mut Collector { keeper, records: &mut records, context: whose.context(), line: b"" });
             write_records(&events, &records);
             keeper.flush_log();
             Some(adapter.report())

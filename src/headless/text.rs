@@ -75,7 +75,7 @@ impl TextPrinter {
         let (log, position) = self.logs.entry(id).or_insert_with(|| (StepLog::open(dir, id), 0));
         log.refresh();
         loop {
-            let lines = log.lines_from(*position, BATCH);
+            let lines = log.lines_since(*position, BATCH);
             let Some(newest) = lines.last().map(|l| l.end) else { return Ok(()) };
             let before = *position;
             for line in &lines {

@@ -215,6 +215,23 @@ impl StepLog {
         lines
     }
 
+    /// At most `most` lines for a reader that has everything before `position`: of a line that was read while it was
+    /// unfinished, only what came since.
+    #[must_use]
+    pub fn lines_since(&self, position: u64, most: usize) -> Vec<LogLine> {
+        let mut lines = self.lines_from(position, most.saturating_add(1));
+        lines.retain(|line| line.end > position);
+        if let Some(first) = lines.first_mut()
+            && first.start < position
+        {
+            let known = usize::try_from(position - first.start).unwrap_or(usize::MAX).min(first.bytes.len());
+            first.bytes.drain(..known);
+            first.start = position;
+        }
+        lines.truncate(most);
+        lines
+    }
+
     /// At most `most` lines that end at or before `position`, oldest first; with the log's length the last ones.
     #[must_use]
     pub fn lines_before(&self, position: u64, most: usize) -> Vec<LogLine> {
@@ -437,6 +454,27 @@ mod tests {
 
     use super::*;
     use crate::rundir::MarkWriter;
+
+    #[test]
+    fn a_following_reader_gets_each_byte_once() {
+        let (_temp, dir) = dir();
+        let step = StepId(0);
+        let path = dir.output(step);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut file = OpenOptions::new().create(true).append(true).open(&path).unwrap();
+        let mut log = StepLog::open(&dir, step);
+        let (mut position, mut got) = (0, String::new());
+        for piece in ["one\ntw", "", "o", "\nthree", "", "\n"] {
+            file.write_all(piece.as_bytes()).unwrap();
+            log.refresh();
+            for line in log.lines_since(position, 10) {
+                got.push_str(std::str::from_utf8(&line.bytes).unwrap());
+                got.push_str(if line.complete { "\n" } else { "" });
+                position = line.end;
+            }
+        }
+        assert_eq!(got, "one\ntwo\nthree\n");
+    }
 
     fn dir() -> (tempfile::TempDir, RunDir) {
         let temp = tempfile::tempdir().unwrap();

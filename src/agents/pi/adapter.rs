@@ -8,6 +8,7 @@
 use super::args;
 use super::decode::{Kind, events, preview};
 use super::encode::{REDACTED, encode, line_of};
+use super::fast::{Known, known};
 use super::live::Live;
 use super::record::{Record, with_record};
 use super::talk::{PROMPT_ID, unwrapped};
@@ -31,6 +32,9 @@ pub struct PiAdapter {
     live: Live,
     report: Report,
     progress_kept: usize,
+    /// The newest report of each running call that came since the last flush: each repeats the one before, so only
+    /// the last of a batch is worth parsing.
+    held: Vec<(String, Vec<u8>)>,
     prompted: bool,
     events: Vec<AgentEvent>,
 }
@@ -59,6 +63,52 @@ impl PiAdapter {
             sink.event(event);
         }
         self.events = found;
+    }
+
+    /// A line whose meaning is known without a parse.
+    fn known(&mut self, line: &[u8], known: Known<'_>, sink: &mut dyn Sink) {
+        match known {
+            Known::Delta { block, text } => {
+                self.live.delta(Some(block), text, sink);
+                sink.event(AgentEvent::TextDelta { bytes: text.len() });
+            }
+            Known::Progress { call } => {
+                self.progress_kept = self.progress_kept.saturating_add(line.len());
+                if self.progress_kept <= KEPT_PROGRESS {
+                    sink.keep_line();
+                }
+                match self.held.iter_mut().find(|(held, _)| held == call) {
+                    Some((_, newest)) => {
+                        newest.clear();
+                        newest.extend_from_slice(line);
+                    }
+                    None => self.held.push((call.to_owned(), line.to_vec())),
+                }
+                sink.event(AgentEvent::ToolProgress { call: Some(call.to_owned()) });
+            }
+            Known::MessageStart { role } => {
+                let record = serde_json::json!({"type": "message_start", "message": {"role": role}});
+                sink.record(record.to_string().as_bytes());
+            }
+            Known::TurnEnd => {
+                // It repeats the messages of its turn, which are all kept.
+                sink.record(br#"{"type":"turn_end"}"#);
+                self.count(&AgentEvent::TurnEnded, &Record::default());
+                sink.event(AgentEvent::TurnEnded);
+            }
+        }
+    }
+
+    /// Hands on what is held, but for the call that this very line ends: its output comes whole.
+    fn flush_except(&mut self, line: &[u8], sink: &mut dyn Sink) {
+        if self.held.is_empty() {
+            return;
+        }
+        let head = line.get(..line.len().min(400)).unwrap_or(line);
+        if line.starts_with(br#"{"type":"tool_execution_end""#) {
+            self.held.retain(|(call, _)| memchr::memmem::find(head, call.as_bytes()).is_none());
+        }
+        self.flush(sink);
     }
 
     /// Writes what a person wants to read.
@@ -154,6 +204,7 @@ impl PiAdapter {
                 let record = serde_json::json!({"type": "message_end", "message": message});
                 sink.record(line_of(record).as_bytes());
             }
+            "turn_end" => sink.record(br#"{"type":"turn_end"}"#),
             _ if line.len() <= KEPT_LINE => sink.keep_line(),
             _ => keep_by_events(found, sink),
         }
@@ -336,12 +387,30 @@ impl Adapter for PiAdapter {
     fn line(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
         match line {
             Line::Text { bytes, complete } => {
+                if let Some(known) = known(bytes) {
+                    return self.known(bytes, known, sink);
+                }
+                // What was held came before this line.
+                self.flush_except(bytes, sink);
                 let known = with_record(bytes, |record| self.record(bytes, record, sink)).is_some();
                 if !known {
                     self.text_line(&String::from_utf8_lossy(bytes), *complete, sink);
                 }
             }
-            Line::Oversize(long) => self.oversize(long, sink),
+            Line::Oversize(long) => {
+                self.flush(sink);
+                self.oversize(long, sink);
+            }
+        }
+    }
+
+    fn flush(&mut self, sink: &mut dyn Sink) {
+        for (call, line) in std::mem::take(&mut self.held) {
+            with_record(&line, |record| {
+                if let Some(body) = &record.partial_result {
+                    self.live.progress(&call, &body.text(), sink);
+                }
+            });
         }
     }
 

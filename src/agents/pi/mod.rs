@@ -5,6 +5,7 @@ mod args;
 pub mod command;
 mod decode;
 mod encode;
+mod fast;
 mod live;
 mod record;
 mod talk;

@@ -40,6 +40,7 @@ fn run(args: &[&str]) -> (Seen, StepPhase, i32, Option<String>) {
         framer.push(chunk, |line| adapter.line(&line, &mut seen));
     }
     framer.finish(|line| adapter.line(&line, &mut seen));
+    adapter.flush(&mut seen);
     let judged = judge(&Evidence {
         report: &adapter.report(),
         exit: ExitInfo { code: output.status.code(), signal: output.status.signal() },

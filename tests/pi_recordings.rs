@@ -49,6 +49,7 @@ fn replay<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
         framer.push(chunk, |l| line(l, &mut seen));
     }
     framer.finish(|l| line(l, &mut seen));
+    adapter.flush(&mut seen);
     let report = adapter.report();
     (seen, report)
 }

@@ -202,6 +202,20 @@ fn a_flood_leaves_the_deck_quick() {
 }
 
 #[test]
+fn the_whole_output_is_searched() {
+    let home = Home::new();
+    let script = "echo the needle; i=0; while [ $i -lt 3000 ]; do echo hay $i; i=$((i+1)); done";
+    let pty = home.deck(&["run", "--name", "stack", "--", "sh", "-c", script], 100, 30);
+    pty.wait_text("the run is over");
+    pty.keys("z/Needle\r");
+    pty.wait_text("is nowhere");
+    pty.keys("/needle\r");
+    pty.wait_text("the needle");
+    pty.keys("G");
+    pty.wait_text("hay 2999");
+}
+
+#[test]
 fn a_quiet_deck_writes_nothing() {
     let home = Home::new();
     let mut pty = home.deck(&["run", "--name", "short", "--", "echo", "done already"], 80, 24);

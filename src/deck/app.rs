@@ -68,6 +68,9 @@ pub(super) struct App<S> {
 struct Finding {
     step: StepId,
     needle: String,
+    /// Where it began.
+    begun: u64,
+    /// Where it goes on.
     from: u64,
     back: bool,
 }

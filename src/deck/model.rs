@@ -42,6 +42,8 @@ pub struct UiState {
     pub wrap: bool,
     /// What is looked for, and in which direction.
     pub search: Option<Search>,
+    /// How far a search that goes on has come, in per cent of the log. Taking it away ends the search.
+    pub searching: Option<u8>,
     /// The mouse is ours.
     pub mouse: bool,
     /// Leave as soon as the run is over: the person chose to stop everything.

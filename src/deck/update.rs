@@ -244,6 +244,9 @@ fn scroll(ui: &mut UiState, scroll: Scroll) {
 }
 
 fn back(ui: &mut UiState) {
+    if ui.searching.take().is_some() {
+        return;
+    }
     if ui.zoom {
         ui.zoom = false;
     } else if ui.focus != Focus::Steps {

@@ -91,17 +91,28 @@ impl<S: Source> App<S> {
             (None, Position::Follow) => 0,
             (None, Position::At { top, .. }) => top.line,
         };
-        self.finding = Some(Finding { step, needle: search.needle.clone(), from, back });
+        self.finding = Some(Finding { step, needle: search.needle.clone(), begun: from, from, back });
+        self.ui.searching = Some(0);
     }
 
     /// Looks at the next slice. Returns whether there is something to show.
     pub(super) fn find_on(&mut self) -> bool {
         let Some(finding) = &mut self.finding else { return false };
+        if self.ui.searching.is_none() {
+            self.finding = None;
+            return true;
+        }
         let found = self.source.find(finding.step, &finding.needle, finding.from, finding.back, SLICE);
         match found {
             Find::More(from) => {
                 finding.from = from;
-                return false;
+                let (done, len) = if finding.back {
+                    (finding.begun.saturating_sub(from), finding.begun)
+                } else {
+                    (from - finding.begun, self.source.log_len(finding.step).saturating_sub(finding.begun))
+                };
+                let percent = u8::try_from(done.saturating_mul(100) / len.max(1)).unwrap_or(99).min(99);
+                return self.ui.searching.replace(percent) != Some(percent);
             }
             Find::At(at) => {
                 let step = finding.step;
@@ -125,6 +136,7 @@ impl<S: Source> App<S> {
             }
         }
         self.finding = None;
+        self.ui.searching = None;
         true
     }
 

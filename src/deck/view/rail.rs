@@ -162,6 +162,14 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
             piece(format!(" again to interrupt: {children}, their sessions live on"), theme.plain()),
         ]);
     }
+    if let (Some(percent), Some(search)) = (ui.searching, &ui.search) {
+        let needle = SafeText::line(&search.needle).truncate(30);
+        return Some(vec![
+            piece(format!(" looking for {needle}, {percent}% of the log   "), theme.plain()),
+            piece("esc", theme.key()),
+            piece(" ends it", theme.dim()),
+        ]);
+    }
     if let Some(notice) = &ui.notice {
         let style = if notice.bad { theme.bad() } else { theme.plain() };
         return Some(vec![piece(format!(" {}", notice.text), style)]);

@@ -113,7 +113,10 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     let stored = stored::decode(&bytes, &|step, name| handed.secrets.get(step, name));
     let plan = stored.map_err(|e| StartError::Plan(e.to_string()))?.plan;
     let lock = RunnerLock::acquire(&dir).map_err(|e| StartError::Lock(e.to_string()))?;
-    dir.make_folders().map_err(disk("make the folders of the run directory"))?;
+    // The launcher has made them; a directory that was prepared by somebody else may lack some.
+    if !dir.stop_requests().is_dir() {
+        dir.make_folders().map_err(disk("make the folders of the run directory"))?;
+    }
     let keeper = std::os::unix::process::parent_id();
     RunnerIdentity::of_this_process(Some(keeper)).write(&dir).map_err(disk("write runner.json"))?;
     let cap = EventLog::cap_from_env(std::env::var("PI_SUBAGENT_ASYNC_EVENTS_MAX_BYTES").ok().as_deref());

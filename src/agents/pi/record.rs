@@ -175,7 +175,8 @@ pub(super) struct CostRecord {
 /// Parses a line. `None` when it is not a JSON object with a `type`; a record whose inside is not what it should be
 /// keeps its type alone.
 pub(super) fn with_record<T>(line: &[u8], then: impl FnOnce(&Record<'_>) -> T) -> Option<T> {
-    let text = String::from_utf8_lossy(line);
+    // The strict check first: it is several times as fast, and nearly every line passes it.
+    let text = std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
     let error = match serde_json::from_str::<Record<'_>>(&text) {
         Ok(record) => return record.kind.is_some().then(|| then(&record)),
         Err(error) => error,

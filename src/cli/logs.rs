@@ -93,16 +93,12 @@ fn print_line(stdout: &mut impl Write, line: &LogLine, args: &LogsArgs) -> std::
         return stdout.write_all(if line.complete { b"\n" } else { b"" });
     }
     if args.json {
-        let stream = match line.stream {
-            Stream::Out => "stdout",
-            Stream::Err => "stderr",
-            Stream::Own => "own",
-        };
+        let stream = crate::rundir::records::stream_word(line.stream);
         let value = json!({
             "v": crate::headless::VERSION, "ts": line.at.map(crate::run::Timestamp::millis), "stream": stream,
             "attempt": line.attempt, "text": String::from_utf8_lossy(&line.bytes), "cut": line.cut,
         });
-        return writeln!(stdout, "{value}");
+        return writeln!(stdout, "{}", crate::headless::json_line(&value));
     }
     writeln!(stdout, "{}", StyledLine::parse(&line.bytes).text())
 }

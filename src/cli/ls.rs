@@ -7,7 +7,7 @@ use serde_json::json;
 use super::args::LsArgs;
 use super::load::World;
 use super::{find, out};
-use crate::headless::status_json;
+use crate::headless::{status_document, unreadable_json};
 use crate::run::{RunState, StepPhase};
 use crate::rundir::{Listed, list_runs};
 use crate::text::{self as units, SafeText};
@@ -47,17 +47,10 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn entry(run: &Listed) -> serde_json::Value {
-    let mut value = match &run.state {
-        Ok(state) => status_json(state),
-        Err(error) => json!({ "run": run.dir.id_str(), "unreadable": error.to_string() }),
-    };
-    if let Some(fields) = value.as_object_mut() {
-        fields.insert("directory".into(), run.dir.path().display().to_string().into());
-        if let Some(evidence) = &run.lost {
-            fields.insert("lost".into(), evidence.clone().into());
-        }
+    match &run.state {
+        Ok(state) => status_document(state, &run.dir, run.lost.as_deref()),
+        Err(error) => unreadable_json(&run.dir, &error.to_string(), run.lost.as_deref()),
     }
-    value
 }
 
 fn line(run: &Listed, now: crate::run::Timestamp) -> String {

@@ -15,8 +15,12 @@ pub struct SchemaArgs {
 /// What there is a schema of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Subject {
-    /// Plan files
+    /// Plan files.
     Plan,
+    /// The lines of `--output jsonl` and `events --json`.
+    Events,
+    /// What `status --json`, `ls --json` and `--output json` print of a run.
+    Status,
 }
 
 impl Subject {
@@ -25,6 +29,8 @@ impl Subject {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Plan => include_str!("../../assets/schema/plan.json"),
+            Self::Events => include_str!("../../assets/schema/events.json"),
+            Self::Status => include_str!("../../assets/schema/status.json"),
         }
     }
 }

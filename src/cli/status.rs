@@ -7,7 +7,7 @@ use anyhow::Context;
 use super::args::StatusArgs;
 use super::load::World;
 use super::{find, out};
-use crate::headless::{status_json, summary};
+use crate::headless::{status_document, summary};
 use crate::rundir::Follower;
 use crate::text::SafeText;
 
@@ -19,14 +19,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     follower.poll();
     let state = follower.state();
     if args.json {
-        let mut value = status_json(state);
-        if let Some(fields) = value.as_object_mut() {
-            fields.insert("directory".into(), dir.path().display().to_string().into());
-            if let Some(evidence) = follower.lost() {
-                fields.insert("lost".into(), evidence.into());
-            }
-        }
-        out::json(&value)?;
+        out::json(&status_document(state, &dir, follower.lost().as_deref()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = summary(state, crate::engine::now());

@@ -1,4 +1,4 @@
-//! The deck's only window on the world: what it reads and what it writes. [`LiveFeed`](super::live::LiveFeed) is the
+//! The deck's only window on the world: what it reads and what it writes. `LiveFeed` is the
 //! one over a run directory; tests bring their own.
 
 use std::path::PathBuf;

@@ -3,7 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::run::{AgentEvent, ControlSource, Event, MessageRole, RunState, StepId, Stream, ToolOutcome, What};
+use super::json::without_nulls;
+use crate::run::{AgentEvent, ControlSource, Event, MessageRole, RunState, StepId, ToolOutcome, What};
+use crate::rundir::records::{cause_word, stream_word};
 
 /// The version that every line carries as `v`.
 pub const VERSION: u32 = 1;
@@ -24,8 +26,8 @@ pub fn event(state: &RunState, event: &Event) -> Option<Value> {
             line.insert("agent".into(), json!(found.agent));
         }
     }
-    if let Value::Object(fields) = fields {
-        line.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+    if let Value::Object(fields) = without_nulls(fields) {
+        line.extend(fields);
     }
     Some(Value::Object(line))
 }
@@ -79,7 +81,7 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
         What::StepEnding { step, cause, message, source } => (
             "step_ending",
             Some(*step),
-            json!({ "cause": format!("{cause:?}"), "message": message, "source": source_json(source.as_ref()) }),
+            json!({ "cause": cause_word(*cause), "message": message, "source": source_json(source.as_ref()) }),
         ),
         What::SteerRequested(request) => (
             "steer_requested",
@@ -153,14 +155,6 @@ pub const fn outcome_word(outcome: ToolOutcome) -> &'static str {
         ToolOutcome::Denied => "denied",
         ToolOutcome::Cancelled => "cancelled",
         ToolOutcome::Lost => "lost",
-    }
-}
-
-const fn stream_word(stream: Stream) -> &'static str {
-    match stream {
-        Stream::Out => "stdout",
-        Stream::Err => "stderr",
-        Stream::Own => "own",
     }
 }
 

@@ -3,13 +3,15 @@
 //! Data goes to the writer it is given; a writer that is closed ends the printing quietly, never the run. Text passes
 //! [`crate::text::SafeText`]; JSON is escaped by its encoder.
 
+mod json;
 mod jsonl;
 mod status_json;
 mod summary;
 mod text;
 
+pub use json::{document as json_document, line as json_line};
 pub use jsonl::{VERSION, event as json_event};
-pub use status_json::{run as status_json, step as step_json};
+pub use status_json::{document as status_document, run as status_json, unreadable as unreadable_json};
 pub use summary::summary;
 pub use text::TextPrinter;
 
@@ -66,9 +68,7 @@ impl<W: Write> Printer<W> {
         let result = match self.format {
             Format::Text => self.text.finish(&mut self.out, state),
             Format::Jsonl => Ok(()),
-            Format::Json => serde_json::to_string_pretty(&status_json(state))
-                .map_err(io::Error::other)
-                .and_then(|text| writeln!(self.out, "{text}")),
+            Format::Json => writeln!(self.out, "{}", json_document(&status_json(state))),
         };
         let result = result.and_then(|()| self.out.flush());
         self.note(result);
@@ -77,7 +77,7 @@ impl<W: Write> Printer<W> {
     fn lines(&mut self, state: &RunState, changes: &Changes) -> io::Result<()> {
         for event in &changes.news {
             if let Some(value) = json_event(state, event) {
-                writeln!(self.out, "{value}")?;
+                writeln!(self.out, "{}", json_line(&value))?;
             }
         }
         self.out.flush()

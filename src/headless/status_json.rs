@@ -1,10 +1,12 @@
 //! The normalised status of `status --json`, `ls --json` and `--output json`, version 1. Its schema is in
 //! `assets/schema/status.json`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::json::without_nulls;
 use super::jsonl::{VERSION, outcome_word, source_json};
 use crate::run::{RunMode, RunState, RunnerKind, Steerable, Steering, StepState, Timestamp, Tokens, exit_code};
+use crate::rundir::RunDir;
 
 /// A run with its steps.
 #[must_use]
@@ -47,9 +49,30 @@ pub fn run(state: &RunState) -> Value {
     }))
 }
 
-/// One step.
+/// A run in its directory, as `status --json` prints it and `ls --json` lists it. `lost` is the evidence of a reader
+/// that found the run without its runner.
 #[must_use]
-pub fn step(step: &StepState) -> Value {
+pub fn document(state: &RunState, dir: &RunDir, lost: Option<&str>) -> Value {
+    placed(run(state), dir, lost)
+}
+
+/// A run whose status cannot be read, for the same list.
+#[must_use]
+pub fn unreadable(dir: &RunDir, error: &str, lost: Option<&str>) -> Value {
+    placed(json!({ "v": VERSION, "run": dir.id_str(), "unreadable": error }), dir, lost)
+}
+
+fn placed(mut value: Value, dir: &RunDir, lost: Option<&str>) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("directory".into(), dir.path().display().to_string().into());
+        if let Some(evidence) = lost {
+            fields.insert("lost".into(), evidence.into());
+        }
+    }
+    value
+}
+
+fn step(step: &StepState) -> Value {
     let (runner, command) = match &step.runner {
         RunnerKind::Pi => ("pi", None),
         RunnerKind::PiJson => ("pi-json", None),
@@ -59,7 +82,7 @@ pub fn step(step: &StepState) -> Value {
         RunnerKind::Other(word) => (word.as_str(), None),
     };
     let current = step.current_call();
-    without_nulls(json!({
+    json!({
         "step": step.id.number(),
         "id": step.key,
         "agent": step.agent,
@@ -87,20 +110,20 @@ pub fn step(step: &StepState) -> Value {
         "tool_calls": step.tool_count,
         "tokens": tokens(step.tokens),
         "cost_usd": step.cost.map(|c| c.0),
-        "current_tool": current.map(|c| without_nulls(json!({
+        "current_tool": current.map(|c| json!({
             "tool": c.tool, "args": c.args, "path": c.path, "started_at": ms(Some(c.started_at)),
-        }))),
-        "open_tools": step.open.iter().map(|c| without_nulls(json!({
+        })),
+        "open_tools": step.open.iter().map(|c| json!({
             "call": c.call, "tool": c.tool, "args": c.args, "path": c.path, "started_at": ms(Some(c.started_at)),
-        }))).collect::<Vec<_>>(),
-        "recent_tools": step.recent_tools.iter().map(|c| without_nulls(json!({
+        })).collect::<Vec<_>>(),
+        "recent_tools": step.recent_tools.iter().map(|c| json!({
             "tool": c.tool, "args": c.args, "path": c.path, "started_at": ms(c.started_at),
             "ended_at": ms(Some(c.ended_at)), "outcome": c.outcome.map(outcome_word),
-        }))).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
         "last_message": step.last_message,
-        "retrying": step.retrying.as_ref().map(|r| without_nulls(json!({
+        "retrying": step.retrying.as_ref().map(|r| json!({
             "attempt": r.attempt, "max": r.max, "until": ms(r.until), "reason": r.reason,
-        }))),
+        })),
         "steerable": match &step.steerable {
             Steerable::Unknown => Value::Null,
             Steerable::Yes => json!(true),
@@ -115,7 +138,7 @@ pub fn step(step: &StepState) -> Value {
         "survivors": if step.survivors.is_empty() { Value::Null } else { json!(step.survivors) },
         "output_truncated_at": step.truncated_at,
         "attention": step.activity,
-    }))
+    })
 }
 
 fn steering(steering: &Steering) -> Value {
@@ -123,17 +146,17 @@ fn steering(steering: &Steering) -> Value {
         steering
             .recent
             .iter()
-            .map(|request| without_nulls(json!({
+            .map(|request| json!({
                 "request": request.id,
                 "requested_at": request.requested_at.millis(),
                 "source": request.source,
                 "mode": request.mode.as_str(),
                 "preview": request.preview,
-                "targets": request.targets.iter().map(|t| without_nulls(json!({
+                "targets": request.targets.iter().map(|t| json!({
                     "step": t.step.number(), "state": t.state.as_str(), "reason": t.reason,
                     "delivered_at": ms(t.delivered_at),
-                }))).collect::<Vec<_>>(),
-            })))
+                })).collect::<Vec<_>>(),
+            }))
             .collect::<Vec<_>>()
     )
 }
@@ -150,12 +173,4 @@ fn tokens(tokens: Tokens) -> Value {
 
 fn ms(at: Option<Timestamp>) -> Option<i64> {
     at.map(Timestamp::millis)
-}
-
-/// Unknown is absent, never a made-up value.
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(fields) => Value::Object(fields.into_iter().filter(|(_, v)| !v.is_null()).collect::<Map<_, _>>()),
-        other => other,
-    }
 }

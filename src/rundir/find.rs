@@ -171,7 +171,7 @@ pub fn run(roots: &[RunRoot], word: &str, cwd: &Path) -> Result<RunDir, FindErro
     }
 }
 
-/// The run and the step of RUN[:STEP].
+/// The run and the step of `RUN[:STEP]`.
 ///
 /// # Errors
 /// As [`run`] and [`step`].

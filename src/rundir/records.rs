@@ -1,5 +1,5 @@
 //! Writing the lines of `events.jsonl` (run-directory 2.5, 3.9; runner-behaviour, Appendix B). Reading them is
-//! [`super::records_read`]'s.
+//! `records_read`'s.
 
 use std::io::Write;
 
@@ -428,7 +428,8 @@ fn cut(value: &mut serde_json::Value) {
 }
 
 /// The word of a cause.
-pub(super) const fn cause_word(cause: EndingCause) -> &'static str {
+#[must_use]
+pub const fn cause_word(cause: EndingCause) -> &'static str {
     match cause {
         EndingCause::Drain => "drain",
         EndingCause::Interrupt => "interrupt",
@@ -457,7 +458,8 @@ pub(super) fn cause(word: &str) -> Option<EndingCause> {
 }
 
 /// The word of a stream.
-pub(super) const fn stream_word(stream: Stream) -> &'static str {
+#[must_use]
+pub const fn stream_word(stream: Stream) -> &'static str {
     match stream {
         Stream::Out => "stdout",
         Stream::Err => "stderr",

@@ -1,16 +1,17 @@
 //! The keeper: the process above the runner. It only waits. When the runner dies without having ended its run, the
 //! keeper ends what fell to it (it is a subreaper, so orphans are its children) and records the run as lost.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use super::clock::now;
+use super::recorder::Recorder;
 use super::tree::{self, Snapshot, Swept};
-use crate::run::{Event, RunPhase, RunState, StepOutcome, StepPhase, What, reduce};
-use crate::rundir::records::{self, RecordContext};
-use crate::rundir::{self, EventLog, ResultContext, RunDir, StatusContext, Writer};
+use crate::plan::stored;
+use crate::run::{RunPhase, RunState, SteerRequest, StepId, StepOutcome, StepPhase, StepState, TargetState, What};
+use crate::rundir::{self, EventLog, Follower, ResultContext, RunDir};
 
 /// What is left of the runner's children gets this long between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -105,19 +106,22 @@ fn read_state(dir: &RunDir) -> Option<RunState> {
 }
 
 fn record_lost(dir: &RunDir, status: ExitStatus, swept: &Swept) -> io::Result<()> {
-    let Some(mut state) = read_state(dir) else { return Ok(()) };
+    // The runner may have recorded more than its last status says, so the picture is made of both.
+    let mut follower = Follower::open(dir.path())?;
+    while follower.poll().behind {}
+    let state = follower.state().clone();
+    if state.started_at.is_none() {
+        return Ok(());
+    }
     let message = lost_message(dir, &state, status, swept);
     let log = EventLog::open(&dir.events(), u64::MAX)?;
-    let apply = |state: &mut RunState, what: What| {
-        let event = Event { at: now(), what };
-        reduce(state, &event);
-        if let Some(line) = records::encode(&event, &RecordContext { state }) {
-            let _ = log.append(&line);
-        }
-    };
-    apply(&mut state, What::RunLost { message: message.clone() });
-    let open: Vec<_> =
-        state.steps.iter().filter(|s| s.phase == StepPhase::Running || s.ending.is_some()).map(|s| s.id).collect();
+    let stored = std::fs::read(dir.plan_json()).ok().and_then(|bytes| stored::decode(&bytes, &|_, _| None).ok());
+    let public = stored.and_then(|s| s.plan.result_path);
+    let result = ResultContext::of_run(dir, public.as_deref());
+    let mut recorder = Recorder::resume(dir.clone(), log, result, state);
+    recorder.record(What::RunLost { message: message.clone() });
+    let open = |s: &&StepState| s.phase == StepPhase::Running || s.ending.is_some();
+    let open: Vec<_> = recorder.state().steps.iter().filter(open).map(|s| s.id).collect();
     for step in open {
         let outcome = StepOutcome {
             phase: StepPhase::Failed,
@@ -125,24 +129,31 @@ fn record_lost(dir: &RunDir, status: ExitStatus, swept: &Swept) -> io::Result<()
             error: Some(message.clone()),
             ..StepOutcome::default()
         };
-        apply(&mut state, What::StepEnded { step, outcome: Box::new(outcome) });
+        recorder.record(What::StepEnded { step, outcome: Box::new(outcome) });
     }
-    apply(&mut state, What::RunEnded { state: RunPhase::Failed, error: Some(message) });
-    let mut writer = Writer::default();
-    let results = dir.root().map_or_else(|| dir.path().join("results"), |r| r.results());
-    let context = ResultContext { dir: dir.clone(), results, public: None, texts: Default::default() };
-    let pending = rundir::result::write_pending(&mut writer, &context, &state, now());
-    let bytes = rundir::status::encode(&state, &StatusContext { dir, instance: None });
-    let written = writer.write(&dir.status(), bytes, now());
-    if pending.is_ok() {
-        let _ = rundir::result::publish(&mut writer, &context, &state, now());
+    recorder.close_inbox(RunPhase::Failed.as_str());
+    let unsettled: Vec<_> = recorder.state().steering.recent.iter().flat_map(open_targets).collect();
+    for (id, step) in unsettled {
+        let detail = Some("child terminated before steering delivery".to_owned());
+        recorder.record(What::SteerMoved { id, step, to: TargetState::Failed, detail });
     }
-    let _ = rundir::index::mark_ended(dir, &state);
-    while writer.pending() {
-        std::thread::sleep(Duration::from_secs(1));
-        writer.flush(now());
+    let texts = texts_of(recorder.state());
+    recorder.end(RunPhase::Failed, Some(message), texts);
+    while recorder.is_pending() {
+        std::thread::sleep(rundir::RETRY);
+        recorder.flush_all();
     }
-    written.map(|_| ()).map_err(io::Error::other)
+    Ok(())
+}
+
+fn open_targets(request: &SteerRequest) -> Vec<(String, StepId)> {
+    request.targets.iter().filter(|t| t.state.is_open()).map(|t| (request.id.clone(), t.step)).collect()
+}
+
+/// What is left of the final texts: those that later steps could have named.
+fn texts_of(state: &RunState) -> BTreeMap<StepId, String> {
+    let text = |s: &StepState| state.outputs.get(&s.key).map(|output| (s.id, output.text.clone()));
+    state.steps.iter().filter_map(text).collect()
 }
 
 fn lost_message(dir: &RunDir, state: &RunState, status: ExitStatus, swept: &Swept) -> String {

@@ -10,6 +10,7 @@ mod control;
 mod dispatch;
 mod finish;
 mod keeper;
+mod last;
 mod launch;
 mod notes;
 mod output_file;

@@ -13,7 +13,7 @@ use super::signals::Signals;
 use crate::plan::stored;
 use crate::plan::{LogicalStep, Plan, Runner};
 use crate::run::{Group, RunMeta, RunnerKind, StepMeta, Timestamp, What};
-use crate::rundir::{EventLog, InboxReader, RunDir, RunnerIdentity, RunnerLock, Watch};
+use crate::rundir::{EventLog, InboxReader, ResultContext, RunDir, RunnerIdentity, RunnerLock, Watch};
 
 /// Why a runner could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +124,7 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     let inbox = InboxReader::new(dir.clone());
     let watch = Watch::new(inbox.folders());
     let meta = meta(&plan, &dir);
-    let mut recorder = Recorder::new(dir.clone(), log);
+    let mut recorder = Recorder::new(dir.clone(), log, ResultContext::of_run(&dir, plan.result_path.as_deref()));
     recorder.record(What::RunStarted(Box::new(meta)));
     let capture = Capture::new(handed.caps.step, handed.caps.run);
     let (engine, notes) = Engine::new(plan, dir, recorder, capture);

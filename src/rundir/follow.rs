@@ -270,8 +270,13 @@ impl Follower {
     fn look(&self) -> Health {
         let newest = self.snapshot.as_ref();
         let over = |s: &RunState| s.phase.is_terminal() && s.ended_at.is_some();
-        if over(&self.reduced) || newest.is_some_and(over) {
+        if over(&self.reduced) {
             return Health::Over;
+        }
+        // A runner of ours tells the end after its last status; while it lives that is still to come.
+        if newest.is_some_and(over) {
+            let told = identity::probe(&self.dir) != RunnerLife::Alive;
+            return if told { Health::Over } else { Health::Live };
         }
         let known = newest.or_else(|| self.reduced.started_at.map(|_| &self.reduced));
         health(&self.dir, known)

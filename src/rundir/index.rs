@@ -1,42 +1,22 @@
 //! The indexes of a root: the marker of a live run and the entry of a finished one (run-directory 1.4, 1.5).
 //!
-//! Indexes are a convenience for listings: that one cannot be written never fails a run (runner-behaviour 10).
+//! Says what is to be written; whoever writes the status writes these behind it. Indexes are a convenience for listings:
+//! that one cannot be written never fails a run (runner-behaviour 10).
 
-use std::io;
 use std::path::PathBuf;
 
 use super::json::Obj;
-use super::write::{Disk, Op, RealDisk};
-use super::{RunDir, RunRoot, TERMINAL, segment};
+use super::write::Op;
+use super::{RunRoot, TERMINAL, segment};
 use crate::run::{RunId, RunState};
 
-/// Marks a run as live, to be done right after its first status is on the disk. A run outside of a root has no index.
-///
-/// # Errors
-/// What the file system says.
-pub fn mark_active(dir: &RunDir, id: &RunId) -> io::Result<()> {
-    dir.root().map_or(Ok(()), |root| RealDisk.perform(&active(&root, id)))
-}
-
-/// Takes the marker of a live run away and enters the run among the finished ones, to be done when the final status
-/// is on the disk.
-///
-/// # Errors
-/// What the file system says; both are tried.
-pub fn mark_ended(dir: &RunDir, state: &RunState) -> io::Result<()> {
-    let Some(root) = dir.root() else { return Ok(()) };
-    let unmarked = RealDisk.perform(&inactive(&root, &state.id));
-    let entered = terminal(&root, state).map_or(Ok(()), |op| RealDisk.perform(&op));
-    unmarked.and(entered)
-}
-
-/// The marker of a live run.
+/// The marker of a live run, to be made right behind its first status.
 #[must_use]
 pub fn active(root: &RunRoot, id: &RunId) -> Op {
     Op::Touch(root.active_marker(id))
 }
 
-/// That marker taken away.
+/// That marker taken away, right behind the final status.
 #[must_use]
 pub fn inactive(root: &RunRoot, id: &RunId) -> Op {
     Op::Remove(root.active_marker(id))
@@ -98,21 +78,5 @@ mod tests {
         let path = PathBuf::from("/r/async-subagent-runs/.active-runs/a b");
         assert_eq!(active(&root, &id), Op::Touch(path.clone()));
         assert_eq!(inactive(&root, &id), Op::Remove(path));
-    }
-
-    #[test]
-    fn a_run_is_found_as_live_and_then_as_finished() {
-        let temp = tempfile::tempdir().unwrap();
-        let root = RunRoot::at(temp.path());
-        let id = RunId("r".into());
-        let dir = RunDir::create(&root, &id).unwrap();
-        mark_active(&dir, &id).unwrap();
-        assert_eq!(root.active_marker(&id).metadata().unwrap().len(), 0);
-        let state =
-            RunState { id: id.clone(), session_id: Some("s".into()), phase: RunPhase::Paused, ..RunState::default() };
-        mark_ended(&dir, &state).unwrap();
-        assert!(!root.active_marker(&id).exists());
-        assert!(root.runs().join(".terminal-runs/s/0000000000000000-r.json").exists());
-        mark_ended(&RunDir::at(temp.path().join("elsewhere/r")), &state).unwrap();
     }
 }

@@ -43,11 +43,11 @@ pub use log::{LogChange, LogLine, StepLog};
 pub use marks::{Mark, MarkReader, MarkWriter};
 pub use paths::{ACTIVE, RESULTS, RUNS, RunDir, RunRoot, TERMINAL, is_run_id, new_run_id};
 pub use request::{Ack, ControlRequest, OwnRequest, OwnWhat, Steer};
-pub use result::ResultContext;
+pub use result::{ResultContext, ResultSteps};
 pub use status::StatusContext;
 pub use status_read::{ReadError, decode as decode_status, read as read_status};
 pub use watch::Watch;
-pub use write::{Disk, Op, RealDisk, WriteFailure, Writer, Written, is_capacity, replace};
+pub use write::{Disk, Op, RETRY, RealDisk, WriteFailure, Writer, Written, is_capacity, replace};
 
 #[cfg(test)]
 mod tests;

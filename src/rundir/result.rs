@@ -1,7 +1,6 @@
 //! The result file and the three steps of writing it (run-directory 5).
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -9,7 +8,7 @@ use serde_json::Value;
 use super::json::{Json, Obj};
 use super::status::{self, cost_summary, tokens};
 use super::status_read::Look;
-use super::write::{Disk, Op, WriteFailure, Writer, Written};
+use super::write::Op;
 use super::{RunDir, open, segment};
 use crate::run::{RunMode, RunPhase, RunState, StepId, StepPhase, StepState, Timestamp};
 
@@ -27,68 +26,72 @@ pub struct ResultContext {
 }
 
 impl ResultContext {
+    /// Where the result of the run in `dir` goes: to the file that was asked for, else into the folder of results of
+    /// its root. A run outside of a root keeps it in a folder of its own.
+    #[must_use]
+    pub fn of_run(dir: &RunDir, public: Option<&Path>) -> Self {
+        let results = public
+            .and_then(|p| p.parent().map(Path::to_path_buf))
+            .or_else(|| dir.root().map(|r| r.results()))
+            .unwrap_or_else(|| dir.path().join("results"));
+        Self { dir: dir.clone(), results, public: public.map(Path::to_path_buf), texts: BTreeMap::new() }
+    }
+
     fn public(&self, state: &RunState) -> PathBuf {
         self.public.clone().unwrap_or_else(|| self.results.join(format!("{}.json", state.id.as_str())))
     }
-}
 
-/// Leaves the result pending and indexed, so that a crash from now on still leaves one (run-directory 5, steps 1 and
-/// 2). Whatever waits for room under the same result is replaced.
-///
-/// # Errors
-/// What the file system says, unless it lacks room; `InvalidInput` when the run has no session.
-pub fn write_pending<D: Disk>(
-    writer: &mut Writer<D>,
-    context: &ResultContext,
-    state: &RunState,
-    now: Timestamp,
-) -> Result<Written, WriteFailure> {
-    let public = context.public(state);
-    let ops = steps(context, state, &public, now).ok_or_else(|| no_session(&public))?;
-    writer.perform(&public, ops, now)
-}
-
-/// Writes the result and publishes it: pending payload, indexes, rename (run-directory 5, steps 1 to 3).
-///
-/// # Errors
-/// As [`write_pending`]; after a failed rename the payload stays pending and any reader promotes it.
-pub fn publish<D: Disk>(
-    writer: &mut Writer<D>,
-    context: &ResultContext,
-    state: &RunState,
-    now: Timestamp,
-) -> Result<Written, WriteFailure> {
-    let public = context.public(state);
-    let mut ops = steps(context, state, &public, now).ok_or_else(|| no_session(&public))?;
-    if let Some(Op::Replace(pending, _)) = ops.first() {
-        let rename = Op::Rename(pending.clone(), public.clone());
-        ops.push(rename);
+    /// The steps of writing the result of a run, to be done in their order (run-directory 5); `None` for a run without
+    /// a session, which has no result.
+    #[must_use]
+    pub fn steps(&self, state: &RunState, now: Timestamp) -> Option<ResultSteps> {
+        let session = state.session_id.as_deref().filter(|s| !s.is_empty())?;
+        let public = self.public(state);
+        let results = public.parent()?;
+        let mut entry = Obj::new();
+        entry.set("version", 1).set("runId", state.id.as_str()).set("sessionId", session);
+        entry.set("file", public.file_name()?.to_string_lossy().into_owned()).set("writtenAt", now.millis());
+        entry.set("asyncDir", self.dir.path().to_string_lossy().into_owned());
+        let entry = entry.pretty();
+        let name = format!("{}.json", segment::stem(state.id.as_str()));
+        let bucket = segment::folder(session);
+        let index = results.join("result-index");
+        let pending = results.join("result-pending").join(&bucket).join(&name);
+        Some(ResultSteps {
+            pending: Op::Replace(pending.clone(), encode(state, self)),
+            session_entry: Op::Replace(index.join("sessions").join(&bucket).join(&name), entry.clone()),
+            run_entry: Op::Replace(index.join("runs").join(&name), entry),
+            publish: Op::Rename(pending, public),
+        })
     }
-    writer.perform(&public, ops, now)
 }
 
-fn no_session(public: &Path) -> WriteFailure {
-    let error = io::Error::new(io::ErrorKind::InvalidInput, "a result needs a session id");
-    WriteFailure { path: public.to_owned(), error }
+/// The three steps of writing a result, the second in its two parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultSteps {
+    /// The payload, not public yet; with the entry of its session a reader finds it, so from here on a crash leaves a
+    /// result.
+    pub pending: Op,
+    /// The entry under its session, without which there is no result.
+    pub session_entry: Op,
+    /// The entry under its run; readers do without.
+    pub run_entry: Op,
+    /// The payload made public; when that fails it stays pending and any reader promotes it.
+    pub publish: Op,
 }
 
-/// The pending payload and its indexes; `None` without a session.
-fn steps(context: &ResultContext, state: &RunState, public: &Path, now: Timestamp) -> Option<Vec<Op>> {
-    let session = state.session_id.as_deref().filter(|s| !s.is_empty())?;
-    let results = public.parent()?;
-    let mut entry = Obj::new();
-    entry.set("version", 1).set("runId", state.id.as_str()).set("sessionId", session);
-    entry.set("file", public.file_name()?.to_string_lossy().into_owned()).set("writtenAt", now.millis());
-    entry.set("asyncDir", context.dir.path().to_string_lossy().into_owned());
-    let entry = entry.pretty();
-    let name = format!("{}.json", segment::stem(state.id.as_str()));
-    let bucket = segment::folder(session);
-    let index = results.join("result-index");
-    Some(vec![
-        Op::Replace(results.join("result-pending").join(&bucket).join(&name), encode(state, context)),
-        Op::Replace(index.join("sessions").join(&bucket).join(&name), entry.clone()),
-        Op::Replace(index.join("runs").join(&name), entry),
-    ])
+impl ResultSteps {
+    /// What leaves a pending result.
+    #[must_use]
+    pub fn leave_pending(self) -> [Op; 3] {
+        [self.pending, self.session_entry, self.run_entry]
+    }
+
+    /// What takes a pending result back.
+    #[must_use]
+    pub fn withdraw(&self) -> [Op; 3] {
+        [&self.run_entry, &self.session_entry, &self.pending].map(|op| Op::Remove(op.path().to_owned()))
+    }
 }
 
 /// The final texts of a run's steps as its result has them, pending or public; empty when there is no result any

@@ -78,6 +78,16 @@ pub enum Op {
     Remove(PathBuf),
 }
 
+impl Op {
+    /// The file that it makes, changes or removes.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Replace(path, _) | Self::Rename(_, path) | Self::Touch(path) | Self::Remove(path) => path,
+        }
+    }
+}
+
 /// What the writer writes to; a test has its own.
 pub trait Disk: Send {
     /// Does one thing.
@@ -131,7 +141,9 @@ pub enum Written {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {error}", path.display())]
 pub struct WriteFailure {
-    /// The document.
+    /// What the changes were written under.
+    pub key: PathBuf,
+    /// The file whose change failed.
     pub path: PathBuf,
     /// The reason.
     #[source]
@@ -261,7 +273,9 @@ fn advance<D: Disk>(disk: &mut D, chain: &mut Chain) -> Result<Written, WriteFai
         match disk.perform(op) {
             Ok(()) => drop(chain.ops.pop_front()),
             Err(error) if is_capacity(&error) => return Ok(Written::Deferred),
-            Err(error) => return Err(WriteFailure { path: chain.key.clone(), error }),
+            Err(error) => {
+                return Err(WriteFailure { key: chain.key.clone(), path: op.path().to_owned(), error });
+            }
         }
     }
     Ok(Written::Now)
@@ -372,7 +386,8 @@ mod tests {
         assert!(!writer.pending());
         writer.write(Path::new("a"), b"1".into(), at(0)).unwrap();
         let failures = writer.flush(at(1));
-        assert_eq!(failures.len(), 1);
+        let places: Vec<_> = failures.iter().map(|f| (f.key.as_path(), f.path.as_path())).collect();
+        assert_eq!(places, [(Path::new("a"), Path::new("a"))]);
         assert!(!writer.pending());
     }
 

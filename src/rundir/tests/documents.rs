@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::run::*;
-use crate::rundir::{Disk, ResultContext, RunDir, RunRoot, StatusContext, Writer, result, status};
+use crate::rundir::{ResultContext, RunDir, RunRoot, StatusContext, Writer, result, status};
 
 /// What a field may hold.
 #[derive(Clone, Copy, Debug)]
@@ -499,11 +499,13 @@ fn a_result_has_the_fields_of_the_table_in_every_state() {
         let texts = BTreeMap::from([(StepId(0), "Found it.".to_owned())]);
         let context = ResultContext { dir: dir.clone(), results: root.results(), public: None, texts };
         let mut writer = Writer::default();
-        result::write_pending(&mut writer, &context, &state, at(1)).unwrap();
+        let steps = context.steps(&state, at(1)).unwrap();
+        let key = root.results();
+        writer.perform(&key, steps.clone().leave_pending(), at(1)).unwrap();
         let public = root.results().join(format!("{}.json", state.id.as_str()));
         assert!(!public.exists(), "pending is not public");
         assert_eq!(result::outputs(&dir, &state).get(&StepId(0)).map(String::as_str), Some("Found it."));
-        result::publish(&mut writer, &context, &state, at(2)).unwrap();
+        writer.perform(&key, [steps.publish.clone()], at(2)).unwrap();
         let value: Value = serde_json::from_slice(&std::fs::read(&public).unwrap()).unwrap();
         check_table(&value, RESULT, name);
         let (success, code, summary) = expected[name];
@@ -522,29 +524,31 @@ fn a_result_has_the_fields_of_the_table_in_every_state() {
 }
 
 #[test]
-fn a_result_without_a_session_is_refused() {
+fn a_result_is_taken_back_as_it_was_left() {
     let temp = tempfile::tempdir().unwrap();
-    let context = ResultContext { results: temp.path().into(), ..ResultContext::default() };
-    let error = result::publish(&mut Writer::default(), &context, &RunState::default(), at(0)).unwrap_err();
-    assert!(error.to_string().contains("session id"), "{error}");
+    let root = RunRoot::at(temp.path());
+    let (_, state) = ends().remove(0);
+    let dir = RunDir::create(&root, &state.id).unwrap();
+    let context = ResultContext::of_run(&dir, None);
+    assert_eq!(context.results, root.results());
+    let steps = context.steps(&state, at(0)).unwrap();
+    let mut writer = Writer::default();
+    writer.perform(temp.path(), steps.clone().leave_pending(), at(0)).unwrap();
+    assert!(steps.pending.path().exists() && steps.session_entry.path().exists());
+    writer.perform(temp.path(), steps.withdraw(), at(0)).unwrap();
+    for op in [&steps.pending, &steps.session_entry, &steps.run_entry] {
+        assert!(!op.path().exists(), "{op:?}");
+    }
 }
 
 #[test]
-fn a_result_waits_as_a_whole_while_the_disk_is_full() {
-    struct Full(bool);
-    impl Disk for Full {
-        fn perform(&mut self, op: &crate::rundir::Op) -> std::io::Result<()> {
-            if self.0 { Err(std::io::Error::from_raw_os_error(28)) } else { crate::rundir::RealDisk.perform(op) }
-        }
-    }
-    let temp = tempfile::tempdir().unwrap();
-    let (_, state) = ends().remove(0);
-    let context = ResultContext { results: temp.path().into(), ..ResultContext::default() };
-    let mut writer = Writer::new(Full(true));
-    result::write_pending(&mut writer, &context, &state, at(0)).unwrap();
-    result::publish(&mut writer, &context, &state, at(0)).unwrap();
-    assert_eq!(writer.waiting().count(), 1, "the newer one replaces the older one");
-    *writer.disk() = Full(false);
-    assert!(writer.flush(at(1)).is_empty() && !writer.pending());
-    assert!(temp.path().join(format!("{}.json", state.id.as_str())).exists());
+fn a_result_goes_where_it_was_asked_for_and_needs_a_session() {
+    let dir = RunDir::at("/elsewhere/r");
+    let (_, mut state) = ends().remove(0);
+    let asked = ResultContext::of_run(&dir, Some(std::path::Path::new("/wanted/out.json")));
+    assert_eq!(asked.steps(&state, at(0)).unwrap().publish.path(), std::path::Path::new("/wanted/out.json"));
+    let own = ResultContext::of_run(&dir, None);
+    assert_eq!(own.results, std::path::Path::new("/elsewhere/r/results"));
+    state.session_id = None;
+    assert_eq!(own.steps(&state, at(0)), None);
 }

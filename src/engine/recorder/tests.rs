@@ -1,0 +1,316 @@
+//! A run's documents in their order, whatever the disk does.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::run::{
+    Group, RunId, RunMeta, STOPPED, SteerMode, SteerRequest, SteerTarget, StepMeta, StepOutcome, StepPhase,
+};
+use crate::rundir::{RunRoot, decode_status};
+
+const ENOSPC: i32 = 28;
+const EACCES: i32 = 13;
+
+/// What the disk does to an operation: the error it gives, if any.
+type Mood = Box<dyn FnMut(&Op) -> Option<i32> + Send>;
+
+/// The disk, with a mood; it remembers what it did.
+struct Moody {
+    mood: Arc<Mutex<Mood>>,
+    done: Arc<Mutex<Vec<Op>>>,
+}
+
+impl Disk for Moody {
+    fn perform(&mut self, op: &Op) -> io::Result<()> {
+        if let Some(code) = (self.mood.lock().unwrap())(op) {
+            return Err(io::Error::from_raw_os_error(code));
+        }
+        RealDisk.perform(op)?;
+        self.done.lock().unwrap().push(op.clone());
+        Ok(())
+    }
+}
+
+struct World {
+    temp: tempfile::TempDir,
+    recorder: Recorder<Moody>,
+    mood: Arc<Mutex<Mood>>,
+    done: Arc<Mutex<Vec<Op>>>,
+}
+
+const ID: &str = "5d1c2b7a-0c1e-4f6b-9a55-1f0e6c0a1001";
+
+impl World {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let root = RunRoot::at(temp.path());
+        let dir = RunDir::create(&root, &RunId(ID.into())).unwrap();
+        let log = EventLog::open(&dir.events(), u64::MAX).unwrap();
+        let mood: Arc<Mutex<Mood>> = Arc::new(Mutex::new(Box::new(|_| None)));
+        let done = Arc::default();
+        let disk = Moody { mood: Arc::clone(&mood), done: Arc::clone(&done) };
+        let result = ResultContext::of_run(&dir, None);
+        let recorder = Recorder::writing_to(Writer::new(disk), dir, log, result);
+        Self { temp, recorder, mood, done }
+    }
+
+    /// A run whose two steps run.
+    fn running() -> Self {
+        let mut world = Self::new();
+        let step = |key: &str| StepMeta { key: key.into(), agent: key.into(), ..StepMeta::default() };
+        let meta = RunMeta {
+            id: RunId(ID.into()),
+            session_id: Some("s".into()),
+            pid: Some(1),
+            cwd: "/".into(),
+            steps: vec![step("a"), step("b")],
+            groups: vec![Group { start: 0, count: 2, logical: 0 }],
+            logical_count: 1,
+            ..RunMeta::default()
+        };
+        world.recorder.record(What::RunStarted(Box::new(meta)));
+        for step in [0, 1] {
+            world.recorder.record(What::StepStarted { step: StepId(step) });
+        }
+        world
+    }
+
+    fn set_mood(&self, mood: impl FnMut(&Op) -> Option<i32> + Send + 'static) {
+        *self.mood.lock().unwrap() = Box::new(mood);
+    }
+
+    fn end(&mut self) {
+        for step in [0, 1] {
+            let outcome = StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
+            self.recorder.record(What::StepEnded { step: StepId(step), outcome: Box::new(outcome) });
+        }
+        self.recorder.end(RunPhase::Complete, None, BTreeMap::from([(StepId(0), "Found.".to_owned())]));
+    }
+
+    fn status(&self) -> RunState {
+        decode_status(&std::fs::read(self.recorder.dir.status()).unwrap()).unwrap()
+    }
+
+    fn places(&self) -> Vec<String> {
+        let name = |op: &Op| {
+            let kind = match op {
+                Op::Replace(..) => "",
+                Op::Rename(..) => "to ",
+                Op::Touch(..) => "mark ",
+                Op::Remove(..) => "no ",
+            };
+            format!("{kind}{}", op.path().strip_prefix(self.temp.path()).unwrap().display()).replace(ID, "ID")
+        };
+        self.done.lock().unwrap().iter().map(name).collect()
+    }
+
+    fn exists(&self, place: &str) -> bool {
+        self.temp.path().join(place.replace("ID", ID)).exists()
+    }
+
+    fn has_result(&self) -> bool {
+        self.exists("async-subagent-results/ID.json")
+            || (self.exists("async-subagent-results/result-pending/s/ID.json")
+                && self.exists("async-subagent-results/result-index/sessions/s/ID.json"))
+    }
+
+    fn records(&self, kind: &str) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(self.recorder.dir.events()).unwrap();
+        let all = text.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap());
+        all.filter(|r| r["type"] == kind).collect()
+    }
+}
+
+#[test]
+fn the_documents_of_a_run_come_in_their_order() {
+    let mut world = World::running();
+    assert_eq!(world.places()[..2], ["async-subagent-runs/ID/status.json", "mark async-subagent-runs/.active-runs/ID"]);
+    world.done.lock().unwrap().clear();
+    world.recorder.close_inbox("complete");
+    world.recorder.end(RunPhase::Complete, None, BTreeMap::new());
+    let ended = world.recorder.state().ended_at.unwrap().millis();
+    let want = [
+        "async-subagent-runs/ID/control/steer-inbox-closed.json".to_owned(),
+        "async-subagent-results/result-pending/s/ID.json".to_owned(),
+        "async-subagent-results/result-index/sessions/s/ID.json".to_owned(),
+        "async-subagent-results/result-index/runs/ID.json".to_owned(),
+        "async-subagent-runs/ID/status.json".to_owned(),
+        "no async-subagent-runs/.active-runs/ID".to_owned(),
+        format!("async-subagent-runs/.terminal-runs/s/{ended:016}-ID.json"),
+        "to async-subagent-results/ID.json".to_owned(),
+        "async-subagent-runs/ID/subagent-log-ID.md".to_owned(),
+    ];
+    assert_eq!(world.places(), want);
+    assert_eq!(world.records("subagent.run.completed").len(), 1);
+    assert!(!world.recorder.is_pending());
+}
+
+#[test]
+fn the_first_status_stands_before_the_first_record() {
+    let mut world = World::new();
+    world.set_mood(|_| Some(ENOSPC));
+    let meta = RunMeta { id: RunId(ID.into()), session_id: Some("s".into()), ..RunMeta::default() };
+    world.recorder.record(What::RunStarted(Box::new(meta)));
+    assert!(!world.recorder.dir.status().exists() && !world.exists("async-subagent-runs/.active-runs/ID"));
+    assert!(world.recorder.is_pending());
+    world.set_mood(|_| None);
+    world.recorder.flush_all();
+    assert!(world.recorder.dir.status().exists() && world.exists("async-subagent-runs/.active-runs/ID"));
+    assert!(!world.recorder.is_pending());
+}
+
+/// The disk is full from some operation of the end on, for a while.
+#[test]
+fn a_full_disk_delays_the_end_and_never_tears_it() {
+    for first in 0..10 {
+        let mut world = World::running();
+        let mut asked = 0;
+        world.set_mood(move |_| {
+            asked += 1;
+            (asked > first).then_some(ENOSPC)
+        });
+        world.end();
+        for _ in 0..3 {
+            assert!(world.recorder.is_pending(), "{first}");
+            let status = world.status();
+            assert!(!status.phase.is_terminal() || world.has_result(), "{first}: an end without a result");
+            assert!(status.phase.is_terminal() || world.records("subagent.run.completed").is_empty(), "{first}");
+            assert!(status.phase.is_terminal() || world.exists("async-subagent-runs/.active-runs/ID"), "{first}");
+            world.recorder.flush_all();
+        }
+        world.set_mood(|_| None);
+        world.recorder.flush_all();
+        assert!(!world.recorder.is_pending(), "{first}");
+        assert_eq!(world.status(), decode_status(&world.recorder.status_bytes()).unwrap(), "{first}");
+        assert_eq!(world.status().phase, RunPhase::Complete, "{first}");
+        assert!(world.exists("async-subagent-results/ID.json"), "{first}");
+        assert!(!world.exists("async-subagent-results/result-pending/s/ID.json"), "{first}");
+        assert!(!world.exists("async-subagent-runs/.active-runs/ID"), "{first}");
+        assert!(world.exists("async-subagent-runs/ID/subagent-log-ID.md"), "{first}");
+        assert_eq!(world.records("subagent.run.completed").len(), 1, "{first}");
+    }
+}
+
+/// One file cannot be written at all; everything else is, and the run says so where it matters.
+#[test]
+fn a_file_that_cannot_be_written_holds_nothing_else_back() {
+    let table = [
+        ("result-pending/", RunPhase::Failed),
+        ("result-index/sessions/", RunPhase::Failed),
+        ("result-index/runs/", RunPhase::Complete),
+        (".active-runs/", RunPhase::Complete),
+        (".terminal-runs/", RunPhase::Complete),
+        ("async-subagent-results/5d1c", RunPhase::Complete),
+        ("subagent-log-", RunPhase::Complete),
+    ];
+    for full_first in [false, true] {
+        for (place, phase) in table.clone() {
+            let mut world = World::running();
+            let refuse = move |op: &Op| op.path().to_string_lossy().contains(place);
+            world.set_mood(move |op| if full_first { Some(ENOSPC) } else { refuse(op).then_some(EACCES) });
+            world.end();
+            if full_first {
+                assert!(world.recorder.is_pending(), "{place}");
+                world.set_mood(move |op| refuse(op).then_some(EACCES));
+                world.recorder.flush_all();
+            }
+            assert!(!world.recorder.is_pending(), "{place} {full_first}");
+            let status = world.status();
+            assert_eq!(status.phase, phase, "{place} {full_first}");
+            assert!(status.ended_at.is_some());
+            assert_eq!(status.error.is_some_and(|e| e.contains(place)), phase == RunPhase::Failed, "{place}");
+            assert_eq!(world.has_result(), phase == RunPhase::Complete, "{place}");
+            let told = world.records("subagent.run.completed");
+            assert_eq!((told.len(), told[0]["status"].as_str()), (1, Some(phase.as_str())), "{place}");
+            assert_eq!(world.exists("async-subagent-runs/ID/subagent-log-ID.md"), place != "subagent-log-", "{place}");
+        }
+    }
+}
+
+#[test]
+fn a_pause_under_way_has_a_provisional_result_and_a_stop_takes_it_back() {
+    let mut world = World::running();
+    world.recorder.record(What::RunInterrupted { source: None });
+    assert_eq!(world.status().phase, RunPhase::Paused);
+    assert!(world.has_result() && !world.exists("async-subagent-results/ID.json"));
+    world.recorder.record(What::RunStopped { message: STOPPED.into(), source: None });
+    assert_eq!(world.status().phase, RunPhase::Running);
+    assert!(!world.has_result());
+    world.recorder.end(RunPhase::Stopped, Some(STOPPED.into()), BTreeMap::new());
+    assert!(world.exists("async-subagent-results/ID.json"));
+}
+
+#[test]
+fn a_pause_on_a_full_disk_is_not_seen_without_its_result() {
+    let mut world = World::running();
+    world.set_mood(|op| op.path().to_string_lossy().contains("result-index").then_some(ENOSPC));
+    world.recorder.record(What::RunInterrupted { source: None });
+    assert_eq!(world.status().phase, RunPhase::Running);
+    assert!(world.recorder.is_pending());
+    world.set_mood(|_| None);
+    world.recorder.flush_all();
+    assert_eq!(world.status().phase, RunPhase::Paused);
+    assert!(world.has_result());
+    world.recorder.record(What::RunStopped { message: STOPPED.into(), source: None });
+    assert!(!world.has_result(), "it is known to lie there although it had waited");
+}
+
+#[test]
+fn a_run_without_a_session_has_no_result_and_says_so() {
+    let mut world = World::new();
+    let meta = RunMeta { id: RunId(ID.into()), ..RunMeta::default() };
+    world.recorder.record(What::RunStarted(Box::new(meta)));
+    world.recorder.end(RunPhase::Complete, None, BTreeMap::new());
+    assert_eq!(world.status().phase, RunPhase::Failed);
+    assert!(world.status().error.unwrap().contains("session"));
+    assert!(!world.recorder.is_pending());
+}
+
+#[test]
+fn a_request_that_did_not_arrive_everywhere_is_told_once_when_it_is_settled() {
+    use TargetState::{Delivered, Failed, Late, Routed};
+    let table: [(&[TargetState], Option<&str>); 5] = [
+        (&[Delivered, Delivered], None),
+        (&[Failed, Delivered], Some("partial")),
+        (&[Failed, Failed], Some("failed")),
+        (&[Late, Failed], Some("failed")),
+        (&[Failed, Routed], None),
+    ];
+    for (moves, want) in table {
+        let mut world = World::running();
+        let target = |step| SteerTarget {
+            step: StepId(step),
+            state: TargetState::Scheduled,
+            routed_at: None,
+            delivered_at: None,
+            failed_at: None,
+            reason: None,
+        };
+        let request = SteerRequest {
+            id: "r1".into(),
+            requested_at: now(),
+            source: None,
+            mode: SteerMode::Steer,
+            message: String::new(),
+            preview: "Look again.".into(),
+            targets: vec![target(0), target(7)],
+        };
+        world.recorder.record(What::SteerRequested(Box::new(request)));
+        for (step, to) in [0, 7].into_iter().zip(moves) {
+            let detail = Some("it said no".to_owned());
+            world.recorder.record(What::SteerMoved { id: "r1".into(), step: StepId(step), to: *to, detail });
+        }
+        let again = What::SteerMoved { id: "r1".into(), step: StepId(7), to: Failed, detail: None };
+        if want.is_some() {
+            world.recorder.record(again);
+        }
+        let notices = world.records("subagent.steering.notice");
+        let told: Vec<_> = notices.iter().map(|n| n["state"].as_str().unwrap()).collect();
+        assert_eq!(told, want.into_iter().collect::<Vec<_>>(), "{moves:?}");
+        for notice in notices {
+            assert_eq!(notice["requestId"], "r1");
+            assert!(notice["message"].as_str().unwrap().contains("it said no"), "{notice}");
+        }
+    }
+}

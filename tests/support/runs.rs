@@ -176,9 +176,12 @@ impl Run {
         })
     }
 
-    /// Waits for the end.
+    /// Waits for the end: the last status and everything that follows it.
     pub fn wait_end(&self) -> Value {
-        self.wait("the end of the run", |s| s["endedAt"].is_number())
+        let status = self.wait("the end of the run", |s| s["endedAt"].is_number());
+        let log = self.dir.join(format!("subagent-log-{}.md", self.id()));
+        wait_for("the log of the run", || log.exists().then_some(()));
+        status
     }
 
     /// Waits until a step's child has printed `text`.

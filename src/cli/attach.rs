@@ -7,7 +7,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{AttachArgs, Output, ShowArgs};
 use super::load::World;
-use super::{find, launch, out};
+use super::show::{is_headless, tell_summary};
+use super::{find, out};
 use crate::deck::{DeckExit, DeckOptions};
 use crate::headless::Printer;
 use crate::run::exit_code;
@@ -17,7 +18,7 @@ use crate::rundir::{Follower, RunDir};
 pub fn attach(args: &AttachArgs) -> anyhow::Result<ExitCode> {
     let world = World::look()?;
     let dir = find::run(&world, args.root.root.as_deref(), &args.run)?;
-    if launch::is_headless(&args.show) {
+    if is_headless(&args.show) {
         return follow(&dir, args.show.output);
     }
     let read_only = args.read_only.then(|| "--read-only".to_owned());
@@ -44,7 +45,7 @@ pub fn deck(
     let mut follower = Follower::open(dir.path()).context("the run directory is gone")?;
     follower.poll();
     let state = follower.state();
-    launch::tell_summary(state, Output::Text);
+    tell_summary(state, Output::Text);
     match exit {
         DeckExit::LeftRunning => {
             let id = crate::text::SafeText::line(dir.id_str());
@@ -78,7 +79,7 @@ fn follow(dir: &RunDir, output: Output) -> anyhow::Result<ExitCode> {
             }
         }
         printer.end(follower.state());
-        launch::tell_summary(follower.state(), output);
+        tell_summary(follower.state(), output);
         Ok(out::code(exit_code(follower.state())))
     })
 }

@@ -1,6 +1,5 @@
 //! Starting a run from a plan: in the deck, in the foreground, or detached.
 
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,9 +8,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Output, ShowArgs};
 use super::load::World;
+use super::show::{is_headless, tell_summary};
 use super::{find, out};
 use crate::engine::{self, Prepared};
-use crate::headless::{Printer, summary};
+use crate::headless::Printer;
 use crate::plan::Plan;
 use crate::run::exit_code;
 use crate::rundir::Follower;
@@ -42,27 +42,6 @@ pub fn start(
         return Ok(ExitCode::SUCCESS);
     }
     super::attach::deck(world, &prepared.dir, show, None, true)
-}
-
-/// Whether the deck cannot or shall not be shown; says why on stderr when nobody asked for it (product 2).
-pub fn is_headless(show: &ShowArgs) -> bool {
-    if show.no_tui || show.output != Output::Text {
-        return true;
-    }
-    let var = |name| std::env::var(name).unwrap_or_default();
-    let reason = if !std::io::stdin().is_terminal() {
-        "standard input is no terminal"
-    } else if !std::io::stdout().is_terminal() {
-        "standard output is no terminal"
-    } else if var("TERM") == "dumb" {
-        "TERM is dumb"
-    } else if !matches!(var("CI").as_str(), "" | "0" | "false") {
-        "CI is set"
-    } else {
-        return false;
-    };
-    eprintln!("subdeck: {reason}, so this goes on as --no-tui");
-    true
 }
 
 /// A run that could not be started: nothing ran.
@@ -140,14 +119,4 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
         tell_summary(follower.state(), output);
         Ok(out::code(exit_code(follower.state())))
     })
-}
-
-/// The summary goes where a person reads it: to stdout after text, else to stderr, which is not data.
-pub fn tell_summary(state: &crate::run::RunState, output: Output) {
-    let text = summary(state, engine::now());
-    match output {
-        // A closed stdout is no reason to fail a run that has ended.
-        Output::Text => drop(out::print(&format!("\n{text}"))),
-        Output::Jsonl | Output::Json => drop(std::io::stderr().write_all(text.as_bytes())),
-    }
 }

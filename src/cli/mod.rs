@@ -23,6 +23,7 @@ mod man;
 mod out;
 mod run;
 mod schema;
+mod show;
 mod source;
 mod status;
 mod wait;

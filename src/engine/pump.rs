@@ -4,10 +4,10 @@
 //! fails loses bytes of the log, says so once, and never changes what becomes of the child.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -16,105 +16,22 @@ use tokio::sync::mpsc::Sender;
 
 use super::capture::Allowance;
 use super::clock::now;
+use super::keep::{Keeper, Pending, Tail, Told};
+use super::live_log::LiveLog;
 use super::notes::{Note, StreamEnd};
 use crate::agents::{Adapter, Framer, Line, Sink};
-use crate::run::{AgentEvent, Report, StepId, Stream, Timestamp};
+use crate::run::{AgentEvent, Report, StepId, Stream};
+use crate::rundir::EventLog;
 use crate::rundir::records::{ChildContext, annotate, plain_line};
-use crate::rundir::{EventLog, MarkWriter};
 
 /// After the child's exit a silent pipe is given up after this time (runner-behaviour 1.7).
 pub const HELD_IDLE: Duration = Duration::from_millis(2000);
 /// After the child's exit a pipe is given up after this time, however much still comes.
 pub const HELD_MOST: Duration = Duration::from_millis(8000);
-/// Bytes of a stream's end that are kept in memory for errors and final texts of agents.
-pub const TAIL: usize = 128 * 1024;
 /// How often a stream without events says that it is alive.
 const SEEN_EVERY: Duration = Duration::from_millis(100);
 /// Bytes per read: large enough that a flood costs few calls, small enough to stay in the second-level cache.
-const CHUNK: usize = 256 * 1024;
-/// Lines of output that one report to the engine carries at most (runner-behaviour 9).
-const LINES_A_NOTE: usize = 10;
-/// Longest line in a report, in bytes.
-const LINE_BYTES: usize = 512;
-
-/// The live log of a step (`output-N.log` with its marks), shared by the pumps of its streams.
-#[derive(Clone, Debug)]
-pub struct LiveLog(Arc<Mutex<LiveLogInner>>);
-
-#[derive(Debug)]
-struct LiveLogInner {
-    file: Option<File>,
-    marks: Option<MarkWriter>,
-    offset: u64,
-    at_line_start: bool,
-    last: Stream,
-    failed: bool,
-}
-
-impl LiveLog {
-    /// A log that appends to `file`, which now is `offset` bytes long.
-    #[must_use]
-    pub fn new(file: Option<File>, marks: Option<MarkWriter>, offset: u64) -> Self {
-        Self(Arc::new(Mutex::new(LiveLogInner {
-            file,
-            marks,
-            offset,
-            at_line_start: true,
-            last: Stream::Own,
-            failed: false,
-        })))
-    }
-
-    /// Appends. A change of stream in the middle of a line begins a new line first, so that the two stay apart.
-    ///
-    /// # Errors
-    /// The first failure is returned, later ones are swallowed: the caller tells about it once.
-    pub fn append(&self, stream: Stream, attempt: u32, at: Timestamp, bytes: &[u8]) -> io::Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if log.failed {
-            return Ok(());
-        }
-        let log = &mut *log;
-        let result = (|| {
-            let Some(file) = &mut log.file else { return Ok(()) };
-            if !log.at_line_start && log.last != stream {
-                file.write_all(b"\n")?;
-                log.offset += 1;
-                log.at_line_start = true;
-            }
-            if let Some(marks) = &mut log.marks {
-                marks.note(log.offset, at, stream, attempt)?;
-            }
-            file.write_all(bytes)?;
-            log.offset += bytes.len() as u64;
-            Ok(())
-        })();
-        log.at_line_start = bytes.last() == Some(&b'\n');
-        log.last = stream;
-        log.failed = result.is_err();
-        result
-    }
-
-    /// Marks bytes that another file holds (plain commands keep their streams in files of their own).
-    ///
-    /// # Errors
-    /// As for [`LiveLog::append`].
-    pub fn mark(&self, stream: Stream, attempt: u32, at: Timestamp, offset: u64) -> io::Result<()> {
-        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if log.failed {
-            return Ok(());
-        }
-        let result = match &mut log.marks {
-            Some(marks) => marks.note(offset, at, stream, attempt),
-            None => Ok(()),
-        };
-        log.failed = result.is_err();
-        result
-    }
-}
+pub(super) const CHUNK: usize = 256 * 1024;
 
 /// Whose records a pump writes.
 #[derive(Clone, Debug)]
@@ -369,196 +286,6 @@ fn write_records(events: &EventLog, records: &[u8]) {
     if !records.is_empty() {
         // The event log is best effort here: what it lost is counted by the log itself, the state is not.
         let _ = events.append_children(records);
-    }
-}
-
-/// Keeps bytes and gathers what the engine is to be told.
-struct Keeper {
-    step: StepId,
-    stream: Stream,
-    raw: Option<(File, u64)>,
-    plain: bool,
-    log: LiveLog,
-    attempt: u32,
-    allowance: Allowance,
-    pending: Pending,
-    tail: Tail,
-    told: Told,
-    at: Timestamp,
-}
-
-#[derive(Default)]
-struct Pending {
-    events: Vec<(Timestamp, AgentEvent)>,
-    /// Text for the live log, written once a chunk.
-    text: Vec<u8>,
-    text_stream: Option<Stream>,
-    /// The unfinished last line of the text, for the lines that the engine is told.
-    lines: Vec<String>,
-    partial: String,
-    bytes: u64,
-    truncated: bool,
-    trouble: Option<String>,
-}
-
-impl Pending {
-    fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.bytes == 0 && self.lines.is_empty()
-    }
-}
-
-/// What is said only once.
-#[derive(Default)]
-struct Told {
-    truncated: bool,
-    trouble: bool,
-}
-
-impl Keeper {
-    /// Keeps the bytes as they came, as far as the allowance goes.
-    fn keep(&mut self, bytes: &[u8]) {
-        if self.raw.is_none() {
-            return;
-        }
-        let granted = self.allowance.take(bytes.len());
-        self.pending.truncated |= granted < bytes.len();
-        let Some((file, offset)) = &mut self.raw else { return };
-        let Some(kept) = bytes.get(..granted) else { return };
-        if kept.is_empty() {
-            return;
-        }
-        let start = *offset;
-        *offset += kept.len() as u64;
-        let result = file.write_all(kept);
-        let failed = result.is_err();
-        self.trouble(result.err());
-        if failed {
-            self.raw = None;
-        } else if self.plain {
-            let marked = self.log.mark(self.stream, self.attempt, self.at, start);
-            self.trouble(marked.err());
-        }
-    }
-
-    fn trouble(&mut self, error: Option<io::Error>) {
-        if let Some(error) = error
-            && !self.told.trouble
-        {
-            self.told.trouble = true;
-            self.pending.trouble = Some(error.to_string());
-        }
-    }
-
-    fn log_bytes(&mut self, bytes: &[u8]) {
-        let appended = self.log.append(self.stream, self.attempt, self.at, bytes);
-        self.trouble(appended.err());
-        self.gather_lines(bytes);
-    }
-
-    fn text(&mut self, stream: Stream, text: &str) {
-        if self.pending.text_stream.is_some_and(|s| s != stream) {
-            self.flush_log();
-        }
-        self.pending.text_stream = Some(stream);
-        self.pending.text.extend_from_slice(text.as_bytes());
-    }
-
-    fn flush_log(&mut self) {
-        let text = std::mem::take(&mut self.pending.text);
-        let stream = self.pending.text_stream.take().unwrap_or(self.stream);
-        if !text.is_empty() {
-            let appended = self.log.append(stream, self.attempt, self.at, &text);
-            self.trouble(appended.err());
-            self.gather_lines(&text);
-        }
-        // The buffer's memory is kept for the next chunk unless one burst made it huge.
-        if text.capacity() <= CHUNK {
-            self.pending.text = text;
-            self.pending.text.clear();
-        }
-    }
-
-    /// Remembers the newest non-blank lines; only the end of a large chunk is looked at.
-    fn gather_lines(&mut self, bytes: &[u8]) {
-        let start = bytes.len().saturating_sub(LINES_A_NOTE * LINE_BYTES);
-        if start > 0 {
-            self.pending.partial.clear();
-        }
-        let Some(end) = bytes.get(start..) else { return };
-        let text = String::from_utf8_lossy(end);
-        let mut pieces = text.split('\n').peekable();
-        while let Some(piece) = pieces.next() {
-            let room = LINE_BYTES.saturating_sub(self.pending.partial.len());
-            self.pending.partial.push_str(floor(piece, room));
-            if pieces.peek().is_some() {
-                let line = std::mem::take(&mut self.pending.partial);
-                if !line.trim().is_empty() {
-                    self.pending.lines.push(line.trim_end().to_owned());
-                }
-            }
-        }
-        let surplus = self.pending.lines.len().saturating_sub(LINES_A_NOTE);
-        self.pending.lines.drain(..surplus);
-    }
-
-    /// Tells the engine what has gathered; `false` when the engine is gone.
-    fn tell(&mut self, notes: &Sender<Note>) -> bool {
-        let step = self.step;
-        if std::mem::take(&mut self.pending.truncated) && !self.told.truncated {
-            self.told.truncated = true;
-            let note = Note::Truncated { step, stream: self.stream, cap: self.allowance.cap };
-            if notes.blocking_send(note).is_err() {
-                return false;
-            }
-        }
-        if let Some(error) = self.pending.trouble.take()
-            && notes.blocking_send(Note::LogTrouble { step, error }).is_err()
-        {
-            return false;
-        }
-        let events = std::mem::take(&mut self.pending.events);
-        let lines = std::mem::take(&mut self.pending.lines);
-        let bytes = std::mem::take(&mut self.pending.bytes);
-        let note = if events.is_empty() {
-            if bytes == 0 && lines.is_empty() {
-                return true;
-            }
-            Note::Seen { step, bytes, lines }
-        } else {
-            Note::Agent { step, events, lines }
-        };
-        notes.blocking_send(note).is_ok()
-    }
-}
-
-/// The longest prefix of `text` that has at most `room` bytes.
-fn floor(text: &str, room: usize) -> &str {
-    let mut end = room.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or("")
-}
-
-/// The last [`TAIL`] bytes of a stream.
-#[derive(Default)]
-struct Tail(Vec<u8>);
-
-impl Tail {
-    fn push(&mut self, bytes: &[u8]) {
-        let bytes = bytes.get(bytes.len().saturating_sub(TAIL)..).unwrap_or(bytes);
-        // Twice the size before it is cut, so that a flood of small chunks does not move memory each time.
-        if self.0.len() + bytes.len() > 2 * TAIL {
-            let surplus = (self.0.len() + bytes.len()).saturating_sub(TAIL).min(self.0.len());
-            self.0.drain(..surplus);
-        }
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn into_bytes(mut self) -> Vec<u8> {
-        let surplus = self.0.len().saturating_sub(TAIL);
-        self.0.drain(..surplus);
-        self.0
     }
 }
 

@@ -62,7 +62,8 @@ fn stamp_at(name: &str, at: u128) {
 fn flood(bytes: u64) {
     let mut block = Vec::new();
     for i in 0..6500 {
-        let line = format!("2026-01-01T12:00:00.000Z INFO worker-{:02} request {i:09} handled in 12 ms, 200 OK ", i % 16);
+        let line =
+            format!("2026-01-01T12:00:00.000Z INFO worker-{:02} request {i:09} handled in 12 ms, 200 OK ", i % 16);
         block.extend_from_slice(format!("{line:.<99}\n").as_bytes());
     }
     let mut out = std::io::stdout().lock();
@@ -207,7 +208,8 @@ fn end() -> String {
 /// Writes a pi stream of about this many MiB: turns of many text deltas, each with the message so far, and a tool call.
 pub fn write_stream(file: &Path, mib: usize) -> u64 {
     let mut text = String::from("{\"type\":\"agent_start\"}\n");
-    let mut turn = String::from("{\"type\":\"turn_start\"}\n{\"type\":\"message_start\",\"message\":{\"role\":\"assistant\"}}\n");
+    let mut turn =
+        String::from("{\"type\":\"turn_start\"}\n{\"type\":\"message_start\",\"message\":{\"role\":\"assistant\"}}\n");
     for i in 0..40 {
         let so_far = "The words that were said until now, once more. ".repeat(26);
         turn.push_str(&format!(
@@ -258,7 +260,8 @@ impl World {
     /// Starts a detached run of one step that plays this part, as a pi or as a plain command. Returns its directory.
     pub fn start(&mut self, role: &str, pi: bool) -> PathBuf {
         let exe = std::env::current_exe().unwrap();
-        let runner = if pi { "type = \"pi\"".to_owned() } else { format!("type = \"external-cli\", command = {exe:?}") };
+        let runner =
+            if pi { "type = \"pi\"".to_owned() } else { format!("type = \"external-cli\", command = {exe:?}") };
         let plan = format!(
             "[[step]]\nid = \"one\"\nagent = \"one\"\nsystem_prompt = \"s\"\ntask = \"t\"\nrunner = {{ {runner} }}\nenv = {{ {ROLE} = {role:?}, {STAMPS} = {:?} }}\n",
             self.stamps()
@@ -338,8 +341,7 @@ pub fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// One child's output through the pump into a file; returns the seconds from the child's first instruction to the
 /// pump's end.
 pub fn pumped(world: &World, role: &str, input: &[u8]) -> f64 {
-    let mut child: Child =
-        child(role, &world.stamps()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child: Child = child(role, &world.stamps()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input).unwrap();
     let mut pump = Command::new(std::env::current_exe().unwrap());
     pump.env(ROLE, format!("pump {}", world.path("pumped").display())).env_remove(STAMPS);

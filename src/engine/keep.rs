@@ -1,0 +1,209 @@
+//! What a pump keeps of a stream, and what it has gathered to tell the engine.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use tokio::sync::mpsc::Sender;
+
+use super::capture::Allowance;
+use super::live_log::LiveLog;
+use super::notes::Note;
+use super::pump::CHUNK;
+use crate::run::{AgentEvent, StepId, Stream, Timestamp};
+
+/// Bytes of a stream's end that are kept in memory for errors and final texts (runner-behaviour 1.6).
+const TAIL: usize = 128 * 1024;
+/// Lines of output that one report to the engine carries at most (runner-behaviour 9).
+const LINES_A_NOTE: usize = 10;
+/// Longest line in a report, in bytes.
+const LINE_BYTES: usize = 512;
+
+/// Keeps bytes and gathers what the engine is to be told.
+pub(super) struct Keeper {
+    pub(super) step: StepId,
+    pub(super) stream: Stream,
+    pub(super) raw: Option<(File, u64)>,
+    pub(super) plain: bool,
+    pub(super) log: LiveLog,
+    pub(super) attempt: u32,
+    pub(super) allowance: Allowance,
+    pub(super) pending: Pending,
+    pub(super) tail: Tail,
+    pub(super) told: Told,
+    pub(super) at: Timestamp,
+}
+
+#[derive(Default)]
+pub(super) struct Pending {
+    pub(super) events: Vec<(Timestamp, AgentEvent)>,
+    /// Text for the live log, written once a chunk.
+    pub(super) text: Vec<u8>,
+    pub(super) text_stream: Option<Stream>,
+    /// The unfinished last line of the text, for the lines that the engine is told.
+    pub(super) lines: Vec<String>,
+    pub(super) partial: String,
+    pub(super) bytes: u64,
+    pub(super) truncated: bool,
+    pub(super) trouble: Option<String>,
+}
+
+impl Pending {
+    pub(super) fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.bytes == 0 && self.lines.is_empty()
+    }
+}
+
+/// What is said only once.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) truncated: bool,
+    pub(super) trouble: bool,
+}
+
+impl Keeper {
+    /// Keeps the bytes as they came, as far as the allowance goes.
+    pub(super) fn keep(&mut self, bytes: &[u8]) {
+        if self.raw.is_none() {
+            return;
+        }
+        let granted = self.allowance.take(bytes.len());
+        self.pending.truncated |= granted < bytes.len();
+        let Some((file, offset)) = &mut self.raw else { return };
+        let Some(kept) = bytes.get(..granted) else { return };
+        if kept.is_empty() {
+            return;
+        }
+        let start = *offset;
+        *offset += kept.len() as u64;
+        let result = file.write_all(kept);
+        let failed = result.is_err();
+        self.trouble(result.err());
+        if failed {
+            self.raw = None;
+        } else if self.plain {
+            let marked = self.log.mark(self.stream, self.attempt, self.at, start);
+            self.trouble(marked.err());
+        }
+    }
+
+    pub(super) fn trouble(&mut self, error: Option<io::Error>) {
+        if let Some(error) = error
+            && !self.told.trouble
+        {
+            self.told.trouble = true;
+            self.pending.trouble = Some(error.to_string());
+        }
+    }
+
+    pub(super) fn log_bytes(&mut self, bytes: &[u8]) {
+        let appended = self.log.append(self.stream, self.attempt, self.at, bytes);
+        self.trouble(appended.err());
+        self.gather_lines(bytes);
+    }
+
+    pub(super) fn text(&mut self, stream: Stream, text: &str) {
+        if self.pending.text_stream.is_some_and(|s| s != stream) {
+            self.flush_log();
+        }
+        self.pending.text_stream = Some(stream);
+        self.pending.text.extend_from_slice(text.as_bytes());
+    }
+
+    pub(super) fn flush_log(&mut self) {
+        let text = std::mem::take(&mut self.pending.text);
+        let stream = self.pending.text_stream.take().unwrap_or(self.stream);
+        if !text.is_empty() {
+            let appended = self.log.append(stream, self.attempt, self.at, &text);
+            self.trouble(appended.err());
+            self.gather_lines(&text);
+        }
+        // The buffer's memory is kept for the next chunk unless one burst made it huge.
+        if text.capacity() <= CHUNK {
+            self.pending.text = text;
+            self.pending.text.clear();
+        }
+    }
+
+    /// Remembers the newest non-blank lines; only the end of a large chunk is looked at.
+    pub(super) fn gather_lines(&mut self, bytes: &[u8]) {
+        let start = bytes.len().saturating_sub(LINES_A_NOTE * LINE_BYTES);
+        if start > 0 {
+            self.pending.partial.clear();
+        }
+        let Some(end) = bytes.get(start..) else { return };
+        let text = String::from_utf8_lossy(end);
+        let mut pieces = text.split('\n').peekable();
+        while let Some(piece) = pieces.next() {
+            let room = LINE_BYTES.saturating_sub(self.pending.partial.len());
+            self.pending.partial.push_str(floor(piece, room));
+            if pieces.peek().is_some() {
+                let line = std::mem::take(&mut self.pending.partial);
+                if !line.trim().is_empty() {
+                    self.pending.lines.push(line.trim_end().to_owned());
+                }
+            }
+        }
+        let surplus = self.pending.lines.len().saturating_sub(LINES_A_NOTE);
+        self.pending.lines.drain(..surplus);
+    }
+
+    /// Tells the engine what has gathered; `false` when the engine is gone.
+    pub(super) fn tell(&mut self, notes: &Sender<Note>) -> bool {
+        let step = self.step;
+        if std::mem::take(&mut self.pending.truncated) && !self.told.truncated {
+            self.told.truncated = true;
+            let note = Note::Truncated { step, stream: self.stream, cap: self.allowance.cap };
+            if notes.blocking_send(note).is_err() {
+                return false;
+            }
+        }
+        if let Some(error) = self.pending.trouble.take()
+            && notes.blocking_send(Note::LogTrouble { step, error }).is_err()
+        {
+            return false;
+        }
+        let events = std::mem::take(&mut self.pending.events);
+        let lines = std::mem::take(&mut self.pending.lines);
+        let bytes = std::mem::take(&mut self.pending.bytes);
+        let note = if events.is_empty() {
+            if bytes == 0 && lines.is_empty() {
+                return true;
+            }
+            Note::Seen { step, bytes, lines }
+        } else {
+            Note::Agent { step, events, lines }
+        };
+        notes.blocking_send(note).is_ok()
+    }
+}
+
+/// The longest prefix of `text` that has at most `room` bytes.
+fn floor(text: &str, room: usize) -> &str {
+    let mut end = room.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or("")
+}
+
+/// The last [`TAIL`] bytes of a stream.
+#[derive(Default)]
+pub(super) struct Tail(Vec<u8>);
+
+impl Tail {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let bytes = bytes.get(bytes.len().saturating_sub(TAIL)..).unwrap_or(bytes);
+        // Twice the size before it is cut, so that a flood of small chunks does not move memory each time.
+        if self.0.len() + bytes.len() > 2 * TAIL {
+            let surplus = (self.0.len() + bytes.len()).saturating_sub(TAIL).min(self.0.len());
+            self.0.drain(..surplus);
+        }
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub(super) fn into_bytes(mut self) -> Vec<u8> {
+        let surplus = self.0.len().saturating_sub(TAIL);
+        self.0.drain(..surplus);
+        self.0
+    }
+}

@@ -10,6 +10,7 @@ mod outcome;
 mod reduce;
 mod state;
 mod steering;
+mod step_state;
 mod values;
 
 pub use agent_event::{AgentEvent, MessageRole, QueueContents, StopReason, ToolOutcome, Usage};
@@ -18,9 +19,10 @@ pub use event::{ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What}
 pub use judge::{Evidence, Judgement, Report, STOPPED, judge, signal_name};
 pub use outcome::{ExitCause, RunVerdict, StepOutcome, exit_code, verdict};
 pub use reduce::reduce;
-pub use state::{
-    Attempt, Ending, EndingCause, ExternalProcess, Group, NamedOutput, OpenCall, Retrying, RunMode, RunPhase, RunState,
-    RunnerKind, Steerable, StepFace, StepPhase, StepState, ToolCall,
-};
+pub use state::{Group, NamedOutput, RunMode, RunPhase, RunState};
 pub use steering::{SteerMode, SteerRequest, SteerTarget, Steering, TargetState};
+pub use step_state::{
+    Attempt, Ending, EndingCause, ExternalProcess, OpenCall, Retrying, RunnerKind, Steerable, StepFace, StepPhase,
+    StepState, ToolCall,
+};
 pub use values::{CostUsd, RunId, StepId, Timestamp, Tokens};

@@ -1,0 +1,401 @@
+//! The state of a step: nouns only, like [`super::RunState`].
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{CostUsd, ExitInfo, Steering, StepId, Timestamp, Tokens, Usage};
+
+/// Everything known of one step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepState {
+    /// Its name for as long as the run exists.
+    pub id: StepId,
+    /// The id used by `{outputs.ID}` and `RUN:STEP`.
+    pub key: String,
+    /// The agent's name.
+    pub agent: String,
+    /// What the person calls it.
+    pub label: Option<String>,
+    /// The phase it belongs to.
+    pub phase_title: Option<String>,
+    /// The logical step.
+    pub logical: usize,
+    /// How its child is run.
+    pub runner: RunnerKind,
+    /// Where it stands.
+    pub phase: StepPhase,
+    /// When it started.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Its exit code (run-directory 8.3).
+    pub exit_code: Option<i32>,
+    /// Its error.
+    pub error: Option<String>,
+    /// It ran out of time.
+    pub timed_out: bool,
+    /// It was stopped.
+    pub stopped: bool,
+    /// The model, once known.
+    pub model: Option<String>,
+    /// The thinking level.
+    pub thinking: Option<String>,
+    /// The child's session file.
+    pub session_file: Option<String>,
+    /// The agent's own id of the session.
+    pub session_id: Option<String>,
+    /// Attempts so far, oldest first.
+    pub attempts: Vec<Attempt>,
+    /// The running child.
+    pub pid: Option<u32>,
+    /// When that child started, in the kernel's ticks.
+    pub start_ticks: Option<u64>,
+    /// How the newest child ended.
+    pub exit: Option<ExitInfo>,
+    /// When the child last did something.
+    pub last_activity: Option<Timestamp>,
+    /// Open tool calls, in the order they were started.
+    pub open: Vec<OpenCall>,
+    /// Calls that ended, oldest first, at most [`StepState::KEPT_TOOLS`].
+    pub recent_tools: VecDeque<ToolCall>,
+    /// How many calls were started.
+    pub tool_count: u64,
+    /// How many assistant messages came.
+    pub turn_count: u64,
+    /// Tokens so far.
+    pub tokens: Tokens,
+    /// Cost so far, where the agent reports it.
+    pub cost: Option<CostUsd>,
+    /// The newest message of the assistant, a preview.
+    pub last_message: Option<String>,
+    /// The newest non-blank lines of output, oldest first, at most [`StepState::KEPT_LINES`].
+    pub recent_output: VecDeque<String>,
+    /// The agent waits to try its provider again: attempt, of how many, until when, why.
+    pub retrying: Option<Retrying>,
+    /// When the agent said that nothing more will come for its prompt; it is expected to exit soon after.
+    pub settled_at: Option<Timestamp>,
+    /// The child is being ended.
+    pub ending: Option<Ending>,
+    /// Whether it can be steered.
+    pub steerable: Steerable,
+    /// What was asked of it.
+    pub steering: Steering,
+    /// Facts of a plain command (run-directory 2.1.1).
+    pub external: Option<ExternalProcess>,
+    /// Who held the output open after the child had ended.
+    pub held_by: Vec<u32>,
+    /// Processes of the step that would not die.
+    pub survivors: Vec<u32>,
+    /// Captured output was cut at this many bytes.
+    pub truncated_at: Option<u64>,
+    /// Why a log of the step is not complete.
+    pub log_error: Option<String>,
+    /// The limit on its time in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// Its outcome was taken over from an earlier run.
+    pub carried_over: bool,
+    /// The task has text.
+    pub has_task: bool,
+    /// A reason to look at it, as a foreign status file says (`needs_attention`, `active_long_running`).
+    pub activity: Option<String>,
+}
+
+impl StepState {
+    /// How many ended calls are kept.
+    pub const KEPT_TOOLS: usize = 200;
+    /// How many lines of recent output are kept (runner-behaviour 9).
+    pub const KEPT_LINES: usize = 50;
+
+    /// The call shown as current: the one started last; of calls started in the same instant the first
+    /// (runner-behaviour 4.5, trap 9). Nothing is current in a step that does not run (trap 8), nor once the child is gone
+    /// and only the rest of its output is read.
+    #[must_use]
+    pub fn current_call(&self) -> Option<&OpenCall> {
+        if self.phase != StepPhase::Running || (self.exit.is_some() && self.pid.is_none()) {
+            return None;
+        }
+        self.open.iter().min_by_key(|c| (std::cmp::Reverse(c.started_at), c.seq))
+    }
+
+    /// What the person calls this step: its label, else its id (which is the agent's name unless the plan says
+    /// otherwise), else its agent.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.label.as_deref().unwrap_or(if self.key.is_empty() { &self.agent } else { &self.key })
+    }
+
+    /// How long it ran, or runs as of `now`.
+    #[must_use]
+    pub fn elapsed(&self, now: Timestamp) -> Option<Duration> {
+        self.started_at.map(|start| self.ended_at.unwrap_or(now).since(start))
+    }
+
+    /// The number of the attempt that runs or ran last, from 1; 0 before the first.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        u32::try_from(self.attempts.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The state as the screen shows it (the table in the deck's design).
+    #[must_use]
+    pub fn face(&self) -> StepFace {
+        match &self.phase {
+            _ if self.ending.as_ref().is_some_and(|e| e.cause != EndingCause::Drain) => StepFace::Stopping,
+            StepPhase::Pending => StepFace::Queued,
+            StepPhase::Running if self.activity.as_deref() == Some("needs_attention") => StepFace::Attention,
+            StepPhase::Running if self.last_activity.is_none() && self.pid.is_none() => StepFace::Starting,
+            StepPhase::Running => StepFace::Running,
+            StepPhase::Complete => StepFace::Succeeded,
+            StepPhase::Failed if self.timed_out => StepFace::TimedOut,
+            StepPhase::Failed if self.exit_code == Some(-1) => StepFace::Skipped,
+            StepPhase::Failed | StepPhase::Rejected => StepFace::Failed,
+            StepPhase::Paused => StepFace::Paused,
+            StepPhase::Stopped => StepFace::Stopped,
+            StepPhase::Unknown(_) => StepFace::Unknown,
+        }
+    }
+}
+
+/// How a child is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RunnerKind {
+    /// The pi coding agent over its rpc protocol, which can be steered.
+    #[default]
+    Pi,
+    /// The pi coding agent in json mode: one prompt, no steering.
+    PiJson,
+    /// The scripted agent inside this program.
+    Demo,
+    /// Any command; its output is text.
+    ExternalCli {
+        /// The program.
+        command: String,
+        /// Its arguments, as templates.
+        args: Vec<String>,
+    },
+    /// A job that somebody else runs (run-directory 2.15); only read, never started.
+    ExternalJob {
+        /// Who runs it.
+        provider: String,
+    },
+    /// Another agent, by its word in the plan.
+    Other(String),
+}
+
+/// Where a step stands (run-directory 8.2).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StepPhase {
+    /// It has not started.
+    #[default]
+    Pending,
+    /// Its child runs.
+    Running,
+    /// It succeeded.
+    Complete,
+    /// It failed.
+    Failed,
+    /// It was interrupted.
+    Paused,
+    /// It was stopped.
+    Stopped,
+    /// It was refused.
+    Rejected,
+    /// A word this version does not know.
+    Unknown(String),
+}
+
+impl StepPhase {
+    /// Whether it is an end.
+    #[must_use]
+    pub const fn is_terminal(&self) -> bool {
+        matches!(self, Self::Complete | Self::Failed | Self::Paused | Self::Stopped | Self::Rejected)
+    }
+
+    /// The word that files use.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+            Self::Paused => "paused",
+            Self::Stopped => "stopped",
+            Self::Rejected => "rejected",
+            Self::Unknown(word) => word,
+        }
+    }
+}
+
+/// A step's state as a person sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum StepFace {
+    Queued,
+    Starting,
+    Running,
+    Attention,
+    Paused,
+    Stopping,
+    Succeeded,
+    Failed,
+    TimedOut,
+    OverBudget,
+    Stopped,
+    Skipped,
+    Unknown,
+}
+
+/// A tool call that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenCall {
+    /// The agent's id of the call.
+    pub call: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// A one-line preview of its arguments.
+    pub args: String,
+    /// The path it works on.
+    pub path: Option<String>,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// Its place in the order of all calls of the run.
+    pub seq: u64,
+}
+
+impl RunnerKind {
+    /// Whether the child is an agent that speaks a protocol; everything else is a plain command.
+    #[must_use]
+    pub const fn is_agent(&self) -> bool {
+        !matches!(self, Self::ExternalCli { .. } | Self::ExternalJob { .. })
+    }
+
+    /// Whether the child can be asked over its protocol to break off.
+    #[must_use]
+    pub const fn can_abort(&self) -> bool {
+        matches!(self, Self::Pi | Self::Demo)
+    }
+}
+
+/// A tool call that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The tool.
+    pub tool: String,
+    /// A one-line preview of its arguments.
+    pub args: String,
+    /// The path it worked on.
+    pub path: Option<String>,
+    /// When it started; unknown in foreign status files.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// How it ended; unknown in foreign status files.
+    pub outcome: Option<super::ToolOutcome>,
+    /// The first part of its result.
+    pub preview: String,
+}
+
+/// One attempt of a step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attempt {
+    /// The model asked for.
+    pub model: Option<String>,
+    /// Why there was another attempt.
+    pub reason: Option<String>,
+    /// When it started.
+    pub started_at: Option<Timestamp>,
+    /// How it ended, once it has.
+    pub success: Option<bool>,
+    /// Its exit code.
+    pub exit_code: Option<i32>,
+    /// Its error.
+    pub error: Option<String>,
+    /// What it used.
+    pub usage: Usage,
+    /// Its turns.
+    pub turns: u64,
+}
+
+/// An agent that waits before it tries its provider again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retrying {
+    /// Which attempt, from 1.
+    pub attempt: Option<u32>,
+    /// Of how many.
+    pub max: Option<u32>,
+    /// When it goes on.
+    pub until: Option<Timestamp>,
+    /// The provider's error.
+    pub reason: String,
+}
+
+/// A child that is being ended: since when, why, and what was done so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// Why.
+    pub cause: EndingCause,
+    /// Since when.
+    pub since: Timestamp,
+    /// The sentence for the files.
+    pub message: String,
+    /// When the agent was asked over its protocol to break off.
+    pub abort_at: Option<Timestamp>,
+    /// When it got SIGINT (plain commands only).
+    pub int_at: Option<Timestamp>,
+    /// When it got SIGTERM.
+    pub term_at: Option<Timestamp>,
+    /// When it got SIGKILL.
+    pub kill_at: Option<Timestamp>,
+}
+
+/// Why a child is being ended. The order is the precedence: a later one replaces an earlier one
+/// (runner-behaviour 6 with the fix of section 14.7: stop and timeout are honoured after an interrupt).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EndingCause {
+    /// It said its last word but does not exit (runner-behaviour 1.7).
+    Drain,
+    /// It is to pause; its session lives on.
+    Interrupt,
+    /// It broke its protocol (runner-behaviour 1.5).
+    Protocol,
+    /// Its own time is over.
+    StepTimeout,
+    /// The run's time is over.
+    RunTimeout,
+    /// Somebody stopped the step.
+    StepStop,
+    /// Somebody stopped the run.
+    RunStop,
+    /// Somebody asked three times.
+    Kill,
+}
+
+/// Whether a child can be steered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Steerable {
+    /// Not known yet.
+    #[default]
+    Unknown,
+    /// It can.
+    Yes,
+    /// It cannot, and why.
+    No(String),
+}
+
+/// Facts of a plain command's process (run-directory 2.1.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExternalProcess {
+    /// Its process id.
+    pub pid: Option<u32>,
+    /// When it started.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended.
+    pub exit: Option<ExitInfo>,
+    /// Where its standard output is kept.
+    pub stdout_path: String,
+    /// Where its standard error is kept.
+    pub stderr_path: String,
+}

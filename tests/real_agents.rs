@@ -1,0 +1,171 @@
+//! Runs of the real pi. They need three things and are skipped, with a word about it, where the first is missing:
+//!
+//! - `SUBDECK_REAL_PI` names a pi executable that needs no arguments to find its model and its key;
+//! - the model behind it is scripted: the last `[[scenario:NAME key=value]]` in what the user said decides what it
+//!   does. `text` answers at once; `bash secs=S` runs one shell command of S seconds, then answers; `multi secs=S n=N`
+//!   runs N of them, one a turn, then answers; each counts the turns since the marker, so a conversation that is gone on
+//!   with answers instead of beginning again;
+//! - `SUBDECK_REAL_PI_LOG`, if set, names the file to which the model writes the user's last words of every request.
+
+#[allow(dead_code)]
+#[path = "support/runs.rs"]
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use support::{Done, Run, World, signal, wait_for};
+
+/// After a stop, or the death of the runner, nothing may live longer than this.
+const GONE: Duration = Duration::from_secs(5);
+
+/// The pi to run; `None`, with a word about it, where there is none.
+fn real_pi() -> Option<PathBuf> {
+    let pi = std::env::var_os("SUBDECK_REAL_PI").map(PathBuf::from);
+    if pi.is_none() {
+        println!("skipped: SUBDECK_REAL_PI names no pi executable");
+    }
+    pi
+}
+
+fn subdeck(world: &World, pi: &Path, args: &[&str]) -> Command {
+    let mut command = world.subdeck(args);
+    command.env("PI_SUBAGENT_PI_BINARY", pi);
+    command
+}
+
+fn detach(world: &World, pi: &Path, plan: &str) -> Run {
+    let plan = world.file("plan.toml", plan);
+    let done = Done::of(subdeck(world, pi, &["run", "--detach", plan.to_str().unwrap()]).output().unwrap());
+    assert_eq!(done.code, 0, "{done:?}");
+    world.run(done.stdout.trim())
+}
+
+/// A step that works for a minute.
+const LONG: &str = "[[step]]\nid = \"long\"\ntask = \"[[scenario:bash secs=60]] Take your time.\"\n";
+
+/// Waits until the agent's tool runs as a process of its own; returns its pid.
+fn wait_for_the_tool(world: &World, run: &Run) -> u32 {
+    run.wait("the tool", |s| s["currentTool"] == "bash");
+    wait_for("the tool's process", || {
+        world.processes().into_iter().find(|pid| {
+            let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let command = String::from_utf8_lossy(&command);
+            command.contains("sleep(60)") && !command.contains("subdeck")
+        })
+    })
+}
+
+/// Whether a process exists that has not ended; one that nobody has collected yet has.
+fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+#[test]
+fn a_group_and_a_step_complete_and_a_message_in_the_middle_reaches_the_model() {
+    let Some(pi) = real_pi() else { return };
+    let world = World::new();
+    let run = detach(
+        &world,
+        &pi,
+        r#"
+        [[step]]
+        parallel = [
+          { id = "short", task = "[[scenario:bash secs=3]] Run it." },
+          { id = "rounds", task = "[[scenario:multi secs=2 n=3]] Run them." },
+        ]
+        [[step]]
+        id = "last"
+        task = "[[scenario:text]] Sum up: {previous}"
+        "#,
+    );
+    let at = |status: &serde_json::Value, step: usize| status["steps"][step]["currentTool"].clone();
+    run.wait("both tools at once", |s| at(s, 0) == "bash" && at(s, 1) == "bash");
+    let words = format!("mention bananas of {}", run.id());
+    let done = world.output(&["steer", &format!("{}:rounds", run.id()), &words, "--wait"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let status = run.wait("the delivery", |s| s["steering"]["delivered"] == 1);
+    assert_eq!(status["steps"][1]["status"], "running", "it was told while it worked");
+    assert_eq!(run.events_of("subagent.steer.delivered").len(), 1);
+    let status = run.wait_end();
+    assert_eq!(status["state"], "complete", "{status}");
+    for (step, tools) in [(0, 1), (1, 3), (2, 0)] {
+        assert_eq!(status["steps"][step]["status"], "complete");
+        assert_eq!(status["steps"][step]["toolCount"], tools, "step {step}");
+        assert_eq!(at(&status, step), serde_json::Value::Null, "step {step}");
+        assert!(status["steps"][step]["tokens"]["input"].as_u64().unwrap() > 0, "step {step}");
+    }
+    if let Some(log) = std::env::var_os("SUBDECK_REAL_PI_LOG") {
+        let log = String::from_utf8_lossy(&std::fs::read(log).unwrap()).into_owned();
+        assert!(log.lines().any(|line| line.contains(&words)), "the model got the message");
+        let summed = log.lines().any(|line| line.contains("Sum up: ") && line.contains("Parallel Task 2"));
+        assert!(summed, "the last step got what the group said");
+    }
+    world.wait_until_empty();
+}
+
+#[test]
+fn an_interrupted_agent_goes_on_in_its_session() {
+    let Some(pi) = real_pi() else { return };
+    let world = World::new();
+    let run = detach(&world, &pi, LONG);
+    wait_for_the_tool(&world, &run);
+    let begin = Instant::now();
+    let done = world.output(&["interrupt", run.id(), "--wait"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    println!("paused after {:?}", begin.elapsed());
+    let status = run.wait_end();
+    assert_eq!((&status["state"], &status["steps"][0]["status"]), (&"paused".into(), &"paused".into()));
+    assert_eq!(world.output(&["wait", run.id()]).code, 4);
+    assert!(run.events_of("subdeck.signal.sent").is_empty(), "it went when it was asked over its protocol");
+    world.wait_until_empty();
+    let session = status["steps"][0]["sessionFile"].as_str().unwrap().to_owned();
+    let said = std::fs::read_to_string(&session).unwrap();
+    assert!(said.contains("Take your time."), "{said}");
+
+    let done = Done::of(subdeck(&world, &pi, &["resume", run.id(), "--detach"]).output().unwrap());
+    assert_eq!(done.code, 0, "{done:?}");
+    let second = world.run(done.stdout.trim());
+    let status = second.wait_end();
+    assert_eq!(status["state"], "complete", "{status}");
+    assert_eq!(status["steps"][0]["sessionFile"], session);
+    let longer = std::fs::read_to_string(&session).unwrap();
+    assert!(longer.len() > said.len() && longer.starts_with(&said), "the session was gone on with");
+    world.wait_until_empty();
+}
+
+#[test]
+fn a_stop_ends_the_agent_and_its_tool() {
+    let Some(pi) = real_pi() else { return };
+    let world = World::new();
+    let run = detach(&world, &pi, LONG);
+    let tool = wait_for_the_tool(&world, &run);
+    let begin = Instant::now();
+    let done = world.output(&["stop", run.id(), "--wait", "--timeout", "5s"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    wait_for("the end of all processes", || world.processes().is_empty().then_some(()));
+    assert!(begin.elapsed() < GONE, "{:?}", begin.elapsed());
+    println!("stopped after {:?}", begin.elapsed());
+    assert!(!lives(tool), "{}", std::fs::read_to_string(format!("/proc/{tool}/stat")).unwrap_or_default());
+    let status = run.wait_end();
+    assert_eq!((&status["state"], &status["steps"][0]["status"]), (&"stopped".into(), &"stopped".into()));
+    assert_eq!(world.output(&["wait", run.id()]).code, 3);
+}
+
+#[test]
+fn the_death_of_the_runner_ends_the_agent_and_its_tool() {
+    let Some(pi) = real_pi() else { return };
+    let world = World::new();
+    let run = detach(&world, &pi, LONG);
+    let tool = wait_for_the_tool(&world, &run);
+    let begin = Instant::now();
+    signal(run.runner_pid(), "-KILL");
+    wait_for("the end of all processes", || world.processes().is_empty().then_some(()));
+    assert!(begin.elapsed() < GONE, "{:?}", begin.elapsed());
+    println!("all gone after {:?}", begin.elapsed());
+    assert!(!lives(tool), "{}", std::fs::read_to_string(format!("/proc/{tool}/stat")).unwrap_or_default());
+    assert_eq!(run.wait_end()["state"], "failed");
+    assert_eq!(world.output(&["wait", run.id()]).code, 7);
+}

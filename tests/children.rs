@@ -495,3 +495,27 @@ fn a_plain_command_in_front_gets_one_sigint_for_one_ctrl_c() {
     assert_eq!(signals(&run), [("SIGINT".to_owned(), true)]);
     world.wait_until_empty();
 }
+
+#[test]
+fn what_fell_to_the_runner_and_ended_does_not_stay_in_the_process_table() {
+    let world = World::new();
+    let script = "for i in 1 2 3 4 5 6 7 8; do (sleep 0.1 &); done; echo up; sleep 60";
+    let run = world.detach(&["--", "sh", "-c", script]);
+    run.wait_output(0, "up");
+    let runner = run.runner_pid().to_string();
+    let children = |dead: bool| {
+        let stats = std::fs::read_dir("/proc").unwrap().flatten();
+        let stats = stats.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+        stats
+            .filter(|stat| {
+                let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or("").split(' ').collect();
+                fields.get(1) == Some(&runner.as_str()) && dead == fields.first().is_some_and(|s| *s == "Z")
+            })
+            .count()
+    };
+    wait_for("the end of all but the child", || (children(false) == 1).then_some(()));
+    wait_for("the dead to be collected", || (children(true) == 0).then_some(()));
+    assert_eq!(run.status()["steps"][0]["status"], "running");
+    assert_eq!(world.output(&["stop", run.id(), "--wait"]).code, 0);
+    world.wait_until_empty();
+}

@@ -12,6 +12,7 @@ use super::recorder::Recorder;
 use super::schedule::{Move, Schedule};
 use super::signals::{Asked, Signals};
 use super::step::Active;
+use super::tree;
 use crate::plan::Plan;
 use crate::run::{ControlSource, Effect, EndingCause, RunPhase, StepId, What, decide, verdict};
 use crate::rundir::{ControlRequest, InboxReader, RunDir, Watch};
@@ -47,6 +48,8 @@ pub struct Engine {
 pub struct Doors {
     /// Signals to the runner.
     pub signals: Signals,
+    /// Wakes when a process below the runner has ended, its own child or one that fell to it.
+    pub deaths: tokio::signal::unix::Signal,
     /// The control inbox.
     pub inbox: InboxReader,
     /// Wakes when something may lie in it.
@@ -56,6 +59,7 @@ pub struct Doors {
 enum Happened {
     Signal(Asked),
     Control,
+    Death,
     Note(Option<Note>),
     Time,
 }
@@ -108,6 +112,7 @@ impl Engine {
                 biased;
                 asked = doors.signals.next() => Happened::Signal(asked),
                 () = doors.watch.changed() => Happened::Control,
+                _ = doors.deaths.recv() => Happened::Death,
                 note = notes.recv() => Happened::Note(note),
                 () = until(deadline) => Happened::Time,
             };
@@ -121,6 +126,7 @@ impl Engine {
                     }
                 }
                 Happened::Control => look_at = Instant::now(),
+                Happened::Death => tree::reap_orphans(&self.active.values().map(Active::child_pid).collect()),
                 Happened::Note(None) | Happened::Time => {}
             }
             self.recorder.flush_due();

@@ -4,6 +4,8 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use super::capture::Capture;
 use super::clock::now;
 use super::dispatch::{Doors, Engine};
@@ -101,6 +103,7 @@ type Begun = (Engine, tokio::sync::mpsc::Receiver<super::notes::Note>, Doors, Ru
 
 fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     let signals = Signals::install(stance.foreground).map_err(disk("install signal handlers"))?;
+    let deaths = signal(SignalKind::child()).map_err(disk("install signal handlers"))?;
     let mut handed = String::new();
     std::io::stdin().lock().read_to_string(&mut handed).map_err(disk("read what the launcher passes on"))?;
     let handed: HandOver = if handed.trim().is_empty() {
@@ -128,7 +131,7 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     recorder.record(What::RunStarted(Box::new(meta)));
     let capture = Capture::new(handed.caps.step, handed.caps.run);
     let (engine, notes) = Engine::new(plan, dir, recorder, capture);
-    Ok((engine, notes, Doors { signals, inbox, watch }, lock))
+    Ok((engine, notes, Doors { signals, deaths, inbox, watch }, lock))
 }
 
 /// What is known of the run before anything happens.

@@ -56,6 +56,12 @@ impl Active {
         self.exit.is_none().then_some(self.pid)
     }
 
+    /// The process id that the child has or had.
+    #[must_use]
+    pub const fn child_pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Sends bytes to the child's standard input; `false` when it takes none.
     pub fn send(&self, bytes: Vec<u8>) -> bool {
         self.stdin.as_ref().is_some_and(|stdin| stdin.send(bytes).is_ok())

@@ -175,6 +175,24 @@ pub fn has_other_children(known: &BTreeSet<u32>) -> Option<bool> {
     }
 }
 
+/// Collects what was re-parented to this process and has ended, so that no dead process stays in the system's table
+/// for as long as the run goes on. `known` are the children that somebody else waits for.
+pub fn reap_orphans(known: &BTreeSet<u32>) {
+    #[cfg(target_os = "linux")]
+    {
+        let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+        for list in lists {
+            let pids = list.split_ascii_whitespace().filter_map(|p| p.parse().ok());
+            reap(pids.filter(|pid| !known.contains(pid)));
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = known;
+    }
+}
+
 /// Sends a signal to one process, if it is still the one that was seen. Returns whether it was sent.
 pub fn signal(seen: Seen, signal: Signal) -> bool {
     let Some(pid) = i32::try_from(seen.pid).ok().and_then(Pid::from_raw) else { return false };

@@ -411,6 +411,7 @@ fn a_message_that_cannot_arrive_fails_with_its_reason() {
         assert_eq!((&target["state"], &target["reason"]), (&"failed".into(), &reason.into()));
         let failed = run.events_of("subagent.steer.failed");
         assert_eq!((failed.len(), &failed[0]["reason"]), (1, &reason.into()), "{failed:?}");
+        assert_eq!(run.events_of("subagent.steering.notice").len(), 1, "told once");
         assert_eq!(run.events_of("subdeck.capability").len(), usize::from(args.len() == 1));
         assert_eq!(world.output(&["stop", run.id(), "--wait"]).code, 0);
     }

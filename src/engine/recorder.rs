@@ -98,8 +98,11 @@ impl<D: Disk> Recorder<D> {
             return;
         }
         self.append(&event);
-        if was_open && let What::SteerMoved { id, .. } = &event.what {
-            self.notice(id, event.at);
+        match &event.what {
+            What::SteerMoved { id, .. } if was_open => self.notice(id, event.at),
+            // All of its targets may have failed at once.
+            What::SteerRequested(request) => self.notice(&request.id, event.at),
+            _ => {}
         }
         self.write_status();
     }

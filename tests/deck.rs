@@ -143,6 +143,37 @@ fn signals_leave_the_terminal_as_it_was_and_the_run_alive() {
     }
 }
 
+#[cfg(debug_assertions)]
+#[test]
+fn a_fault_in_the_deck_leaves_the_terminal_as_it_was_and_the_run_alive() {
+    for which in ["deck", "thread"] {
+        let home = Home::new();
+        let mut command = CommandBuilder::new(PROGRAM);
+        command.args(["run", "--", "sh", "-c", "exec sleep 1000"]);
+        command.cwd(home.path());
+        command.env("HOME", home.path());
+        command.env("SUBDECK_ROOT", home.path().join("root"));
+        command.env("SUBDECK_TEST_PANIC", which);
+        command.env("RUST_BACKTRACE", "0");
+        let mut pty = Pty::spawn(command, 80, 24);
+        assert_eq!(pty.wait_exit().exit_code(), 101, "{which}");
+        assert!(pty.is_sane(), "{which}");
+        pty.wait_text("asked to");
+        home.wait_state("running");
+    }
+}
+
+#[test]
+fn a_killed_deck_leaves_the_run_alive_and_another_deck_shows_it() {
+    let home = Home::new();
+    let mut pty = home.run(120, 36);
+    signal(&pty, Signal::KILL);
+    pty.wait_exit();
+    home.wait_state("running");
+    let again = home.deck(&["attach", "@last"], 120, 36);
+    again.wait_text("hello from the child");
+}
+
 #[test]
 fn a_lost_terminal_ends_the_deck_and_not_the_run() {
     let home = Home::new();

@@ -93,6 +93,17 @@ enum Then {
     Leave(DeckExit),
 }
 
+/// Lets a test see what a fault in the deck leaves behind: debug builds panic after the first frame when they are
+/// told to, here (`deck`) or on another thread (`thread`).
+#[cfg(debug_assertions)]
+fn panic_on_request() {
+    match std::env::var("SUBDECK_TEST_PANIC").as_deref() {
+        Ok("deck") => panic!("asked to"),
+        Ok("thread") => drop(std::thread::spawn(|| panic!("asked to"))),
+        _ => {}
+    }
+}
+
 fn wall() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
@@ -148,6 +159,8 @@ impl<S: Source> App<S> {
                     Err(error) => return Err(DeckError::Terminal(error)),
                 }
                 self.ui.drawn();
+                #[cfg(debug_assertions)]
+                panic_on_request();
                 (dirty, at_once, last_frame) = (false, false, Instant::now());
             }
             let due = [dirty.then_some(last_frame), unread.then_some(last_look)].into_iter().flatten().min();

@@ -32,6 +32,9 @@ use crate::text::SafeText;
 static ENTERED: AtomicBool = AtomicBool::new(false);
 /// The mouse is on too.
 static MOUSE: AtomicBool = AtomicBool::new(false);
+/// The exit code of a process that panicked, as the standard library has it.
+const PANICKED: i32 = 101;
+
 static HOOK: Once = Once::new();
 
 /// As much as one frame ever needs; with it a frame leaves in one write.
@@ -66,6 +69,10 @@ impl Screen {
             std::panic::set_hook(Box::new(move |info| {
                 leave();
                 before(info);
+                // A screen whose terminal was just given back must not be drawn on any more, whichever thread failed.
+                if std::thread::current().name() != Some("main") {
+                    std::process::exit(PANICKED);
+                }
             }));
         });
         enter_modes()?;

@@ -409,7 +409,8 @@ fn a_message_that_cannot_arrive_fails_with_its_reason() {
         assert_eq!((&status["steering"]["requested"], &status["steering"]["scheduled"]), (&1.into(), &0.into()));
         let target = &status["steering"]["recent"][0]["targets"][0];
         assert_eq!((&target["state"], &target["reason"]), (&"failed".into(), &reason.into()));
-        let failed = run.events_of("subagent.steer.failed");
+        let failed =
+            wait_for("the record", || Some(run.events_of("subagent.steer.failed")).filter(|failed| !failed.is_empty()));
         assert_eq!((failed.len(), &failed[0]["reason"]), (1, &reason.into()), "{failed:?}");
         assert_eq!(run.events_of("subagent.steering.notice").len(), 1, "told once");
         assert_eq!(run.events_of("subdeck.capability").len(), usize::from(args.len() == 1));

@@ -38,11 +38,10 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
         eprintln!("subdeck: no runs yet; `subdeck demo` makes one");
     }
     let now = crate::engine::now();
-    let mut text = String::new();
-    for run in &runs {
-        text.push_str(&line(run, now));
-    }
-    out::print(&text)?;
+    let head = ["RUN", "STATE", "AGE", "STEPS", "COST", "NEEDS", "NAME", "NOW"].map(str::to_owned).to_vec();
+    let mut rows = vec![head];
+    rows.extend(runs.iter().map(|run| row(run, now)));
+    super::lines::out(|to| super::lines::table(to, &rows))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -53,28 +52,36 @@ fn entry(run: &Listed) -> serde_json::Value {
     }
 }
 
-fn line(run: &Listed, now: crate::run::Timestamp) -> String {
-    let id = SafeText::line(run.dir.id_str()).truncate(8);
+fn row(run: &Listed, now: crate::run::Timestamp) -> Vec<String> {
+    // Eight characters are enough to name a run, and can be copied as they are.
+    let id: String = run.dir.id_str().chars().take(8).collect();
     let state = match &run.state {
-        Err(error) => return format!("{id}  unreadable  {}\n", SafeText::line(&error.to_string())),
+        Err(error) => return vec![id, "unreadable".to_owned(), error.to_string()],
         Ok(state) => state,
     };
     let word = if run.lost.is_some() || state.lost.is_some() { "lost" } else { word(state) };
-    let age = units::or_unknown(state.started_at.map(|t| units::span(now.since(t))));
-    let steps = format!("{}/{}", state.steps_ended(), state.steps.len());
-    let cost = units::or_unknown(state.cost().map(|c| units::cost(c.0)));
     let needs = state.steps.iter().filter(|s| s.activity.as_deref() == Some("needs_attention")).count();
-    let needs = if needs > 0 && !state.is_over() { format!("▲ {needs} needs you  ") } else { String::new() };
-    let name =
-        SafeText::line(state.name.as_deref().unwrap_or_else(|| state.steps.first().map_or("", |s| s.agent.as_str())));
-    let now_doing = state
-        .steps
-        .iter()
-        .filter(|s| s.phase == StepPhase::Running)
-        .find_map(|s| s.current_call())
-        .map_or_else(String::new, |c| format!("  {} {}", c.tool, c.args));
-    let now_doing = SafeText::line(&now_doing).truncate(40);
-    format!("{id}  {word:<9} {age:>7}  {steps:>7}  {cost:>7}  {needs}{name}{now_doing}\n")
+    let first = state.steps.first();
+    vec![
+        id,
+        word.to_owned(),
+        units::or_unknown(state.started_at.map(|t| units::span(now.since(t)))),
+        format!("{}/{}", state.steps_ended(), state.steps.len()),
+        units::or_unknown(state.cost().map(|c| units::cost(c.0))),
+        if needs > 0 && !state.is_over() { format!("{needs} step") } else { units::UNKNOWN.to_owned() },
+        state.name.as_deref().unwrap_or_else(|| first.map_or("", |s| s.title())).to_owned(),
+        doing(run, state),
+    ]
+}
+
+/// What a run does just now; of one that does nothing, its first task.
+fn doing(run: &Listed, state: &RunState) -> String {
+    let running = state.steps.iter().filter(|s| s.phase == StepPhase::Running);
+    if let Some(call) = running.filter_map(|s| s.current_call()).next() {
+        return SafeText::line(&format!("{} {}", call.tool, call.args)).truncate(48).to_string();
+    }
+    let task = crate::rundir::plan_doc::read(&run.dir).first().map(|step| step.task.clone()).unwrap_or_default();
+    SafeText::line(task.trim().lines().next().unwrap_or_default()).truncate(48).to_string()
 }
 
 fn word(state: &RunState) -> &str {

@@ -27,7 +27,10 @@ pub fn read(dir: &RunDir) -> Vec<StepDoc> {
     }
     let Ok(bytes) = std::fs::read(&path) else { return Vec::new() };
     let Ok(stored) = stored::decode(&bytes, &|_, _| None) else { return Vec::new() };
-    stored.plan.flat().map(|step| StepDoc { task: step.task.clone(), limits: limits(&step.budget) }).collect()
+    let plan = &stored.plan;
+    // What `{task}` stands for is known from the start; the other placeholders are filled when a step begins.
+    let task = |text: &str| plan.task.as_ref().map_or_else(|| text.to_owned(), |task| text.replace("{task}", task));
+    plan.flat().map(|step| StepDoc { task: task(&step.task), limits: limits(&step.budget) }).collect()
 }
 
 /// What the plan says of the step with this id.

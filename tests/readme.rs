@@ -54,7 +54,7 @@ fn check_table(name: &str, table: &str) {
         std::fs::write(path(), format!("{}{table}{}", &text[..from], &text[to..])).unwrap();
         return;
     }
-    assert_eq!(&text[from..to], table, "the table of {name} is not that of the program");
+    assert_eq!(&text[from..to], table, "{name}: write the table anew with SUBDECK_WRITE_README=1");
 }
 
 #[test]

@@ -7,6 +7,12 @@ mod support;
 
 use jsonschema::Validator;
 use serde_json::Value;
+use subdeck::headless::{json_event, status_json};
+use subdeck::run::{
+    AgentEvent, ControlSource, CostUsd, Ending, EndingCause, Event, ExitInfo, MessageRole, OpenCall, Retrying, RunId,
+    RunMeta, RunPhase, RunState, RunnerKind, SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta,
+    StepOutcome, StepPhase, Stream, TargetState, Timestamp, Tokens, ToolOutcome, Usage, What, reduce,
+};
 use support::{Done, Run, World, wait_for};
 
 fn validator(subject: &str) -> Validator {
@@ -172,5 +178,236 @@ fn what_is_not_in_the_schema_is_not_valid() {
         let mut less = good.clone();
         less.as_object_mut().unwrap().remove("run");
         assert!(!validator.is_valid(&less), "{subject}");
+    }
+}
+
+#[test]
+fn every_kind_of_event_is_in_the_schema_with_all_that_it_can_carry() {
+    let validator = validator("events");
+    let mut state = RunState::default();
+    reduce(&mut state, &at(What::RunStarted(Box::new(meta()))));
+    let mut seen = std::collections::BTreeSet::new();
+    for what in every_what() {
+        let Some(value) = json_event(&state, &at(what.clone())) else { panic!("{what:?} is not printed") };
+        assert!(validator.is_valid(&value), "no event of the schema: {value:#}");
+        seen.insert(value["type"].as_str().unwrap().to_owned());
+    }
+    let schema: Value = serde_json::from_str(include_str!("../assets/schema/events.json")).unwrap();
+    let published: std::collections::BTreeSet<String> = schema["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|kind| kind["$ref"].as_str().unwrap().trim_start_matches("#/$defs/").to_owned())
+        .collect();
+    assert_eq!(seen, published);
+}
+
+fn at(what: What) -> Event {
+    Event { at: Timestamp::from_millis(1_764_000_000_000), what }
+}
+
+fn meta() -> RunMeta {
+    let step = StepMeta { key: "a".into(), agent: "a".into(), label: Some("A".into()), ..StepMeta::default() };
+    RunMeta {
+        id: RunId("r".into()),
+        name: Some("n".into()),
+        pid: Some(1),
+        cwd: "/".into(),
+        timeout_ms: Some(5),
+        steps: vec![step, StepMeta { label: None, ..StepMeta::default() }],
+        logical_count: 2,
+        ..RunMeta::default()
+    }
+}
+
+/// Every event that is printed, with everything it can carry, and the bare form where much of it may be missing.
+fn every_what() -> Vec<What> {
+    let step = StepId(0);
+    let text = || "t".to_owned();
+    let source = Some(ControlSource {
+        via: text(),
+        user: Some(text()),
+        pid: Some(1),
+        tty: Some(text()),
+        key: Some(text()),
+        reason: Some(text()),
+    });
+    let usage = Usage { tokens: Tokens { input: 1, ..Tokens::default() }, cost: Some(CostUsd(0.5)) };
+    let message = |usage, text: &str| AgentEvent::Message {
+        role: MessageRole::Assistant,
+        preview: text.to_owned(),
+        model: Some(text.to_owned()),
+        stop: None,
+        usage,
+        error: Some(text.to_owned()),
+        calls_tools: true,
+    };
+    let mut all = vec![
+        What::RunStarted(Box::new(meta())),
+        What::RunStarted(Box::default()),
+        What::StepStarted { step },
+        What::GroupStarted { logical: 0 },
+        What::GroupEnded { logical: 0, success: true },
+        What::AttemptStarted { step, attempt: 2, model: Some(text()), reason: Some(text()) },
+        What::ChildSpawned { step, pid: 1, start_ticks: None },
+        What::ChildExited { step, exit: ExitInfo { code: Some(1), signal: Some(9) } },
+        What::ChildExited { step, exit: ExitInfo::default() },
+        What::OutputHeld { step, pids: vec![1] },
+        What::OutputTruncated { step, stream: Stream::Err, cap: 1 },
+        What::LogFailed { step, error: text() },
+        What::StepEnded {
+            step,
+            outcome: Box::new(StepOutcome {
+                phase: StepPhase::Failed,
+                exit_code: 1,
+                error: Some(text()),
+                timed_out: true,
+                signal: Some(9),
+                ..StepOutcome::default()
+            }),
+        },
+        What::RunInterrupted { source: source.clone() },
+        What::RunStopped { message: text(), source: source.clone() },
+        What::RunTimedOut { timeout_ms: Some(1), message: text(), source: None },
+        What::SteerRequested(Box::new(SteerRequest {
+            id: text(),
+            requested_at: Timestamp::from_millis(1),
+            source: Some(text()),
+            mode: SteerMode::Auto,
+            message: text(),
+            preview: text(),
+            targets: vec![SteerTarget {
+                step,
+                state: TargetState::Routed,
+                routed_at: None,
+                delivered_at: None,
+                failed_at: None,
+                reason: None,
+            }],
+        })),
+        What::ControlRejected { file: text(), reason: text() },
+        What::SignalSent { step, signal: "SIGTERM", pid: 1, group: true, cause: EndingCause::StepStop },
+        What::AbortSent { step },
+        What::TreeSwept { step, ended: vec![1], survivors: vec![2] },
+        What::RunEnded { state: RunPhase::Complete, error: Some(text()) },
+        What::RunLost { message: text() },
+        What::Unknown { kind: text() },
+    ];
+    let causes = [
+        EndingCause::Drain,
+        EndingCause::Interrupt,
+        EndingCause::Protocol,
+        EndingCause::StepTimeout,
+        EndingCause::RunTimeout,
+        EndingCause::StepStop,
+        EndingCause::RunStop,
+        EndingCause::Kill,
+    ];
+    all.extend(causes.map(|cause| What::StepEnding { step, cause, message: text(), source: source.clone() }));
+    let states = [
+        TargetState::Scheduled,
+        TargetState::Routed,
+        TargetState::Queued,
+        TargetState::Delivered,
+        TargetState::Late,
+        TargetState::Failed,
+        TargetState::Recovered,
+        TargetState::Unknown,
+    ];
+    all.extend(states.map(|to| What::SteerMoved { id: text(), step, to, detail: Some(text()) }));
+    let mut said = vec![
+        AgentEvent::SessionStarted { session_id: Some(text()), model: Some(text()) },
+        AgentEvent::TurnStarted,
+        AgentEvent::TurnEnded,
+        message(Some(usage), "t"),
+        message(Some(Usage { cost: None, ..usage }), ""),
+        message(None, ""),
+        AgentEvent::ToolStarted { call: Some(text()), tool: text(), args: text(), path: Some(text()) },
+        AgentEvent::ToolStarted { call: None, tool: text(), args: text(), path: None },
+        AgentEvent::Retry { attempt: Some(1), max: Some(3), delay_ms: Some(5), reason: text() },
+        AgentEvent::Retry { attempt: None, max: None, delay_ms: None, reason: text() },
+        AgentEvent::RetryEnded { success: true },
+        AgentEvent::ProtocolFailure { message: text() },
+    ];
+    let outcomes =
+        [ToolOutcome::Ok, ToolOutcome::Error, ToolOutcome::Denied, ToolOutcome::Cancelled, ToolOutcome::Lost];
+    said.extend(outcomes.map(|outcome| AgentEvent::ToolEnded {
+        call: Some(text()),
+        tool: Some(text()),
+        outcome,
+        preview: text(),
+    }));
+    all.extend(said.into_iter().map(|event| What::Agent { step, event }));
+    all
+}
+
+#[test]
+fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it_out() {
+    let text = || Some("t".to_owned());
+    let time = Some(Timestamp::from_millis(1_764_000_000_000));
+    let mut state = RunState::default();
+    for what in every_what() {
+        reduce(&mut state, &at(what));
+    }
+    state.resumed_from = Some(RunId("r0".into()));
+    state.ended_by = Some(ControlSource { via: "cli".into(), reason: text(), ..ControlSource::default() });
+    state.lost = text();
+    state.error = text();
+    (state.timed_out, state.stopped) = (true, true);
+    (state.deadline_at, state.ended_at, state.last_update, state.last_activity) = (time, time, time, time);
+    let step = &mut state.steps[0];
+    step.runner = RunnerKind::ExternalCli { command: "c".into(), args: Vec::new() };
+    (step.timed_out, step.stopped, step.carried_over) = (true, true, true);
+    step.phase_title = text();
+    step.error = text();
+    step.model = text();
+    step.thinking = text();
+    step.session_id = text();
+    step.session_file = text();
+    step.last_message = text();
+    step.activity = text();
+    step.pid = Some(1);
+    step.exit_code = Some(1);
+    step.truncated_at = Some(1);
+    step.cost = Some(CostUsd(0.5));
+    step.tokens = Tokens { input: 1, ..Tokens::default() };
+    (step.started_at, step.ended_at, step.last_activity) = (time, time, time);
+    step.steerable = Steerable::No("t".into());
+    (step.held_by, step.survivors) = (vec![1], vec![2]);
+    step.retrying = Some(Retrying { attempt: Some(1), max: Some(3), until: time, reason: "t".into() });
+    step.ending = Some(Ending {
+        cause: EndingCause::RunStop,
+        since: Timestamp::from_millis(1),
+        message: "t".into(),
+        abort_at: None,
+        int_at: None,
+        term_at: None,
+        kill_at: None,
+    });
+    let full = status_json(&state);
+    check_status(&full);
+    // While it goes on it has what an ended one has not.
+    state.ended_at = None;
+    state.lost = None;
+    let step = &mut state.steps[0];
+    step.phase = StepPhase::Running;
+    step.open = vec![OpenCall {
+        call: text(),
+        tool: "t".into(),
+        args: "t".into(),
+        path: text(),
+        started_at: Timestamp::from_millis(1),
+        seq: 0,
+    }];
+    let living = status_json(&state);
+    check_status(&living);
+    let schema: Value = serde_json::from_str(include_str!("../assets/schema/status.json")).unwrap();
+    let published =
+        |pointer: &str| schema.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    for (pointer, at) in [("/$defs/run/properties", ""), ("/$defs/step/properties", "/steps/0")] {
+        for key in published(pointer).iter().filter(|key| *key != "directory") {
+            let there = [&full, &living].iter().any(|status| status.pointer(&format!("{at}/{key}")).is_some());
+            assert!(there, "{pointer}/{key} is never printed: {full:#}");
+        }
     }
 }

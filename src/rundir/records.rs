@@ -118,8 +118,15 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
         What::SteerRequested(request) => {
             let mut obj = record("subagent.steer.requested");
             obj.set("requestId", &request.id);
-            obj.set("targets", request.targets.iter().map(status::target).collect::<Json>());
+            let targets = request.targets.iter().map(|target| {
+                let mut entry = Obj::new();
+                entry.set("index", target.step.flat()).set("state", target.state.as_str());
+                entry.opt("reason", target.reason.as_ref());
+                entry
+            });
+            obj.set("targets", targets.collect::<Json>());
             let mut own = Obj::new();
+            own.set("targets", request.targets.iter().map(status::target).collect::<Json>());
             own.set("requestedAt", request.requested_at).opt("source", request.source.as_ref());
             own.set("mode", request.mode.as_str()).set("preview", &request.preview);
             obj.set("subdeck", own);
@@ -160,7 +167,15 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
             if !sum.is_zero() {
                 obj.set("totalTokens", tokens(sum));
             }
-            obj.opt("totalCost", cost_summary(sum, context.state.cost())).opt("error", error.as_ref());
+            obj.opt("totalCost", cost_summary(sum, context.state.cost()));
+            obj.opt(
+                "subdeck",
+                error.as_ref().map(|error| {
+                    let mut own = Obj::new();
+                    own.set("error", error);
+                    own
+                }),
+            );
             obj
         }
         What::RunLost { message } => {

@@ -147,7 +147,7 @@ fn record_of(kind: &str, look: &Look<'_>) -> Option<What> {
         }
         "subagent.run.completed" => Some(What::RunEnded {
             state: look.str("status").map_or_else(|| RunPhase::Unknown(String::new()), read::run_phase),
-            error: look.text("error"),
+            error: own.as_ref().and_then(|o| o.text("error")).or_else(|| look.text("error")),
         }),
         "subagent.run.repaired_stale" => Some(What::RunLost { message: message() }),
         "subagent.steer.requested" => steer_requested(look),
@@ -304,7 +304,8 @@ fn steer_requested(look: &Look<'_>) -> Option<What> {
         mode: own.and_then(|o| o.str("mode")).and_then(SteerMode::parse).unwrap_or_default(),
         message: String::new(),
         preview: own.and_then(|o| o.text("preview")).unwrap_or_default(),
-        targets: look.objs("targets").filter_map(|t| read::target(&t)).collect(),
+        // Ours say when each target moved, too.
+        targets: own.unwrap_or(look).objs("targets").filter_map(|t| read::target(&t)).collect(),
     })))
 }
 

@@ -150,10 +150,12 @@ fn steering(steering: &Steering) -> Obj {
         let mut entry = Obj::new();
         entry.set("id", &request.id).set("requestedAt", request.requested_at).opt("source", request.source.as_ref());
         entry.set("messagePreview", &request.preview);
-        if request.mode != crate::run::SteerMode::Steer {
-            entry.set("mode", request.mode.as_str());
-        }
         entry.set("targets", request.targets.iter().map(target).collect::<Json>());
+        if request.mode != crate::run::SteerMode::Steer {
+            let mut own = Obj::new();
+            own.set("mode", request.mode.as_str());
+            entry.set("subdeck", own);
+        }
         entry
     });
     obj.set("recent", recent.collect::<Json>());

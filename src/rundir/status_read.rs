@@ -346,7 +346,7 @@ fn request(look: &Look<'_>) -> Option<SteerRequest> {
         id: look.text("id")?,
         requested_at: look.time("requestedAt").unwrap_or_default(),
         source: look.text("source"),
-        mode: look.str("mode").and_then(SteerMode::parse).unwrap_or_default(),
+        mode: look.obj("subdeck").and_then(|o| o.str("mode")).and_then(SteerMode::parse).unwrap_or_default(),
         message: String::new(),
         preview: look.text("messagePreview").unwrap_or_default(),
         targets: look.objs("targets").filter_map(|t| target(&t)).collect(),

@@ -207,6 +207,26 @@ fn odd_things_in_the_inbox_do_not_delay_a_stop_and_a_bad_request_is_set_aside() 
 }
 
 #[test]
+fn a_flood_of_requests_does_not_delay_a_stop() {
+    let world = World::new();
+    let run = world.detach(&["--", "sh", "-c", "echo up; sleep 60"]);
+    run.wait_output(0, "up");
+    // While the runner is frozen, all can be put there: it meets them at one look.
+    signal(run.runner_pid(), "-STOP");
+    for n in 0..2000 {
+        std::fs::write(run.dir.join(format!("control/steer-requests/{n:013}-eA.json")), "{").unwrap();
+    }
+    run.control("stop.json", "");
+    signal(run.runner_pid(), "-CONT");
+    assert_eq!(run.wait_end()["state"], "stopped");
+    let kinds: Vec<_> = run.events().iter().map(|e| e["type"].as_str().unwrap().to_owned()).collect();
+    let signalled = kinds.iter().position(|k| k == "subdeck.signal.sent").unwrap();
+    let before = kinds[..signalled].iter().filter(|k| *k == "subdeck.control.rejected").count();
+    assert!(before < 2000, "the child got its signal before the runner had looked at every request: {before}");
+    world.wait_until_empty();
+}
+
+#[test]
 fn a_second_runner_is_refused() {
     let world = World::new();
     let run = world.detach(&["--", "sh", "-c", "echo up; sleep 60"]);

@@ -9,6 +9,9 @@ use crate::run::{
 };
 use crate::rundir::{ControlRequest, InboxReader, OwnRequest, OwnWhat, Steer};
 
+/// How often the inbox is emptied at the end of a run.
+const LAST_LOOKS: usize = 10;
+
 /// A message that is not settled for all its targets yet; the state keeps only its preview.
 pub(super) struct Held {
     id: String,
@@ -257,9 +260,15 @@ impl Engine {
     pub(super) fn close_inbox(&mut self, inbox: &mut InboxReader) {
         let word = crate::run::verdict(self.recorder.state()).phase.as_str().to_owned();
         self.recorder.close_inbox(&word);
-        for request in inbox.take() {
-            if let ControlRequest::Steer(_) | ControlRequest::Rejected { .. } = request {
-                self.take(request);
+        // A flood of them must not keep the run from ending; what is left then stays where it is.
+        for _ in 0..LAST_LOOKS {
+            for request in inbox.take() {
+                if let ControlRequest::Steer(_) | ControlRequest::Rejected { .. } = request {
+                    self.take(request);
+                }
+            }
+            if !inbox.is_behind() {
+                break;
             }
         }
         let steps: Vec<StepId> = self.recorder.state().steps.iter().map(|s| s.id).collect();

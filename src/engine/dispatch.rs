@@ -99,7 +99,8 @@ impl Engine {
             if Instant::now() >= look_at {
                 self.read_inbox(&mut doors.inbox);
                 // However much else happens: a watcher that lost an event costs a request only this much time.
-                look_at = Instant::now() + doors.watch.look_again();
+                look_at =
+                    if doors.inbox.is_behind() { Instant::now() } else { Instant::now() + doors.watch.look_again() };
             }
             let finished = self.move_on();
             let next = self.perform_due();

@@ -104,12 +104,21 @@ impl<D: Disk> Recorder<D> {
             What::SteerRequested(request) => self.notice(&request.id, event.at),
             _ => {}
         }
-        self.write_status();
+        match event.what {
+            // Anybody can send thousands of requests; the status follows them at its own pace.
+            What::ControlRejected { .. } | What::SteerRequested(_) | What::SteerMoved { .. } => self.write_if_due(),
+            _ => self.write_status(),
+        }
     }
 
     /// Takes in an event that its pump has recorded already.
     pub fn absorb(&mut self, at: Timestamp, what: What) {
         self.change(&Event { at, what });
+        self.write_if_due();
+    }
+
+    /// The first change after a quiet time is written at once; what follows is gathered.
+    fn write_if_due(&mut self) {
         if self.last_write.is_none_or(|t| t.elapsed() >= COALESCE) {
             self.write_status();
         }

@@ -21,6 +21,10 @@ const REQUEST_MOST: u64 = 6 * SteerRequest::MAX_BYTES as u64 + 16 * 1024;
 /// The largest stop, timeout, interrupt, capability or ack file that is read, in bytes.
 const SMALL_MOST: u64 = 64 * 1024;
 
+/// The most requests taken from one folder at one look: between two looks the runner does everything else, a stop
+/// above all.
+const MOST_A_LOOK: usize = 500;
+
 /// Takes requests out of a run's inbox.
 #[derive(Debug)]
 pub struct InboxReader {
@@ -29,13 +33,15 @@ pub struct InboxReader {
     stuck: HashSet<(u64, u64)>,
     /// Capability files as they were read last; they stay where they are.
     capabilities: HashSet<(OsString, i64, i64, u64)>,
+    /// The last look left requests behind.
+    behind: bool,
 }
 
 impl InboxReader {
     /// The inbox of this run.
     #[must_use]
     pub fn new(dir: RunDir) -> Self {
-        Self { dir, stuck: HashSet::new(), capabilities: HashSet::new() }
+        Self { dir, stuck: HashSet::new(), capabilities: HashSet::new(), behind: false }
     }
 
     /// The folders to watch.
@@ -55,9 +61,11 @@ impl InboxReader {
     }
 
     /// Takes out everything that is there: stop, timeout, interrupt, requests to steer in the order of their times,
-    /// requests of ours, stops of steps, capabilities, answers of children.
+    /// requests of ours, stops of steps, capabilities, answers of children. Of a folder that is flooded only so many
+    /// are taken at a time; [`InboxReader::is_behind`] tells.
     pub fn take(&mut self) -> Vec<ControlRequest> {
         let mut taken = Vec::new();
+        self.behind = false;
         for (name, make) in [
             ("stop.json", (|source| ControlRequest::Stop { source }) as fn(ControlSource) -> ControlRequest),
             ("timeout.json", |source| ControlRequest::TimeOut { source }),
@@ -81,6 +89,12 @@ impl InboxReader {
             taken.extend(self.acks(&folder));
         }
         taken
+    }
+
+    /// Whether the last look left requests behind, so that another one is due at once.
+    #[must_use]
+    pub const fn is_behind(&self) -> bool {
+        self.behind
     }
 
     /// Whether one of the three files that act on existence is there, and who put it there. It is gone afterwards.
@@ -108,6 +122,10 @@ impl InboxReader {
     ) -> Vec<ControlRequest> {
         let mut found = Vec::new();
         for path in json_files(folder) {
+            if found.len() >= MOST_A_LOOK {
+                self.behind = true;
+                break;
+            }
             let request = match read(&path, REQUEST_MOST) {
                 Ok(bytes) => parse(&bytes),
                 // Somebody took it back.
@@ -188,6 +206,10 @@ impl InboxReader {
     fn acks(&mut self, folder: &Path) -> Vec<ControlRequest> {
         let mut found = Vec::new();
         for path in json_files(folder) {
+            if found.len() >= MOST_A_LOOK {
+                self.behind = true;
+                break;
+            }
             let ack = read(&path, SMALL_MOST).ok().and_then(|bytes| request::ack(&bytes));
             if fs::remove_file(&path).is_err() && self.is_stuck(&path) {
                 continue;

@@ -75,7 +75,7 @@ fn follow(dir: &RunDir, output: Output) -> anyhow::Result<ExitCode> {
                     eprintln!("subdeck: not following any more; the run goes on");
                     return Ok(ExitCode::from(130));
                 }
-                () = follower.wait() => {}
+                () = follower.wait_gathered() => {}
             }
         }
         printer.end(follower.state());

@@ -37,10 +37,10 @@ pub fn events(args: &EventsArgs) -> anyhow::Result<ExitCode> {
                 }
                 out::print(&text)?;
             }
-            if !args.follow || follower.is_over() {
+            if (!args.follow && !changes.behind) || follower.is_over() {
                 return Ok(ExitCode::SUCCESS);
             }
-            follower.wait().await;
+            follower.wait_gathered().await;
         }
     })
 }
@@ -93,7 +93,7 @@ fn raw(dir: &RunDir, follow: bool) -> anyhow::Result<ExitCode> {
             if !follow || over {
                 return Ok(ExitCode::SUCCESS);
             }
-            follower.wait().await;
+            follower.wait_gathered().await;
             follower.poll();
         }
     })

@@ -103,15 +103,21 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
                 _ = term.recv() => runner.signal(engine::ToRunner::Stop),
                 _ = hup.recv() => runner.signal(engine::ToRunner::Hangup),
                 _ = quit.recv() => runner.signal(engine::ToRunner::Kill),
-                () = follower.wait() => {}
+                () = follower.wait_gathered() => {}
             }
         };
         let lost = match status {
             Some(status) => engine::after_runner(&dir, status),
             None => true,
         };
-        let changes = follower.poll();
-        printer.print(follower.state(), &changes);
+        // A long event log is read piece by piece.
+        loop {
+            let changes = follower.poll();
+            printer.print(follower.state(), &changes);
+            if !changes.behind {
+                break;
+            }
+        }
         printer.end(follower.state());
         if lost {
             eprintln!("subdeck: the runner died; the run is recorded as lost");

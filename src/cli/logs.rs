@@ -43,7 +43,7 @@ pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
             if out::quiet(result.and_then(|()| stdout.flush())).is_err() || !args.follow || over {
                 return Ok(ExitCode::SUCCESS);
             }
-            follower.wait().await;
+            follower.wait_gathered().await;
             follower.poll();
         }
     })

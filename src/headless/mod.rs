@@ -34,7 +34,8 @@ pub enum Format {
 
 /// Prints a followed run.
 pub struct Printer<W: Write> {
-    out: W,
+    /// What is printed together leaves together.
+    out: io::BufWriter<W>,
     format: Format,
     text: TextPrinter,
     closed: bool,
@@ -44,7 +45,7 @@ impl<W: Write> Printer<W> {
     /// A printer that writes to `out`.
     #[must_use]
     pub fn new(out: W, format: Format, dir: &RunDir) -> Self {
-        Self { out, format, text: TextPrinter::new(dir), closed: false }
+        Self { out: io::BufWriter::with_capacity(64 * 1024, out), format, text: TextPrinter::new(dir), closed: false }
     }
 
     /// Prints what is new.

@@ -85,7 +85,7 @@ impl TextPrinter {
                 }
                 let mark = if line.stream == Stream::Err { "err│" } else { "│" };
                 let text = StyledLine::parse(&line.bytes).text();
-                writeln!(out, "{}", format_args!("{prefix}{mark} {text}"))?;
+                writeln!(out, "{prefix}{mark} {}", text.as_str())?;
                 *position = line.end;
             }
             if *position == before || *position < newest {

@@ -8,7 +8,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::identity::{self, RunnerLife};
 use super::tail::Tail;
@@ -18,6 +18,8 @@ use crate::run::{Event, RunState, StepId, StepPhase, Timestamp, What, reduce};
 
 /// A directory without a status is starting for this long; then nobody knows.
 const STARTING: Duration = Duration::from_secs(30);
+/// How long changes are gathered while much happens.
+pub const GATHER: Duration = Duration::from_millis(40);
 /// A process id is believed for this long after the last sign of the run (run-directory 7).
 const BELIEVED: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -72,6 +74,10 @@ pub struct Follower {
     sizes: Vec<u64>,
     behind: bool,
     started: bool,
+    /// The last look.
+    looked: Option<Instant>,
+    /// Something may have changed since.
+    woken: bool,
 }
 
 impl Follower {
@@ -96,6 +102,8 @@ impl Follower {
             sizes: Vec::new(),
             behind: false,
             started: false,
+            looked: None,
+            woken: false,
             dir,
         })
     }
@@ -104,6 +112,8 @@ impl Follower {
     pub fn poll(&mut self) -> Changes {
         let mut changes = Changes { state: !self.started, ..Changes::default() };
         self.started = true;
+        self.woken = false;
+        self.looked = Some(Instant::now());
         if !self.dir.path().is_dir() {
             changes.health = self.set_health(Health::Gone);
             return changes;
@@ -179,6 +189,21 @@ impl Follower {
     pub async fn wait(&mut self) {
         if !self.behind {
             self.watch.changed().await;
+        }
+    }
+
+    /// Like [`Follower::wait`], for those who print: at once after a quiet time, and while much happens no more often
+    /// than every [`GATHER`], so that what came meanwhile is looked at together. May be dropped and called again.
+    pub async fn wait_gathered(&mut self) {
+        if self.behind {
+            return;
+        }
+        if !self.woken {
+            self.watch.changed().await;
+            self.woken = true;
+        }
+        if let Some(looked) = self.looked {
+            tokio::time::sleep_until((looked + GATHER).into()).await;
         }
     }
 

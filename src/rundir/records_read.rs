@@ -88,11 +88,8 @@ fn slow_child_of(line: &[u8]) -> Option<Child> {
 
 /// The type of a line, from its first bytes where it stands there.
 pub(super) fn type_of(line: &[u8]) -> Option<String> {
-    if let Some(rest) = line.strip_prefix(br#"{"type":""#) {
-        let end = memchr::memchr2(b'"', b'\\', rest)?;
-        if rest.get(end) == Some(&b'"') {
-            return String::from_utf8(rest.get(..end)?.to_vec()).ok();
-        }
+    if let Some(kind) = kind_in_front(line) {
+        return Some(kind.to_owned());
     }
     #[derive(Deserialize)]
     struct Typed {
@@ -105,21 +102,25 @@ pub(super) fn type_of(line: &[u8]) -> Option<String> {
 fn child_events(line: &[u8], child: &Child, out: &mut Vec<Event>) {
     let at = child.at();
     let step = child.step;
-    match type_of(line).as_deref() {
-        Some("subagent.child.stdout") => {
-            let event = AgentEvent::Unparsed { stream: Stream::Out };
-            out.push(Event { at, what: What::Agent { step, event } });
-        }
-        Some("subagent.child.stderr") => {
-            let event = AgentEvent::Unparsed { stream: Stream::Err };
-            out.push(Event { at, what: What::Agent { step, event } });
-        }
-        _ => {
-            let mut said = Vec::new();
-            super::child::decode_line(line, &mut said);
-            out.extend(said.into_iter().map(|event| Event { at, what: What::Agent { step, event } }));
-        }
+    let mut say = |event| out.push(Event { at, what: What::Agent { step, event } });
+    match kind_in_front(line) {
+        Some("subagent.child.stdout") => return say(AgentEvent::Unparsed { stream: Stream::Out }),
+        Some("subagent.child.stderr") => return say(AgentEvent::Unparsed { stream: Stream::Err }),
+        // These repeat what other records say, at length; they are known by their type alone.
+        Some("turn_end") => return say(AgentEvent::TurnEnded),
+        Some("message_start") => return,
+        _ => {}
     }
+    let mut said = Vec::new();
+    super::child::decode_line(line, &mut said);
+    said.into_iter().for_each(say);
+}
+
+/// The type of a record whose first field it is, as every runner writes it.
+fn kind_in_front(line: &[u8]) -> Option<&str> {
+    let rest = line.strip_prefix(br#"{"type":""#)?;
+    let end = memchr::memchr2(b'"', b'\\', rest.get(..rest.len().min(64))?)?;
+    (rest.get(end) == Some(&b'"')).then(|| std::str::from_utf8(rest.get(..end)?).ok())?
 }
 
 /// `None` for records that are known and say nothing about the state.
@@ -318,5 +319,33 @@ fn stream(word: &str) -> Stream {
         "stdout" => Stream::Out,
         "stderr" => Stream::Err,
         _ => Stream::Own,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is known by its type says what the whole record says.
+    #[test]
+    fn the_short_way_agrees_with_the_long_one() {
+        let annotation =
+            r#""subagentSource":"child","subagentRunId":"r","subagentStepIndex":2,"subagentAgent":"a","observedAt":7"#;
+        for record in [
+            r#""type":"turn_end","message":{"role":"assistant","content":[{"type":"text","text":"x"}]},"toolResults":[]"#,
+            r#""type":"message_start","message":{"role":"user","content":"turn_end"}"#,
+            r#""type":"message_end","message":{"role":"assistant","content":"x"}"#,
+            r#""type":"turn_end_soon","message":{}"#,
+            r#""type":"subagent.child.stdout","line":"x""#,
+            r#""type":"subagent.child.stderr","line":"x""#,
+            r#""type":"turn_\u0065nd","message":{}"#,
+        ] {
+            let mut short = Vec::new();
+            assert!(decode(format!("{{{record},{annotation}}}").as_bytes(), &mut short));
+            // A blank in front of the type takes the long way.
+            let mut long = Vec::new();
+            assert!(decode(format!("{{ {record},{annotation}}}").as_bytes(), &mut long));
+            assert_eq!(short, long, "{record}");
+        }
     }
 }

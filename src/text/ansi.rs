@@ -55,6 +55,22 @@ impl StyledLine {
     /// tabs go to stops of eight; links keep their text.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
+        if bytes.len() <= Self::MAX_COLUMNS && bytes.iter().all(|b| matches!(b, 0x20..=0x7e)) {
+            return Self::plain(bytes);
+        }
+        Self::scan(bytes)
+    }
+
+    /// A line of nothing but printable ASCII, which most lines are, is its own text.
+    fn plain(bytes: &[u8]) -> Self {
+        if bytes.is_empty() {
+            return Self::default();
+        }
+        let text = SafeText::trusted(String::from_utf8_lossy(bytes).into_owned());
+        Self { runs: vec![Run { text, style: Style::default() }], cut: false }
+    }
+
+    fn scan(bytes: &[u8]) -> Self {
         let mut builder = Builder::default();
         let mut scanner = Scanner::default();
         scanner.push(bytes, &mut builder);
@@ -66,6 +82,9 @@ impl StyledLine {
     /// The text without its colours.
     #[must_use]
     pub fn text(&self) -> SafeText {
+        if let [only] = self.runs.as_slice() {
+            return only.text.clone();
+        }
         SafeText::trusted(self.runs.iter().map(|r| r.text.as_str()).collect())
     }
 
@@ -277,6 +296,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_short_way_agrees_with_the_scanner(text in "[ -~]{0,40}", repeat in 0usize..200) {
+            let text = text.repeat(repeat);
+            prop_assert_eq!(StyledLine::parse(text.as_bytes()), StyledLine::scan(text.as_bytes()));
+        }
+
         #[test]
         fn nothing_unsafe_is_drawn(bytes in proptest::collection::vec(hostile_byte(), 0..300)) {
             let line = StyledLine::parse(&bytes);

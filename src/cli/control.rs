@@ -10,7 +10,7 @@ use super::args::{ControlArgs, Mode, SteerArgs};
 use super::load::World;
 use super::{find, out, source};
 use crate::engine::now;
-use crate::run::{ExitCause, RunState, SteerMode, SteerRequest, StepId, TargetState};
+use crate::run::{ExitCause, SteerMode, SteerRequest, StepId, TargetState};
 use crate::rundir::{Follower, Inbox, RunDir};
 use crate::text::SafeText;
 
@@ -43,7 +43,8 @@ pub fn steer(args: &SteerArgs) -> anyhow::Result<ExitCode> {
     if !args.wait {
         return Ok(ExitCode::SUCCESS);
     }
-    let reached = wait_for(&mut follower, args.timeout, |state| {
+    let reached = wait_for(&mut follower, args.timeout, |follower| {
+        let state = follower.state();
         ids.iter().all(|id| {
             state.steering.recent.iter().find(|r| r.id == *id).is_some_and(|r| {
                 r.targets.iter().all(|t| !matches!(t.state, TargetState::Routed | TargetState::Scheduled))
@@ -111,9 +112,10 @@ fn prove(args: &ControlArgs, follower: &mut Follower, step: Option<StepId>) -> a
     if !args.wait {
         return Ok(ExitCode::SUCCESS);
     }
-    let reached = wait_for(follower, args.timeout, |state| match step {
-        None => state.is_over(),
-        Some(step) => state.step(step).is_none_or(|s| s.phase.is_terminal() && s.ending.is_none()),
+    let reached = wait_for(follower, args.timeout, |follower| match step {
+        // The follower knows when everything of the end is on the disk, the result too.
+        None => follower.is_over() && follower.state().is_over(),
+        Some(step) => follower.state().step(step).is_none_or(|s| s.phase.is_terminal() && s.ending.is_none()),
     })?;
     if !reached {
         eprintln!("subdeck: not proven within the time that --timeout gave");
@@ -128,18 +130,18 @@ fn prove(args: &ControlArgs, follower: &mut Follower, step: Option<StepId>) -> a
 }
 
 /// Follows until `done` or until the time is over; returns whether it was done.
-fn wait_for(follower: &mut Follower, time: Duration, done: impl Fn(&RunState) -> bool) -> anyhow::Result<bool> {
+fn wait_for(follower: &mut Follower, time: Duration, done: impl Fn(&Follower) -> bool) -> anyhow::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let timeout = tokio::time::sleep(time);
         tokio::pin!(timeout);
         loop {
             follower.poll();
-            if done(follower.state()) {
+            if done(follower) {
                 return Ok(true);
             }
             if follower.is_over() {
-                return Ok(done(follower.state()));
+                return Ok(done(follower));
             }
             tokio::select! {
                 () = &mut timeout => return Ok(false),

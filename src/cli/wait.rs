@@ -62,9 +62,9 @@ pub fn wait(args: &WaitArgs) -> anyhow::Result<ExitCode> {
         tokio::pin!(timeout);
         loop {
             follower.poll();
-            if goal.reached(follower.state()) {
-                let code = if goal == Goal::End { exit_code(follower.state()) } else { ExitCause::Complete };
-                return Ok(out::code(code));
+            // The end is reached when everything of it is on the disk, the result too; that is more than the state.
+            if goal != Goal::End && goal.reached(follower.state()) {
+                return Ok(out::code(ExitCause::Complete));
             }
             // A run that has ended otherwise, or is lost, will not reach any other state any more.
             if follower.is_over() {

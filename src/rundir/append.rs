@@ -2,7 +2,7 @@
 //! of the runner.
 //!
 //! Child records stop at the cap; what bears state goes on in a lean form (law 5). While there is no room, lines wait
-//! in memory up to a bound. Knows nothing of what the lines mean beyond [`super::records::lean`].
+//! in memory up to a bound. Knows nothing of what the lines mean beyond [`super::child_record::lean`].
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -96,9 +96,9 @@ impl EventLog {
         let mut lines = Vec::new();
         if !inner.marked {
             inner.marked = true;
-            lines.extend_from_slice(&super::records::truncated(inner.cap, line));
+            lines.extend_from_slice(&super::child_record::truncated(inner.cap, line));
         }
-        let lean = super::records::lean(line);
+        let lean = super::child_record::lean(line);
         let kept = if lean.is_some() { Kept::Lean } else { Kept::Dropped };
         lines.extend(lean.unwrap_or_default());
         if lines.is_empty() {

@@ -5,9 +5,10 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::look::Look;
 use super::records::cause;
 use super::status::SIGNALS;
-use super::status_read::{self as read, Look};
+use super::status_read as read;
 use crate::run::{
     AgentEvent, Event, ExitInfo, Group, RunId, RunMeta, RunPhase, SteerMode, SteerRequest, Steerable, StepId, StepMeta,
     StepOutcome, StepPhase, Stream, TargetState, Timestamp, What,

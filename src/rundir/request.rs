@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use super::status_read::{Look, source as read_source};
+use super::look::Look;
+use super::status_read::source as read_source;
 use crate::run::{ControlSource, SteerMode, SteerRequest, Steerable, StepId, TargetState, Timestamp};
 
 /// The highest flat index that a request may name (run-directory 3.3).

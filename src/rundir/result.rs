@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::json::{Json, Obj};
+use super::look::Look;
 use super::status::{self, cost_summary, tokens};
-use super::status_read::Look;
 use super::write::Op;
 use super::{RunDir, open, segment};
 use crate::run::{RunMode, RunPhase, RunState, StepId, StepPhase, StepState, Timestamp};

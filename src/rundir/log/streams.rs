@@ -1,0 +1,244 @@
+//! The bytes of a step's log: which files there are, how the streams of a command lie one after the other, and which
+//! position of the log is where in which file.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use super::super::marks::{Mark, MarkReader};
+use super::super::open;
+use super::{LogChange, StepLog};
+use crate::run::Stream;
+
+/// How many changes between the streams are kept in order; what comes later stands stream after stream.
+const RUNS_MOST: usize = 500_000;
+
+/// A piece of one stream without the other stream in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) stream: Stream,
+    /// The first byte in the stream's own file.
+    pub(super) offset: u64,
+    /// The number of the mark that began it.
+    pub(super) mark: u64,
+}
+
+/// Where a position is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) stream: Stream,
+    /// The positions of the run.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The offset of the run's first byte in the stream's file.
+    pub(super) offset: u64,
+    /// The numbers of the marks that speak of it.
+    pub(super) marks: (u64, u64),
+}
+
+/// The file of a stream.
+#[derive(Debug)]
+pub(super) struct Half {
+    pub(super) path: PathBuf,
+    pub(super) file: Option<File>,
+    pub(super) size: u64,
+}
+
+impl Half {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, file: None, size: 0 }
+    }
+
+    pub(super) fn refresh(&mut self) -> LogChange {
+        if self.file.is_none() {
+            self.file = open::regular(&self.path).ok();
+        }
+        let size = self.file.as_ref().and_then(|f| f.metadata().ok()).map_or(0, |m| m.len());
+        let change = LogChange { grown: size > self.size, shrunk: size < self.size };
+        self.size = size;
+        change
+    }
+}
+
+impl StepLog {
+    /// The final text of a plain command also goes into its output log, so the files of the streams decide first.
+    pub(super) fn settle(&mut self) {
+        if self.settled {
+            return;
+        }
+        if self.dir.external_out(self.step).exists() || self.dir.external_err(self.step).exists() {
+            self.settled = true;
+            self.out = Half::new(self.dir.external_out(self.step));
+            self.err = Some(Half::new(self.dir.external_err(self.step)));
+        } else {
+            // Its output log is made before the files of the streams are, so only one that holds something decides.
+            self.settled = std::fs::metadata(&self.out.path).is_ok_and(|m| m.len() > 0);
+        }
+    }
+
+    /// Looks at the files again.
+    pub fn refresh(&mut self) -> LogChange {
+        self.settle();
+        // Marks stand on the disk before their bytes do, so looking at sizes first never shows bytes without marks of
+        // a stream that had none before.
+        let out = self.out.refresh();
+        let err = self.err.as_mut().map(Half::refresh).unwrap_or_default();
+        let shrunk = out.shrunk || err.shrunk;
+        if shrunk {
+            self.marks = None;
+        }
+        match &mut self.marks {
+            Some(marks) => marks.refresh(),
+            None => {
+                self.marks = MarkReader::open(&self.marks_path);
+                self.runs.clear();
+                self.seen = 0;
+            }
+        }
+        if self.err.is_some() {
+            self.extend_runs();
+        }
+        LogChange { grown: out.grown || err.grown, shrunk }
+    }
+
+    /// How many bytes there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.out.size + self.err.as_ref().map_or(0, |e| e.size)
+    }
+
+    /// Whether nothing was printed yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads bytes from a position on into `buffer`; returns how many there were.
+    #[must_use]
+    pub fn read_at(&self, position: u64, buffer: &mut [u8]) -> usize {
+        let mut done = 0;
+        while let Some(rest) = buffer.get_mut(done..).filter(|r| !r.is_empty()) {
+            let at = position + done as u64;
+            let Some(place) = self.place(at) else { break };
+            let many = usize::try_from(place.end - at).unwrap_or(usize::MAX).min(rest.len());
+            let Some(window) = rest.get_mut(..many) else { break };
+            let read = self.read_in(&place, at, window);
+            if read == 0 {
+                break;
+            }
+            done += read;
+        }
+        done
+    }
+
+    pub(super) fn read_in(&self, place: &Place, position: u64, buffer: &mut [u8]) -> usize {
+        let half = match (place.stream, &self.err) {
+            (Stream::Err, Some(err)) => err,
+            _ => &self.out,
+        };
+        let Some(file) = &half.file else { return 0 };
+        let offset = place.offset + (position - place.start);
+        let mut done = 0;
+        while let Some(rest) = buffer.get_mut(done..).filter(|r| !r.is_empty()) {
+            match file.read_at(rest, offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        done
+    }
+
+    /// The mark that covers a line: the last one of its run at or before it.
+    pub(super) fn mark_at(&self, place: &Place, start: u64) -> Option<Mark> {
+        let marks = self.marks.as_ref()?;
+        let offset = place.offset + (start - place.start);
+        let (first, end) = place.marks;
+        let (mut low, mut high) = (first, end.min(marks.count()));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if marks.get(middle)?.offset <= offset { low = middle + 1 } else { high = middle }
+        }
+        marks.get(low.checked_sub(1).filter(|n| *n >= first)?)
+    }
+
+    pub(super) fn place(&self, position: u64) -> Option<Place> {
+        if position >= self.len() {
+            return None;
+        }
+        if self.err.is_none() {
+            let marks = (0, u64::MAX);
+            return Some(Place { stream: Stream::Out, start: 0, end: self.out.size, offset: 0, marks });
+        }
+        // The first run whose start is beyond the position follows the one that holds it; empty runs are skipped.
+        let (mut low, mut high) = (0, self.runs.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.run_start(middle) <= position { low = middle + 1 } else { high = middle }
+        }
+        let number = low.checked_sub(1)?;
+        let run = self.runs.get(number)?;
+        Some(Place {
+            stream: run.stream,
+            start: self.run_start(number),
+            end: self.run_start(number + 1),
+            offset: run.offset,
+            marks: (run.mark, self.runs.get(number + 1).map_or(u64::MAX, |r| r.mark)),
+        })
+    }
+
+    /// The position at which a run begins: its own offset plus how far the other stream was by then, which is where
+    /// that stream's next run begins.
+    pub(super) fn run_start(&self, number: usize) -> u64 {
+        let Some(run) = self.runs.get(number) else { return self.len() };
+        match self.runs.get(number + 1) {
+            Some(next) => run.offset.saturating_add(next.offset),
+            None => run.offset.saturating_add(self.size_of(other(run.stream))),
+        }
+    }
+
+    pub(super) fn size_of(&self, stream: Stream) -> u64 {
+        match (stream, &self.err) {
+            (Stream::Err, Some(err)) => err.size,
+            _ => self.out.size,
+        }
+    }
+
+    pub(super) fn extend_runs(&mut self) {
+        if self.runs.is_empty() {
+            self.runs.push(Run { stream: Stream::Out, offset: 0, mark: 0 });
+        }
+        'marks: while self.runs.len() < RUNS_MOST {
+            let marks = self.marks.as_ref().map(|m| m.read(self.seen, 1024)).unwrap_or_default();
+            if marks.is_empty() {
+                break;
+            }
+            for mark in marks {
+                // The bytes may not have been there when the sizes were looked at; the next look finds them.
+                if self.runs.len() >= RUNS_MOST || mark.offset > self.size_of(mark.stream) {
+                    break 'marks;
+                }
+                let last = self.runs.last().map_or(Stream::Out, |r| r.stream);
+                let floor = self.runs.iter().rev().find(|r| r.stream == mark.stream).map_or(0, |r| r.offset);
+                // A mark that goes back is not believed, and a line of our own has no file of its own here.
+                if mark.stream != last && mark.stream != Stream::Own && mark.offset >= floor {
+                    self.runs.push(Run { stream: mark.stream, offset: mark.offset, mark: self.seen });
+                }
+                self.seen += 1;
+            }
+        }
+        // Bytes on the second stream that no mark speaks of stand behind the others.
+        let err = self.err.as_ref().map_or(0, |e| e.size);
+        if err > 0 && !self.runs.iter().any(|r| r.stream == Stream::Err) {
+            self.runs.push(Run { stream: Stream::Err, offset: 0, mark: self.seen });
+        }
+    }
+}
+
+const fn other(stream: Stream) -> Stream {
+    match stream {
+        Stream::Err => Stream::Out,
+        Stream::Out | Stream::Own => Stream::Err,
+    }
+}

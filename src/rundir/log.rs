@@ -17,6 +17,8 @@ use streams::{Half, Place, Run};
 /// Lines are cut at multiples of this many bytes when a whole block holds no line feed, so a line has less than twice
 /// as many bytes and every boundary can be found by looking at two blocks.
 pub const BLOCK: u64 = 64 * 1024;
+/// How many bytes are read at first to find the end of a line.
+const FIRST_PIECE: u64 = 4 * 1024;
 
 /// One line of a log, or a piece of a line that is too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,25 +165,33 @@ impl StepLog {
 
     /// Where the line that begins at `start` ends.
     fn next_boundary(&self, place: &Place, start: u64) -> u64 {
-        let mut at = start;
-        let mut block = vec![0; BLOCK as usize];
+        // Most lines are short, so little is read at first.
+        let mut piece = FIRST_PIECE;
+        let mut buffer = Vec::new();
+        let (mut block_from, mut at) = (start, start);
         loop {
-            let stop = (at / BLOCK + 1).saturating_mul(BLOCK).min(place.end);
-            let many = usize::try_from(stop - at).unwrap_or(0);
-            let Some(window) = block.get_mut(..many) else { return stop };
+            let edge = (block_from / BLOCK + 1).saturating_mul(BLOCK).min(place.end);
+            let stop = edge.min(at.saturating_add(piece));
+            let many = usize::try_from(stop.saturating_sub(at)).unwrap_or(0);
+            buffer.resize(many.max(buffer.len()), 0);
+            let Some(window) = buffer.get_mut(..many) else { return stop };
             let read = self.read_in(place, at, window);
             if let Some(found) = window.get(..read).and_then(|w| memchr::memchr(b'\n', w)) {
                 return at + found as u64 + 1;
             }
             // The file was cut under our hands: what is there is the line.
-            if read < many || stop == place.end {
+            if read < many || stop >= place.end {
                 return at + read as u64;
             }
-            // A whole block without a line feed ends here.
-            if stop - at == BLOCK {
-                return stop;
-            }
             at = stop;
+            piece = (piece * 2).min(BLOCK);
+            if at == edge {
+                // A whole block without a line feed ends here.
+                if edge - block_from == BLOCK {
+                    return edge;
+                }
+                block_from = edge;
+            }
         }
     }
 

@@ -55,7 +55,7 @@ impl StyledLine {
     /// tabs go to stops of eight; links keep their text.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
-        if bytes.len() <= Self::MAX_COLUMNS && bytes.iter().all(|b| matches!(b, 0x20..=0x7e)) {
+        if bytes.iter().all(|b| matches!(b, 0x20..=0x7e)) {
             return Self::plain(bytes);
         }
         Self::scan(bytes)
@@ -66,8 +66,9 @@ impl StyledLine {
         if bytes.is_empty() {
             return Self::default();
         }
-        let text = SafeText::trusted(String::from_utf8_lossy(bytes).into_owned());
-        Self { runs: vec![Run { text, style: Style::default() }], cut: false }
+        let shown = bytes.get(..Self::MAX_COLUMNS).unwrap_or(bytes);
+        let text = SafeText::trusted(String::from_utf8_lossy(shown).into_owned());
+        Self { runs: vec![Run { text, style: Style::default() }], cut: shown.len() < bytes.len() }
     }
 
     fn scan(bytes: &[u8]) -> Self {

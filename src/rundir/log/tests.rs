@@ -188,3 +188,44 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    /// The lines are the same as those found by looking at whole blocks at once: behind every line feed, and at the end
+    /// of every block that holds none.
+    #[test]
+    fn lines_of_any_length_end_where_they_should(
+        lengths in proptest::collection::vec(prop_oneof![0usize..20, 4000usize..4200, 60_000usize..140_000], 1..6),
+        unfinished in any::<bool>(),
+    ) {
+        let (_temp, dir) = dir();
+        let mut bytes = Vec::new();
+        for length in &lengths {
+            bytes.extend(std::iter::repeat_n(b'x', *length));
+            bytes.push(b'\n');
+        }
+        if unfinished {
+            bytes.pop();
+        }
+        fs::write(dir.output(StepId(0)), &bytes).unwrap();
+        let log = StepLog::open(&dir, StepId(0));
+        let found: Vec<u64> = log.lines_from(0, 10_000).iter().map(|l| l.end).collect();
+        let mut want = Vec::new();
+        let mut start = 0;
+        while start < bytes.len() {
+            let mut block_from = start;
+            let end = loop {
+                let edge = ((block_from / BLOCK as usize + 1) * BLOCK as usize).min(bytes.len());
+                if let Some(at) = bytes[block_from..edge].iter().position(|b| *b == b'\n') {
+                    break block_from + at + 1;
+                }
+                if edge == bytes.len() || edge - block_from == BLOCK as usize {
+                    break edge;
+                }
+                block_from = edge;
+            };
+            want.push(end as u64);
+            start = end;
+        }
+        prop_assert_eq!(found, want);
+    }
+}

@@ -175,6 +175,17 @@ fn a_killed_deck_leaves_the_run_alive_and_another_deck_shows_it() {
 }
 
 #[test]
+fn a_message_that_cannot_be_sent_says_why_in_the_composer() {
+    let home = Home::new();
+    let pty = home.deck(&["demo", "--speed", "0.2"], 120, 36);
+    pty.wait_text("● running");
+    pty.keys("s");
+    pty.wait_text("╭─ steer");
+    pty.keys("\u{13}");
+    pty.wait_text("there is nothing to send yet");
+}
+
+#[test]
 fn a_lost_terminal_ends_the_deck_and_not_the_run() {
     let home = Home::new();
     let mut pty = home.run(80, 24);

@@ -51,7 +51,11 @@ impl Earlier {
         let bytes = std::fs::read(dir.plan_json()).with_context(|| {
             format!("run {name} has no stored plan (subdeck/plan.json), so its steps cannot be started again")
         })?;
-        let stored = stored::decode(&bytes, &|_, variable| std::env::var(variable).ok())?;
+        // The demo's own variable says only how fast it plays.
+        let value = |_: &str, name: &str| {
+            std::env::var(name).ok().or_else(|| (name == super::demo::SPEED).then(|| "1".to_owned()))
+        };
+        let stored = stored::decode(&bytes, &value)?;
         if !stored.missing_env.is_empty() {
             let names: Vec<_> = stored.missing_env.iter().map(|(step, name)| format!("{name} (step {step})")).collect();
             bail!(

@@ -36,7 +36,7 @@ pub fn deck(
     let color = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && world.config.theme() != "mono";
     let options = DeckOptions {
         run_dir: dir.path().to_path_buf(),
-        read_only: read_only.or_else(|| why_read_only(dir)),
+        read_only: read_only.or_else(|| find::writable(dir).err().map(|why| why.to_string())),
         ascii: show.ascii || world.config.ascii(),
         color,
         launched_here: launched,
@@ -82,11 +82,4 @@ fn follow(dir: &RunDir, output: Output) -> anyhow::Result<ExitCode> {
         tell_summary(follower.state(), output);
         Ok(out::code(exit_code(follower.state())))
     })
-}
-
-/// Why nothing may be written to a run, if so: its root is not ours, is a link, or is writable by others (product 7).
-fn why_read_only(dir: &RunDir) -> Option<String> {
-    let root = dir.root();
-    let folder = root.as_ref().map_or_else(|| dir.path(), crate::rundir::RunRoot::path);
-    crate::rundir::trust::check(folder).err().map(|why| format!("{} is not trusted: {why}", folder.display()))
 }

@@ -10,14 +10,16 @@ use super::args::{ControlArgs, Mode, SteerArgs};
 use super::load::World;
 use super::{find, out, source};
 use crate::engine::now;
+use crate::engine::tree::{self, Seen};
 use crate::run::{ExitCause, SteerMode, SteerRequest, StepId, TargetState};
-use crate::rundir::{Follower, Inbox, RunDir};
+use crate::rundir::{Follower, Inbox, RunDir, RunnerIdentity, RunnerLife, SendError, identity};
 use crate::text::SafeText;
 
 /// `subdeck steer`.
 pub fn steer(args: &SteerArgs) -> anyhow::Result<ExitCode> {
     let world = World::look()?;
     let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
+    find::writable(&dir)?;
     let message = if args.text == "-" {
         let mut text = String::new();
         let limit = SteerRequest::MAX_BYTES as u64 + 1;
@@ -87,14 +89,34 @@ pub fn stop(args: &ControlArgs) -> anyhow::Result<ExitCode> {
     let mut follower = living(&dir)?;
     let inbox = Inbox::open(&dir, source::here("cli", None, args.reason.as_deref()))?;
     match step {
-        None => inbox.stop(follower.state(), now())?,
+        None => match inbox.stop(follower.state(), now()) {
+            // A full disk takes no request; the runner itself takes a signal.
+            Err(SendError::Io(error)) => signal_runner(&dir).map_err(|why| error_and(&error, &why))?,
+            other => other?,
+        },
         Some(step) => inbox.stop_step(follower.state(), step, now())?,
     }
     prove(args, &mut follower, step)
 }
 
+fn error_and(error: &std::io::Error, why: &str) -> anyhow::Error {
+    anyhow::anyhow!("the request cannot be written: {error}; and the runner cannot be signalled: {why}")
+}
+
+/// Stops a run of ours by a signal to its runner, which must be the process that runner.json means.
+fn signal_runner(dir: &RunDir) -> Result<(), String> {
+    if identity::probe(dir) != RunnerLife::Alive {
+        return Err("it does not live here".to_owned());
+    }
+    let runner = RunnerIdentity::read(dir).ok_or("it is not known")?;
+    let start_ticks = runner.start_ticks.ok_or("its start time is not known")?;
+    let sent = tree::signal(Seen { pid: runner.pid, start_ticks }, rustix::process::Signal::TERM);
+    if sent { Ok(()) } else { Err("it is gone".to_owned()) }
+}
+
 /// A follower of a run that can still be controlled.
 fn living(dir: &RunDir) -> anyhow::Result<Follower> {
+    find::writable(dir)?;
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
     follower.poll();
     if let Some(evidence) = follower.lost() {

@@ -16,7 +16,7 @@ use crate::plan::{Input, Runner};
 const PLAN: &str = include_str!("../../assets/demo-plan.toml");
 
 /// The variable that tells a demo agent how fast to play.
-const SPEED: &str = "SUBDECK_DEMO_SPEED";
+pub const SPEED: &str = "SUBDECK_DEMO_SPEED";
 
 /// The demo agent's own process: `SCENE`, then the arguments that pi would get, of which only the session matters.
 pub fn agent(arguments: &[OsString]) -> ExitCode {

@@ -43,3 +43,30 @@ pub fn run(world: &World, asked: Option<&Path>, word: &str) -> anyhow::Result<Ru
 pub fn target(world: &World, asked: Option<&Path>, word: &str) -> anyhow::Result<(RunDir, Option<StepId>)> {
     Ok(find::target(&roots(world, asked)?, word, &world.env.current_dir)?)
 }
+
+/// Whether a folder may be written into: it is ours, no link, and nobody else may write there (product 7). A folder that
+/// does not exist yet will be made so.
+///
+/// # Errors
+/// The reason, as a sentence.
+pub fn trusted(folder: &Path) -> anyhow::Result<()> {
+    if std::fs::symlink_metadata(folder).is_err() {
+        return Ok(());
+    }
+    crate::rundir::trust::check(folder).map_err(|why| {
+        let folder = crate::text::SafeText::line(&folder.display().to_string());
+        anyhow::anyhow!("{folder} is not trusted and only read: {why}")
+    })
+}
+
+/// Whether requests may be written to a run: neither its root nor its own folder is open to others.
+///
+/// # Errors
+/// The reason, as a sentence.
+pub fn writable(dir: &RunDir) -> anyhow::Result<()> {
+    if let Some(root) = dir.root() {
+        trusted(root.path())?;
+        trusted(&root.runs())?;
+    }
+    trusted(dir.path())
+}

@@ -27,6 +27,10 @@ pub fn start(
 ) -> anyhow::Result<ExitCode> {
     let headless = !detach && is_headless(show);
     let root = find::own_root(world, root)?;
+    if let Err(why) = find::trusted(root.path()) {
+        eprintln!("subdeck: {why}; choose another one with --root or SUBDECK_ROOT");
+        return Ok(ExitCode::from(7));
+    }
     let prepared = match engine::prepare(plan, &root, world.caps()) {
         Ok(prepared) => prepared,
         Err(error) => return Ok(cannot_start(&error)),
@@ -38,7 +42,11 @@ pub fn start(
         return Ok(cannot_start(&error));
     }
     if detach {
-        out::print(&format!("{}\n", prepared.dir.id_str()))?;
+        let id = prepared.dir.id_str();
+        if let Err(error) = out::print(&format!("{id}\n")) {
+            // The run has begun; whoever asked must learn its name in some way, and that nothing else went wrong.
+            eprintln!("subdeck: run {} was started, but its id could not be printed: {error}", SafeText::line(id));
+        }
         return Ok(ExitCode::SUCCESS);
     }
     super::attach::deck(world, &prepared.dir, show, None, true)

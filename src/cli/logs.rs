@@ -7,8 +7,8 @@ use anyhow::{Context, bail};
 use serde_json::json;
 
 use super::args::LogsArgs;
+use super::find;
 use super::load::World;
-use super::{find, out};
 use crate::run::{RunState, StepId, Stream};
 use crate::rundir::{Follower, LogLine, StepLog};
 use crate::text::StyledLine;
@@ -40,8 +40,12 @@ pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
             let over = follower.is_over() || follower.state().step(step).is_none_or(|s| s.phase.is_terminal());
             log.refresh();
             let result = print_from(&mut stdout, &mut log, &mut position, args, over || !args.follow);
-            if out::quiet(result.and_then(|()| stdout.flush())).is_err() || !args.follow || over {
-                return Ok(ExitCode::SUCCESS);
+            match result.and_then(|()| stdout.flush()) {
+                // A reader that has seen enough is no error; any other failure is.
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+                Err(error) => return Err(error.into()),
+                Ok(()) if !args.follow || over => return Ok(ExitCode::SUCCESS),
+                Ok(()) => {}
             }
             follower.wait_gathered().await;
             follower.poll();

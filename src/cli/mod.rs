@@ -71,7 +71,10 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Command::Man(args) => man::run(&args, Cli::command()),
     };
     result.unwrap_or_else(|error| {
-        eprintln!("subdeck: {}", crate::text::SafeText::line(&format!("{error:#}")));
+        let text = format!("subdeck: {error:#}");
+        let printed = lines::err(|to| crate::text::SafeText::block(&text).iter().try_for_each(|l| writeln!(to, "{l}")));
+        // Nobody is left to be told when standard error is gone.
+        drop(printed);
         ExitCode::from(2)
     })
 }

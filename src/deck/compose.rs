@@ -106,11 +106,15 @@ fn send(ui: &mut UiState, cx: Context<'_>, key: &'static str) -> Vec<UiEffect> {
         say(ui, cx.now, true, &format!("the message is longer than {} bytes", SteerRequest::MAX_BYTES));
         return Vec::new();
     }
-    let gone: Option<String> = targets.iter().find_map(|id| match cx.state.step(*id) {
+    let refusal = |id: &StepId| match cx.state.step(*id) {
         Some(step) => can_steer(step).err(),
         None => Some(format!("there is no step {id}")),
-    });
-    if let Some(why) = gone {
+    };
+    // Of several targets those that ended meanwhile are left out; the others still get it.
+    let (gone, targets): (Vec<StepId>, Vec<StepId>) = targets.into_iter().partition(|id| refusal(id).is_some());
+    if targets.is_empty()
+        && let Some(why) = gone.iter().find_map(refusal)
+    {
         say(ui, cx.now, true, &why);
         return Vec::new();
     }

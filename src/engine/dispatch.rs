@@ -287,7 +287,7 @@ impl Engine {
             RunPhase::Running | RunPhase::Queued => RunPhase::Failed,
             phase => phase,
         };
-        self.write_end(state, end.error).await;
+        self.write_end(state, end.error, &mut doors.signals).await;
     }
 }
 

@@ -2,11 +2,12 @@
 //! keeper ends what fell to it (it is a subreaper, so orphans are its children) and records the run as lost.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use super::complain::complain;
 use super::recorder::Recorder;
 use super::tree::{self, Snapshot, Swept};
 use crate::plan::stored;
@@ -15,6 +16,9 @@ use crate::rundir::{self, EventLog, Follower, ResultContext, RunDir};
 
 /// What is left of the runner's children gets this long between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(1500);
+
+/// How often a full disk is tried again before a loss is left unrecorded; readers find it by the dead runner.
+const RECORDING_TRIES: u32 = 20;
 
 /// Becomes the one that orphans fall to.
 pub fn become_subreaper() {
@@ -56,7 +60,9 @@ pub fn main(path: &Path) -> u8 {
     let mut runner = match command.spawn() {
         Ok(runner) => runner,
         Err(error) => {
-            println!("{}", serde_json::json!({ "error": format!("cannot start the runner: {error}") }));
+            let answer = serde_json::json!({ "error": format!("cannot start the runner: {error}") });
+            // A launcher that went away learns nothing, and nobody else reads this.
+            let _ = writeln!(io::stdout().lock(), "{answer}");
             return 1;
         }
     };
@@ -96,7 +102,7 @@ pub fn after(dir: &RunDir, status: ExitStatus) -> bool {
         return false;
     }
     if let Err(error) = record_lost(dir, status, &swept) {
-        eprintln!("subdeck keeper: the loss of the run could not be recorded: {error}");
+        complain("keeper", &format_args!("the loss of the run could not be recorded: {error}"));
     }
     true
 }
@@ -139,11 +145,14 @@ fn record_lost(dir: &RunDir, status: ExitStatus, swept: &Swept) -> io::Result<()
     }
     let texts = texts_of(recorder.state());
     recorder.end(RunPhase::Failed, Some(message), texts);
-    while recorder.is_pending() {
+    for _ in 0..RECORDING_TRIES {
+        if !recorder.is_pending() {
+            return Ok(());
+        }
         std::thread::sleep(rundir::RETRY);
         recorder.flush_all();
     }
-    Ok(())
+    Err(io::Error::other("there is no room on the disk"))
 }
 
 fn open_targets(request: &SteerRequest) -> Vec<(String, StepId)> {

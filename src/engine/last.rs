@@ -2,6 +2,7 @@
 //! there before anything says that the run has ended (run-directory 11.6, runner-behaviour 10).
 
 use super::clock::now;
+use super::complain::complain;
 use super::recorder::Recorder;
 use crate::run::{Event, RunPhase, RunState, What, reduce};
 use crate::rundir::{Disk, Op, WriteFailure, Written, index, logmd};
@@ -66,7 +67,7 @@ impl<D: Disk> Recorder<D> {
 
     /// Decides how the end goes on without a file that cannot be written.
     pub(super) fn end_failed(&mut self, failure: &WriteFailure) {
-        eprintln!("subdeck runner: {failure}");
+        complain("runner", &failure);
         let Some(last) = &mut self.last else { return };
         let essential = self
             .result
@@ -103,7 +104,7 @@ impl<D: Disk> Recorder<D> {
         self.append(&event);
         let text = logmd::encode(&self.state, &self.result.texts);
         if let Err(failure) = self.writer.write(&self.dir.log_markdown(), text, now()) {
-            eprintln!("subdeck runner: {failure}");
+            complain("runner", &failure);
         }
     }
 }

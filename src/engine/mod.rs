@@ -3,9 +3,12 @@
 //! The engine decides nothing about a run by itself: it turns what it sees into events, lets [`crate::run`] reduce
 //! and decide, records, and performs the effects that come back.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod capture;
 mod child;
 mod clock;
+mod complain;
 mod control;
 mod dispatch;
 mod finish;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::clock::now;
+use super::complain::complain;
 use super::last::LastWords;
 use crate::run::{Event, RunPhase, RunState, StepId, TargetState, Timestamp, What, reduce};
 use crate::rundir::records::{self, RecordContext};
@@ -267,7 +268,7 @@ impl<D: Disk> Recorder<D> {
     fn failed(&mut self, failures: impl IntoIterator<Item = WriteFailure>) {
         for failure in failures {
             if failure.key != self.dir.status() {
-                eprintln!("subdeck runner: {failure}");
+                complain("runner", &failure);
             } else if self.last.is_some() {
                 self.end_failed(&failure);
                 self.write_end();
@@ -280,7 +281,7 @@ impl<D: Disk> Recorder<D> {
     /// Whether the rest can be tried without the file that failed. The status itself is tried again with the next
     /// change.
     fn give_up(&mut self, failure: &WriteFailure) -> bool {
-        eprintln!("subdeck runner: {failure}");
+        complain("runner", &failure);
         failure.path != self.dir.status() && self.given_up.insert(failure.path.clone())
     }
 

@@ -286,7 +286,8 @@ fn step_event(state: &mut RunState, id: StepId, what: &What, at: Timestamp) {
             }
         }
         What::StepEnding { cause, message, source, .. } => {
-            if step.phase == StepPhase::Running {
+            // A step that is being ended already can still be ended for a stronger cause.
+            if step.phase == StepPhase::Running || step.ending.is_some() {
                 begin_ending(step, *cause, message.clone(), at);
                 if source.is_some() && !run_ending {
                     state.ended_by.clone_from(source);
@@ -681,6 +682,23 @@ mod tests {
             assert_eq!(s.steps[2].elapsed(ms(99)), Some(Duration::ZERO), "a step that never ran took no time");
             assert_eq!(s.phase, RunPhase::Running, "ending, not ended");
         }
+    }
+
+    #[test]
+    fn a_kill_is_stronger_than_the_stop_before_it() {
+        let mut s = run(1);
+        start(&mut s, 1, 0);
+        apply(&mut s, 10, What::RunStopped { message: "m".into(), source: None });
+        let step = StepId(0);
+        apply(&mut s, 11, What::StepEnding { step, cause: EndingCause::Kill, message: "m".into(), source: None });
+        assert_eq!(s.steps[0].ending.as_ref().map(|e| e.cause), Some(EndingCause::Kill));
+        apply(&mut s, 12, What::StepEnding { step, cause: EndingCause::StepStop, message: "m".into(), source: None });
+        assert_eq!(
+            s.steps[0].ending.as_ref().map(|e| e.cause),
+            Some(EndingCause::Kill),
+            "a weaker cause changes nothing"
+        );
+        assert_eq!(s.anomalies, 0);
     }
 
     #[test]

@@ -101,6 +101,9 @@ fn is_dismissed(status: &[u8]) -> bool {
 /// Why nothing was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
+    /// A folder that holds no run.
+    #[error("{0:?} is no run directory: it has no status.json")]
+    NotARun(String),
     /// No run is meant by this.
     #[error("no run is called {word:?}{hint}")]
     NoRun {
@@ -145,7 +148,9 @@ pub enum FindError {
 /// What could be meant instead.
 pub fn run(roots: &[RunRoot], word: &str, cwd: &Path) -> Result<RunDir, FindError> {
     if let Some(dir) = by_path(word, cwd) {
-        return Ok(dir);
+        // Requests are written into a run's directory, so a folder must look like one first.
+        let signs = [dir.status(), dir.plan_json(), dir.events()];
+        return if signs.iter().any(|p| p.exists()) { Ok(dir) } else { Err(FindError::NotARun(word.to_owned())) };
     }
     let by_id = |root: &RunRoot| root.run(&RunId(word.to_owned())).filter(|d| is_real_dir(d.path()));
     if let Some(dir) = roots.iter().find_map(by_id) {

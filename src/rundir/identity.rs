@@ -32,6 +32,8 @@ pub struct RunnerIdentity {
     pub version: String,
     /// The process above it that sees it die.
     pub keeper_pid: Option<u32>,
+    /// When that process started, as for the runner.
+    pub keeper_start_ticks: Option<u64>,
 }
 
 impl RunnerIdentity {
@@ -47,7 +49,15 @@ impl RunnerIdentity {
             uid: rustix::process::getuid().as_raw(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             keeper_pid,
+            keeper_start_ticks: keeper_pid.and_then(start_ticks),
         }
+    }
+
+    /// Whether the keeper is known to live. While it does, what the runner left is being ended and the loss of the run
+    /// recorded.
+    fn has_keeper(&self) -> bool {
+        let then = self.keeper_start_ticks;
+        then.is_some() && self.keeper_pid.and_then(start_ticks) == then
     }
 
     /// Writes it.
@@ -58,7 +68,7 @@ impl RunnerIdentity {
         let mut obj = Obj::new();
         obj.set("pid", self.pid).opt("startTicks", self.start_ticks).opt("bootId", self.boot_id.as_ref());
         obj.set("host", &self.host).set("uid", self.uid).set("version", &self.version);
-        obj.opt("keeperPid", self.keeper_pid);
+        obj.opt("keeperPid", self.keeper_pid).opt("keeperStartTicks", self.keeper_start_ticks);
         write::replace(&dir.runner_json(), &obj.pretty())
     }
 
@@ -155,7 +165,14 @@ pub fn probe(dir: &RunDir) -> RunnerLife {
             _ => RunnerLife::NotOurs,
         };
     };
-    judge(&identity, &host(), boot_id().as_deref(), locked(&dir.runner_lock()), process_is(&identity))
+    let (host, boot) = (host(), boot_id());
+    match judge(&identity, &host, boot.as_deref(), locked(&dir.runner_lock()), process_is(&identity)) {
+        // Lost is only said once nothing of the run is being ended any more: whoever waits may start it again.
+        RunnerLife::Dead(why) if identity.boot_id == boot && identity.has_keeper() => {
+            RunnerLife::Unknown(format!("{why}; its keeper is ending what it left"))
+        }
+        life => life,
+    }
 }
 
 /// The verdict from its evidence; pure.

@@ -476,6 +476,7 @@ pub const RUNNER_JSON: Table = &[
     ("uid", Int, true),
     ("version", Text, true),
     ("keeperPid", Int, false),
+    ("keeperStartTicks", Int, false),
 ];
 
 /// Checks one line of events.jsonl.

@@ -124,7 +124,8 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
     let steps = candidates(scene.state);
     let all = steps.len() > 1 && steps.iter().all(|s| composer.targets.contains(s));
     let mut shown = steps.clone();
-    shown.extend(composer.targets.iter().filter(|t| !steps.contains(t)));
+    // The one it was begun for is named even when it cannot be told anything; those that ended meanwhile are not.
+    shown.extend(composer.targets.iter().filter(|t| composer.targets.len() == 1 && !steps.contains(t)));
     for id in shown {
         let chosen = composer.targets.contains(&id) && !all;
         let name = scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(16)).unwrap_or_default();
@@ -158,8 +159,13 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
     let size = draft.map_or(0, |d| d.message().len());
     let over = size > SteerRequest::MAX_BYTES;
     let count = format!("{} of {} bytes", grouped(size as u64), grouped(SteerRequest::MAX_BYTES as u64));
-    let left = vec![piece(count, if over { theme.bad() } else { theme.dim() })];
-    let right = vec![piece(capability(composer, scene), theme.dim()).rank(1)];
+    let mut left = vec![piece(count, if over { theme.bad() } else { theme.dim() })];
+    let mut right = vec![piece(capability(composer, scene), theme.dim()).rank(1)];
+    // The line for notices lies below the composer, so what it has to say is said here.
+    if let Some(notice) = &ui.notice {
+        left = vec![piece(notice.text.to_string(), if notice.bad { theme.bad() } else { theme.plain() })];
+        right.clear();
+    }
     row(buf, inner, inner.height.saturating_sub(1), left, right);
 }
 

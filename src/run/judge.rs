@@ -27,6 +27,8 @@ pub struct Report {
     pub protocol_error: Option<String>,
     /// The end of what was printed on standard output outside the protocol.
     pub raw_tail: String,
+    /// The output ended in the middle of a record.
+    pub torn: bool,
     /// Whether any message, tool call or usage came (for plain commands: any output).
     pub saw_any_event: bool,
 }
@@ -160,6 +162,11 @@ fn failure(evidence: &Evidence<'_>) -> Option<(i32, String)> {
             "the agent ended without saying that it was done"
         };
         return Some((1, error.to_owned()));
+    }
+    // Something more was being said when the output broke off, so the last word is not known. A child that was ended
+    // after its last word may have been cut in the middle of a repetition.
+    if report.torn && !drained {
+        return Some((1, "the agent's output broke off in the middle of a record".to_owned()));
     }
     empty.then(|| (1, "the agent produced no output".to_owned()))
 }

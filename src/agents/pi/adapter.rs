@@ -394,6 +394,7 @@ impl Adapter for PiAdapter {
                 self.flush_except(bytes, sink);
                 let known = with_record(bytes, |record| self.record(bytes, record, sink)).is_some();
                 if !known {
+                    self.report.torn |= !complete && bytes.trim_ascii_start().starts_with(b"{");
                     self.text_line(&String::from_utf8_lossy(bytes), *complete, sink);
                 }
             }

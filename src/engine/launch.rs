@@ -89,7 +89,10 @@ pub fn prepare(plan: &Plan, root: &RunRoot, caps: Caps) -> Result<Prepared, Laun
             RunDir::create(root, &id).map_err(at("make a run directory in", root.path()))?
         }
     };
-    crate::rundir::replace(&dir.plan_json(), &stored::encode(plan)).map_err(at("store the plan in", dir.path()))?;
+    if let Err(error) = crate::rundir::replace(&dir.plan_json(), &stored::encode(plan)) {
+        discard(&dir);
+        return Err(at("store the plan in", dir.path())(error));
+    }
     let hand_over = HandOver { secrets: Secrets::of(plan), caps };
     let hand_over = serde_json::to_vec(&hand_over).map_err(|e| LaunchError::Refused(e.to_string()))?;
     Ok(Prepared { dir, hand_over })

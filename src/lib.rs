@@ -35,7 +35,8 @@
 //! # Laws
 //!
 //! 1. **The runner is a process of its own.** A keeper starts it; the deck never owns a child. The keeper is a
-//!    subreaper that only waits: when the runner dies uncleanly it ends what fell to it and records *lost*.
+//!    subreaper that only waits: when the runner dies uncleanly it ends what fell to it and records *lost*. Of a run
+//!    in the foreground the command itself is the keeper.
 //! 2. **One reducer.** [`run::reduce`] is used live, when attaching and in tests. Nothing else changes a
 //!    [`run::RunState`]. Time is an argument.
 //! 3. **Decisions are events, effects are values.** [`run::decide`] returns conclusions and the next deadline; the

@@ -22,24 +22,17 @@ pub fn attach(args: &AttachArgs) -> anyhow::Result<ExitCode> {
         return follow(&dir, args.show.output);
     }
     let read_only = args.read_only.then(|| "--read-only".to_owned());
-    deck(&world, &dir, &args.show, read_only, false)
+    deck(&world, &dir, &args.show, read_only)
 }
 
 /// Opens the deck and prints the summary after it has left the screen.
-pub fn deck(
-    world: &World,
-    dir: &RunDir,
-    show: &ShowArgs,
-    read_only: Option<String>,
-    launched: bool,
-) -> anyhow::Result<ExitCode> {
+pub fn deck(world: &World, dir: &RunDir, show: &ShowArgs, read_only: Option<String>) -> anyhow::Result<ExitCode> {
     let color = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && world.config.theme() != "mono";
     let options = DeckOptions {
         run_dir: dir.path().to_path_buf(),
         read_only: read_only.or_else(|| find::writable(dir).err().map(|why| why.to_string())),
         ascii: show.ascii || world.config.ascii(),
         color,
-        launched_here: launched,
     };
     let exit = crate::deck::run(options)?;
     let mut follower = Follower::open(dir.path()).context("the run directory is gone")?;

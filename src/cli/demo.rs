@@ -9,11 +9,8 @@ use anyhow::bail;
 use super::args::DemoArgs;
 use super::launch;
 use super::load::{self, World};
-use crate::agents::demo::Options;
+use crate::agents::demo::{Options, PLAN};
 use crate::plan::{Input, Runner};
-
-/// The plan that the demo runs.
-const PLAN: &str = include_str!("../../assets/demo-plan.toml");
 
 /// The variable that tells a demo agent how fast to play.
 pub const SPEED: &str = "SUBDECK_DEMO_SPEED";

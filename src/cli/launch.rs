@@ -49,7 +49,7 @@ pub fn start(
         }
         return Ok(ExitCode::SUCCESS);
     }
-    super::attach::deck(world, &prepared.dir, show, None, true)
+    super::attach::deck(world, &prepared.dir, show, None)
 }
 
 /// A run that could not be started: nothing ran.

@@ -104,7 +104,8 @@ fn panic_on_request() {
     }
 }
 
-fn wall() -> Timestamp {
+/// The wall clock, which only the loop and its door to the files read.
+pub(super) fn wall() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::app::Source;
+use super::app::wall;
 use super::feed::{Changes, Feed, Find, Hands, LogLine, Request, StepFacts};
-use crate::run::{ControlSource, RunState, RunnerKind, StepId, Timestamp};
+use crate::run::{ControlSource, RunState, RunnerKind, StepId};
 use crate::rundir::{self, Follower, Health, Inbox, RunDir, StepLog, plan_doc};
 use crate::text::SafeText;
 
@@ -91,7 +91,7 @@ impl Feed for LiveFeed {
     fn send(&mut self, request: &Request, key: &str) -> Result<Option<String>, String> {
         let inbox = Inbox::open(&self.dir, here(key)).map_err(|e| e.to_string())?;
         let state = self.follower.state();
-        let now = now();
+        let now = wall();
         let sent = match request {
             Request::Steer { targets, mode, message } => {
                 return inbox
@@ -146,11 +146,6 @@ fn find(read: &dyn Fn(u64, &mut [u8]) -> usize, len: u64, needle: &str, from: u6
 fn line(line: rundir::LogLine) -> LogLine {
     let rundir::LogLine { start, end, stream, at, attempt, bytes, cut, .. } = line;
     LogLine { start, end, stream, at, attempt, bytes, cut }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// Who asks: this deck and the key that was pressed (product 7).

@@ -33,8 +33,6 @@ pub struct DeckOptions {
     pub ascii: bool,
     /// Colours may be used.
     pub color: bool,
-    /// The run was started by the command that opens the deck.
-    pub launched_here: bool,
 }
 
 /// How the deck was left. The summary of the run is for whoever called.

@@ -10,6 +10,7 @@ use super::live_log::LiveLog;
 use super::notes::Note;
 use super::pump::CHUNK;
 use crate::run::{AgentEvent, StepId, Stream, Timestamp};
+use crate::text::prefix;
 
 /// Bytes of a stream's end that are kept in memory for errors and final texts (runner-behaviour 1.6).
 const TAIL: usize = 128 * 1024;
@@ -135,7 +136,7 @@ impl Keeper {
         let mut pieces = text.split('\n').peekable();
         while let Some(piece) = pieces.next() {
             let room = LINE_BYTES.saturating_sub(self.pending.partial.len());
-            self.pending.partial.push_str(floor(piece, room));
+            self.pending.partial.push_str(prefix(piece, room));
             if pieces.peek().is_some() {
                 let line = std::mem::take(&mut self.pending.partial);
                 if !line.trim().is_empty() {
@@ -175,15 +176,6 @@ impl Keeper {
         };
         notes.blocking_send(note).is_ok()
     }
-}
-
-/// The longest prefix of `text` that has at most `room` bytes.
-fn floor(text: &str, room: usize) -> &str {
-    let mut end = room.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or("")
 }
 
 /// The last [`TAIL`] bytes of a stream.

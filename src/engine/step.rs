@@ -377,7 +377,7 @@ impl Engine {
         let step = self.plan.flat().nth(id.flat()).cloned().unwrap_or_default();
         let logical = self.recorder.state().step(id).map_or(0, |s| s.logical);
         if outcome.phase == StepPhase::Complete {
-            let cut = cut_at(&text, OUTPUT_IN_STATUS);
+            let cut = crate::text::prefix(&text, OUTPUT_IN_STATUS);
             let output = NamedOutput { text: cut.to_owned(), agent: step.agent.clone(), logical };
             outcome.output = Some((step.key.clone(), output));
             self.texts.insert(step.key.clone(), text.clone());
@@ -463,13 +463,4 @@ fn append(path: &Path) -> std::io::Result<(std::fs::File, u64)> {
 
 fn libc_nofollow() -> i32 {
     i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0)
-}
-
-/// The longest prefix of `text` that has at most `most` bytes.
-fn cut_at(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or("")
 }

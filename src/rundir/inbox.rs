@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::request::{self, ControlRequest};
 use super::{RunDir, open, paths, write};
-use crate::run::{ControlSource, SteerRequest, StepId};
+use crate::run::{ControlSource, SteerRequest};
 
 /// The largest request file in bytes: the largest message with every byte escaped, and its frame.
 const REQUEST_MOST: u64 = 6 * SteerRequest::MAX_BYTES as u64 + 16 * 1024;
@@ -218,22 +218,6 @@ impl InboxReader {
         }
         found
     }
-}
-
-/// Hands a message to a child that reads its own inbox (run-directory 3.4).
-///
-/// # Errors
-/// What the file system says.
-pub fn hand_on(dir: &RunDir, step: StepId, steer: &request::Steer) -> io::Result<()> {
-    let folder = dir.control().join("steer-targets").join(step.flat().to_string());
-    paths::private_dir(&folder)?;
-    let mut obj = super::json::Obj::new();
-    obj.set("type", "steer").set("id", &steer.id).set("ts", steer.at).set("message", &steer.message);
-    if steer.mode != crate::run::SteerMode::Steer {
-        obj.set("mode", steer.mode.as_str());
-    }
-    obj.set("targetIndex", step.flat()).opt("source", steer.source.as_ref().map(|s| s.via.as_str()));
-    write::replace(&folder.join(super::control::request_name(steer.at, &steer.id)), &obj.pretty())
 }
 
 /// The files of a folder whose names end in `.json`, in the order of their names.

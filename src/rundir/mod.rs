@@ -41,7 +41,7 @@ pub use control::{Inbox, SendError};
 pub use find::{FindError, Listed, list_runs};
 pub use follow::{Changes, Follower, Health};
 pub use identity::{AcquireError, RunnerIdentity, RunnerLife, RunnerLock};
-pub use inbox::{InboxReader, hand_on};
+pub use inbox::InboxReader;
 pub use log::{LogChange, LogLine, StepLog};
 pub use marks::{Mark, MarkReader, MarkWriter};
 pub use paths::{ACTIVE, RESULTS, RUNS, RunDir, RunRoot, TERMINAL, is_run_id, new_run_id};

@@ -16,3 +16,14 @@ pub use stream::Sanitizer;
 pub use units::{
     UNKNOWN, UnitError, bytes, clock, clock_long, cost, count, grouped, or_unknown, parse_duration, parse_size, span,
 };
+
+/// The longest beginning of `text` that has at most `most` bytes and ends between two characters. What it gives is as
+/// safe or unsafe as `text` is.
+#[must_use]
+pub fn prefix(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or("")
+}

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::run::AgentEvent;
+use crate::text::prefix;
 
 /// Arguments whose text says it all, in the order of preference.
 const SPEAKING: [&str; 8] = ["command", "path", "file_path", "file", "filename", "pattern", "query", "url"];
@@ -47,10 +48,10 @@ fn path(tool: &str, map: &Map<String, Value>) -> Option<String> {
     if SHELLS.contains(&tool) {
         let command = filled(map, "command").or_else(|| filled(map, "cmd"));
         if let Some(target) = command.and_then(written_file) {
-            return Some(cut(&target, AgentEvent::ARGS_PREVIEW).to_owned());
+            return Some(prefix(&target, AgentEvent::ARGS_PREVIEW).to_owned());
         }
     }
-    PATHS.iter().find_map(|key| filled(map, key)).map(|text| cut(text, AgentEvent::ARGS_PREVIEW).to_owned())
+    PATHS.iter().find_map(|key| filled(map, key)).map(|text| prefix(text, AgentEvent::ARGS_PREVIEW).to_owned())
 }
 
 fn filled<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
@@ -145,16 +146,7 @@ fn one_line(text: &str) -> String {
             break;
         }
     }
-    cut(&out, AgentEvent::ARGS_PREVIEW).to_owned()
-}
-
-/// The beginning of a text, at most `limit` bytes, cut between two characters.
-pub(super) fn cut(text: &str, limit: usize) -> &str {
-    let mut end = limit.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or(text)
+    prefix(&out, AgentEvent::ARGS_PREVIEW).to_owned()
 }
 
 /// The end of a text, at most `limit` bytes, cut between two characters.

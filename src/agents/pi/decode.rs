@@ -1,8 +1,9 @@
 //! What a line of pi means: the one decoder for live output, for our own event logs and for foreign ones. Stateless.
 
-use super::args::{cut, describe};
+use super::args::describe;
 use super::record::{Body, Record, UsageRecord, with_record};
 use crate::run::{AgentEvent, CostUsd, MessageRole, QueueContents, StopReason, Stream, Tokens, ToolOutcome, Usage};
+use crate::text::prefix;
 
 /// What kind of line was decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +146,7 @@ pub(super) fn events(record: &Record<'_>, out: &mut Vec<AgentEvent>) -> Kind {
         "subagent.child.stdout" => out.push(AgentEvent::Unparsed { stream: Stream::Out }),
         "subagent.child.stderr" => out.push(AgentEvent::Unparsed { stream: Stream::Err }),
         _ if SILENT.contains(&kind) => {}
-        _ => out.push(AgentEvent::Unknown { kind: cut(kind, 128).to_owned() }),
+        _ => out.push(AgentEvent::Unknown { kind: prefix(kind, 128).to_owned() }),
     }
     Kind::Record
 }
@@ -195,7 +196,7 @@ fn usage(record: &UsageRecord) -> Usage {
 }
 
 pub(super) fn preview(text: &str) -> String {
-    cut(text, AgentEvent::PREVIEW).to_owned()
+    prefix(text, AgentEvent::PREVIEW).to_owned()
 }
 
 fn small(number: u64) -> u32 {

@@ -465,3 +465,32 @@ fn wait_gives_up_with_8_and_an_interrupt_is_resumed_on_the_same_session() {
     assert_eq!(second["subdeck"]["resumedFrom"], run.id());
     assert_eq!(second["state"], "complete");
 }
+
+#[test]
+fn a_folder_that_holds_no_run_gets_no_request() {
+    let world = World::new();
+    for command in ["stop", "interrupt", "status"] {
+        let done = world.output(&[command, "."]);
+        assert_eq!(done.code, 2, "{command}: {done:?}");
+        assert!(done.stderr.contains("is no run directory"), "{command}: {done:?}");
+    }
+    assert!(!world.project().join("control").exists());
+}
+
+#[test]
+fn a_root_that_others_may_write_is_only_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let run = world.detach(&["--", "sh", "-c", "echo up; sleep 60"]);
+    run.wait_output(0, "up");
+    let open = |mode| std::fs::set_permissions(world.root(), std::fs::Permissions::from_mode(mode)).unwrap();
+    open(0o777);
+    let refused = world.output(&["stop", run.id()]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("others may write into it"), "{refused:?}");
+    let refused = world.output(&["run", "--no-tui", "--", "true"]);
+    assert_eq!(refused.code, 7, "{refused:?}");
+    assert_eq!(world.output(&["status", run.id()]).code, 0, "looking is allowed");
+    open(0o700);
+    assert_eq!(world.output(&["stop", run.id(), "--wait"]).code, 0);
+}

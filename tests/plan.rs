@@ -7,7 +7,7 @@ use subdeck::plan::{
     self, Input, LoadOptions, Loaded, LogicalStep, PiTransport, Problem, Problems, Runner, Severity, Source, Step,
     SystemPromptMode,
 };
-use subdeck::run::{CostUsd, RunMode};
+use subdeck::run::{CostUsd, RunMode, TurnLimit};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/plans")
@@ -60,7 +60,7 @@ fn a_full_plan_is_resolved() {
     assert_eq!(scout.runner, Runner::Pi { transport: PiTransport::Rpc, command: None, args: vec![] });
 
     assert_eq!(worker.system_prompt_mode, SystemPromptMode::Replace);
-    assert_eq!(worker.budget.turns, Some((40, 2)));
+    assert_eq!(worker.budget.turns, Some(TurnLimit { max: 40, grace: 2 }));
     assert_eq!(worker.tool_timeout, Some(Duration::from_secs(600)));
     assert_eq!(worker.phase.as_deref(), Some("work"));
 
@@ -513,7 +513,10 @@ fn a_runner_config_is_a_plan() {
     assert_eq!(plan.session_dir.as_deref(), Some(Path::new("/t/sessions/36d641b6")));
     assert_eq!((plan.mode(), plan.deadline_at_ms), (RunMode::Chain, Some(1_764_000_000_500)));
     assert_eq!(plan.budget.time, Some(Duration::from_secs(60)));
-    assert_eq!((plan.budget.turns, plan.budget.tokens.unwrap().hard), (Some((10, 1)), Some(9000)));
+    assert_eq!(
+        (plan.budget.turns, plan.budget.tokens.unwrap().hard),
+        (Some(TurnLimit { max: 10, grace: 1 }), Some(9000))
+    );
     let [first, native, external] = steps(&loaded)[..] else { panic!() };
     assert_eq!((first.key.as_str(), first.agent.as_str(), first.task.as_str()), ("found", "worker", "Look"));
     assert_eq!(first.models, ["fake/fake-1:high", "fake/fake-2"]);

@@ -229,7 +229,7 @@ fn limits(budget: &Budget) -> Option<String> {
     let all = [
         budget.time.map(|t| format!("time {}", time(t))),
         budget.idle.map(|t| format!("idle {}", time(t))),
-        budget.turns.map(|(max, grace)| format!("turns {max} and {grace} to finish")),
+        budget.turns.map(|t| format!("turns {} and {} to finish", t.max, t.grace)),
         count("tool calls", budget.tool_calls),
         count("tokens", budget.tokens),
         money,

@@ -10,7 +10,7 @@ use super::reader::{Fields, Reader, Spanned};
 use super::stored::parse_mode;
 use super::tree::{Kind, Node};
 use super::{Budget, Limit, SystemPromptMode};
-use crate::run::CostUsd;
+use crate::run::{CostUsd, TurnLimit};
 
 /// Fields of the whole run that this version cannot honour.
 const RUN_LATER: &[(&str, &str)] = &[
@@ -189,7 +189,8 @@ fn run_budget(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Budget {
         && let Some(turns) = reader.open(node, "a turn budget")
     {
         let max = number(reader, &turns, "maxTurns").map(|s| s.value as u64).filter(|n| *n > 0);
-        budget.turns = max.map(|max| (max, number(reader, &turns, "graceTurns").map_or(1, |s| s.value as u64)));
+        let grace = number(reader, &turns, "graceTurns").map_or(TurnLimit::GRACE, |s| s.value as u64);
+        budget.turns = max.map(|max| TurnLimit { max, grace });
         reader.not_enforced(node.span.clone(), &node.path, "turnBudget");
     }
     if let Some(node) = present(fields, "usageBudget")

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::run::{CostUsd, RunMode};
+use crate::run::{CostUsd, RunMode, Thresholds, ToolBlock, TurnLimit};
+
+pub use crate::run::Limit;
 
 /// A plan that is ready to run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,6 +38,8 @@ pub struct Plan {
     pub deadline_at_ms: Option<i64>,
     /// The run this one goes on from.
     pub resumed_from: Option<String>,
+    /// A hard limit on tokens or money keeps only the next child from starting (runner configs).
+    pub usage_spares_children: bool,
 }
 
 impl Plan {
@@ -119,6 +123,10 @@ pub struct Step {
     pub budget: Budget,
     /// The longest time a single tool call may take.
     pub tool_timeout: Option<Duration>,
+    /// Tools without a limit on their time, beside the ones that never have one.
+    pub tool_exempt: Vec<String>,
+    /// When somebody should look at it.
+    pub attention: Thresholds,
     /// The session to go on with; `None` begins a new one.
     pub session_file: Option<PathBuf>,
     /// The step is not run; its outcome is taken over from an earlier run.
@@ -191,20 +199,13 @@ pub struct Budget {
     /// Time without any sign of life.
     pub idle: Option<Duration>,
     /// Turns: the soft limit and how many more are granted.
-    pub turns: Option<(u64, u64)>,
+    pub turns: Option<TurnLimit>,
     /// Tool calls.
     pub tool_calls: Option<Limit<u64>>,
+    /// Which tools the hard limit of calls blocks; `None` means all.
+    pub tool_block: Option<ToolBlock>,
     /// Tokens, input plus output.
     pub tokens: Option<Limit<u64>>,
     /// Money.
     pub cost: Option<Limit<CostUsd>>,
-}
-
-/// A limit with a warning before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limit<T> {
-    /// Where the warning is.
-    pub soft: Option<T>,
-    /// Where the end is.
-    pub hard: Option<T>,
 }

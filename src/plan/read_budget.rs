@@ -3,10 +3,7 @@
 use super::reader::{Reader, Spanned};
 use super::tree::{Kind, Node};
 use super::{Budget, Limit, keys};
-use crate::run::CostUsd;
-
-/// Turns that are granted beyond the limit when nothing else is said (runner-behaviour 3.1).
-const GRACE: u64 = 1;
+use crate::run::{CostUsd, TurnLimit};
 
 pub(super) fn budget(reader: &mut Reader<'_>, node: &Node) -> Budget {
     let Some(fields) = reader.table(node, "a budget table like { time = \"30m\" }", keys::BUDGET) else {
@@ -19,6 +16,7 @@ pub(super) fn budget(reader: &mut Reader<'_>, node: &Node) -> Budget {
         tool_calls: fields.get("tool_calls").and_then(|n| limit(reader, n, count)),
         tokens: fields.get("tokens").and_then(|n| limit(reader, n, count)),
         cost: fields.get("cost_usd").and_then(|n| limit(reader, n, money)),
+        ..Budget::default()
     };
     for entry in fields.entries().iter().filter(|e| e.key != "time" && keys::BUDGET.contains(&e.key.as_str())) {
         reader.not_enforced(entry.key_span.clone(), &entry.node.path, &entry.key);
@@ -72,17 +70,17 @@ fn limit<T: Copy + PartialOrd>(
     Some(Limit { soft: soft.map(|s| s.value), hard: hard.map(|s| s.value) })
 }
 
-fn turns(reader: &mut Reader<'_>, node: &Node) -> Option<(u64, u64)> {
+fn turns(reader: &mut Reader<'_>, node: &Node) -> Option<TurnLimit> {
     if matches!(node.kind, Kind::Int(_) | Kind::Float(_)) {
-        return reader.count(node, 1).map(|max| (max.value, GRACE));
+        return reader.count(node, 1).map(|max| TurnLimit { max: max.value, grace: TurnLimit::GRACE });
     }
     let fields = reader.table(node, "a limit like { max = 40, grace = 2 }", keys::TURNS)?;
-    let grace = fields.get("grace").and_then(|n| reader.count(n, 0)).map_or(GRACE, |s| s.value);
+    let grace = fields.get("grace").and_then(|n| reader.count(n, 0)).map_or(TurnLimit::GRACE, |s| s.value);
     let Some(max) = fields.get("max") else {
         reader
             .error(node.span.clone(), &node.path, "the turn limit has no `max`")
             .suggest("write { max = 40, grace = 2 }");
         return None;
     };
-    reader.count(max, 1).map(|max| (max.value, grace))
+    reader.count(max, 1).map(|max| TurnLimit { max: max.value, grace })
 }

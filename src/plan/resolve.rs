@@ -83,6 +83,7 @@ pub(super) fn resolve(reader: &mut Reader<'_>, mut draft: DraftPlan, base: &Path
         mode: fixed.mode,
         deadline_at_ms: fixed.deadline_at_ms,
         resumed_from: None,
+        usage_spares_children: false,
     }
 }
 
@@ -95,6 +96,7 @@ fn over(upper: &Budget, lower: &Budget) -> Budget {
         tool_calls: upper.tool_calls.or(lower.tool_calls),
         tokens: upper.tokens.or(lower.tokens),
         cost: upper.cost.or(lower.cost),
+        tool_block: upper.tool_block.clone().or_else(|| lower.tool_block.clone()),
     }
 }
 
@@ -212,6 +214,8 @@ impl Resolver<'_, '_> {
             output: output.map(PathBuf::from),
             budget: draft.budget.clone(),
             tool_timeout: tool_timeout.or(self.options.defaults.tool_timeout),
+            tool_exempt: Vec::new(),
+            attention: crate::run::Thresholds::default(),
             session_file: draft.session.as_ref().map(|s| absolute(&cwd, &s.value, self.options)),
             carried: None,
             runner: self.runner(runner),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Budget, Carried, Limit, LogicalStep, PiTransport, Plan, Runner, Step, SystemPromptMode};
-use crate::run::{CostUsd, RunMode};
+use crate::run::{CostUsd, RunMode, Thresholds, TurnLimit};
 
 /// The version that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
@@ -262,7 +262,7 @@ impl BudgetDoc {
         Self {
             time_ms: ms(budget.time),
             idle_ms: ms(budget.idle),
-            turns: budget.turns.map(|(max, grace)| TurnsDoc { max, grace }),
+            turns: budget.turns.map(|t| TurnsDoc { max: t.max, grace: t.grace }),
             tool_calls: budget.tool_calls.map(limit),
             tokens: budget.tokens.map(limit),
             cost_usd: budget.cost.map(|l| LimitDoc { soft: l.soft.and_then(usd), hard: l.hard.and_then(usd) }),
@@ -274,10 +274,11 @@ impl BudgetDoc {
         Budget {
             time: self.time_ms.map(Duration::from_millis),
             idle: self.idle_ms.map(Duration::from_millis),
-            turns: self.turns.map(|t| (t.max, t.grace)),
+            turns: self.turns.map(|t| TurnLimit { max: t.max, grace: t.grace }),
             tool_calls: self.tool_calls.map(limit),
             tokens: self.tokens.map(limit),
             cost: self.cost_usd.map(|l| Limit { soft: l.soft.map(CostUsd), hard: l.hard.map(CostUsd) }),
+            tool_block: None,
         }
     }
 }
@@ -358,6 +359,8 @@ impl StepDoc {
             output: self.output.map(PathBuf::from),
             budget: self.budget.budget(),
             tool_timeout: self.tool_timeout_ms.map(Duration::from_millis),
+            tool_exempt: Vec::new(),
+            attention: Thresholds::default(),
             session_file: self.session_file.map(PathBuf::from),
             carried: self.carried.map(|c| Carried { output: c.output }),
         }
@@ -420,6 +423,7 @@ impl Doc {
             mode: self.mode.as_deref().map(parse_mode),
             deadline_at_ms: self.deadline_at,
             resumed_from: self.resumed_from,
+            usage_spares_children: false,
         }
     }
 }
@@ -472,11 +476,14 @@ mod tests {
             budget: Budget {
                 time: Some(Duration::from_millis(1500)),
                 idle: Some(Duration::from_secs(9)),
-                turns: Some((40, 2)),
+                turns: Some(TurnLimit { max: 40, grace: 2 }),
                 tool_calls: Some(Limit { soft: Some(20), hard: Some(30) }),
                 tokens: Some(Limit { soft: None, hard: Some(7) }),
                 cost: Some(Limit { soft: Some(CostUsd(0.5)), hard: None }),
+                tool_block: None,
             },
+            tool_exempt: Vec::new(),
+            attention: Thresholds::default(),
             tool_timeout: Some(Duration::from_secs(600)),
             session_file: Some("/s.jsonl".into()),
             carried: Some(Carried { output: "done".into() }),
@@ -511,6 +518,7 @@ mod tests {
             owner_id: Some("o".into()),
             mode: Some(RunMode::Unknown("odd".into())),
             deadline_at_ms: Some(5),
+            usage_spares_children: false,
             resumed_from: Some("before".into()),
         }
     }

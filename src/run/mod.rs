@@ -6,6 +6,7 @@ mod agent_event;
 mod decide;
 mod event;
 mod judge;
+mod limits;
 mod outcome;
 mod reduce;
 mod state;
@@ -17,6 +18,7 @@ pub use agent_event::{AgentEvent, MessageRole, QueueContents, StopReason, ToolOu
 pub use decide::{ABORT_TO_TERM, DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect, INT_TO_TERM, TERM_TO_KILL, decide};
 pub use event::{ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What};
 pub use judge::{Evidence, Judgement, Report, STOPPED, judge, signal_name};
+pub use limits::{Limit, Limits, Thresholds, ToolBlock, TurnLimit};
 pub use outcome::{ExitCause, RunVerdict, StepOutcome, exit_code, verdict};
 pub use reduce::reduce;
 pub use state::{Group, NamedOutput, RunMode, RunPhase, RunState};

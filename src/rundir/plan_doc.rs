@@ -47,7 +47,7 @@ fn limits(budget: &Budget) -> Vec<(&'static str, String)> {
     if let Some(idle) = budget.idle {
         out.push(("idle", span(idle)));
     }
-    if let Some((most, grace)) = budget.turns {
+    if let Some(crate::run::TurnLimit { max: most, grace }) = budget.turns {
         out.push(("turns", format!("{most} and {grace} more")));
     }
     out.extend(limit("tool calls", budget.tool_calls, |n| grouped(*n)));
@@ -77,7 +77,7 @@ mod tests {
     fn limits_read_like_sentences() {
         let budget = Budget {
             time: Some(std::time::Duration::from_secs(900)),
-            turns: Some((40, 2)),
+            turns: Some(crate::run::TurnLimit { max: 40, grace: 2 }),
             tool_calls: Some(Limit { soft: Some(20), hard: Some(30) }),
             cost: Some(Limit { soft: None, hard: Some(CostUsd(2.5)) }),
             ..Budget::default()

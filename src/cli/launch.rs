@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
@@ -10,11 +11,11 @@ use super::args::{Output, ShowArgs};
 use super::load::World;
 use super::show::{is_headless, tell_summary};
 use super::{find, out};
-use crate::engine::{self, Prepared};
+use crate::engine::{self, Aftermath, Prepared};
 use crate::headless::Printer;
 use crate::plan::Plan;
-use crate::run::exit_code;
-use crate::rundir::Follower;
+use crate::run::{ExitCause, exit_code};
+use crate::rundir::{Follower, Home};
 use crate::text::SafeText;
 
 /// Starts a run and shows it as asked.
@@ -60,11 +61,13 @@ fn cannot_start(error: &engine::LaunchError) -> ExitCode {
 
 /// Runs in the foreground: this process is the keeper of the runner and prints what the run directory says.
 fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
+    let dir = prepared.dir.clone();
+    // The directory itself is followed, whatever is done to its name meanwhile.
+    let home = Arc::new(Home::open(&dir).context("cannot open the run directory")?);
     let (runner, ready) = match engine::foreground(prepared) {
         Ok(started) => started,
         Err(error) => return Ok(cannot_start(&error)),
     };
-    let dir = prepared.dir.clone();
     let waiting = {
         let dir = dir.clone();
         std::thread::spawn(move || engine::wait_ready(ready, &dir))
@@ -88,8 +91,8 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
             }
             _ => anyhow::bail!("the runner could not be waited for"),
         }
-        let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
-        let mut printer = Printer::new(std::io::stdout(), output.into(), &dir);
+        let mut follower = Follower::open(home.way().path()).context("cannot read the run directory")?;
+        let mut printer = Printer::new(std::io::stdout(), output.into(), home.way());
         let mut presses = 0u32;
         let status = loop {
             let changes = follower.poll();
@@ -114,9 +117,9 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
                 () = follower.wait_gathered() => {}
             }
         };
-        let lost = match status {
-            Some(status) => engine::after_runner(&dir, status),
-            None => true,
+        let aftermath = match status {
+            Some(status) => engine::after_runner(&home, status),
+            None => Aftermath::Unrecorded("the runner could not be waited for".to_owned()),
         };
         // A long event log is read piece by piece.
         loop {
@@ -127,10 +130,19 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
             }
         }
         printer.end(follower.state());
-        if lost {
-            eprintln!("subdeck: the runner died; the run is recorded as lost");
+        let mut recorded = true;
+        match aftermath {
+            Aftermath::Ended => {}
+            Aftermath::Lost => eprintln!("subdeck: the runner died; the run is recorded as lost"),
+            Aftermath::Unrecorded(why) => {
+                recorded = false;
+                eprintln!("subdeck: {}", SafeText::line(&why));
+            }
         }
         tell_summary(follower.state(), output);
+        if !recorded {
+            return Ok(out::code(ExitCause::Lost));
+        }
         Ok(out::code(exit_code(follower.state())))
     })
 }

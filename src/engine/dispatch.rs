@@ -2,6 +2,7 @@
 //! changes only through the recorder.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -15,7 +16,7 @@ use super::step::Active;
 use super::tree;
 use crate::plan::Plan;
 use crate::run::{ControlSource, Effect, EndingCause, RunPhase, StepId, What, decide, verdict};
-use crate::rundir::{ControlRequest, InboxReader, RunDir, Watch};
+use crate::rundir::{ControlRequest, Home, InboxReader, Place, RunDir, Watch};
 
 /// Notes that may wait for the loop; a pump that is further ahead waits.
 const NOTES: usize = 1024;
@@ -26,6 +27,10 @@ const BATCH: usize = 256;
 pub struct Engine {
     pub(super) plan: Plan,
     pub(super) dir: RunDir,
+    /// The directory itself, whatever is done to its name.
+    pub(super) home: Arc<Home>,
+    /// Where it was at the last look.
+    pub(super) place: Place,
     pub(super) recorder: Recorder,
     pub(super) schedule: Schedule,
     pub(super) active: BTreeMap<StepId, Active>,
@@ -69,14 +74,16 @@ impl Engine {
     #[must_use]
     pub fn new(
         plan: Plan,
-        dir: RunDir,
+        home: Arc<Home>,
         recorder: Recorder,
         capture: super::capture::Capture,
     ) -> (Self, Receiver<Note>) {
         let (sender, receiver) = channel(NOTES);
         let engine = Self {
             plan,
-            dir,
+            dir: home.dir().clone(),
+            home,
+            place: Place::There,
             recorder,
             schedule: Schedule::default(),
             active: BTreeMap::new(),
@@ -98,6 +105,7 @@ impl Engine {
         loop {
             if Instant::now() >= look_at {
                 self.read_inbox(&mut doors.inbox);
+                self.look_home();
                 // However much else happens: a watcher that lost an event costs a request only this much time.
                 look_at =
                     if doors.inbox.is_behind() { Instant::now() } else { Instant::now() + doors.watch.look_again() };

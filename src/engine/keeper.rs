@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::complain::complain;
@@ -12,7 +13,7 @@ use super::recorder::Recorder;
 use super::tree::{self, Snapshot, Swept};
 use crate::plan::stored;
 use crate::run::{RunPhase, RunState, SteerRequest, StepId, StepOutcome, StepPhase, StepState, TargetState, What};
-use crate::rundir::{self, EventLog, Follower, ResultContext, RunDir};
+use crate::rundir::{self, EventLog, Follower, Home, Place, ResultContext, RunDir};
 
 /// What is left of the runner's children gets this long between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -55,16 +56,15 @@ pub fn main(path: &Path) -> u8 {
     let _ = rustix::process::setsid();
     become_subreaper();
     let dir = RunDir::at(path);
+    let home = match Home::open(&dir) {
+        Ok(home) => Arc::new(home),
+        Err(error) => return refuse(&format_args!("cannot open the run directory: {error}")),
+    };
     let mut command = runner_command(&dir, false);
     command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
     let mut runner = match command.spawn() {
         Ok(runner) => runner,
-        Err(error) => {
-            let answer = serde_json::json!({ "error": format!("cannot start the runner: {error}") });
-            // A launcher that went away learns nothing, and nobody else reads this.
-            let _ = writeln!(io::stdout().lock(), "{answer}");
-            return 1;
-        }
+        Err(error) => return refuse(&format_args!("cannot start the runner: {error}")),
     };
     // The launcher waits for the end of these pipes too; only the runner may hold them.
     if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
@@ -73,16 +73,37 @@ pub fn main(path: &Path) -> u8 {
     }
     match runner.wait() {
         Ok(status) => {
-            after(&dir, status);
+            if let Aftermath::Unrecorded(why) = after(&home, status) {
+                complain("keeper", &why);
+            }
             0
         }
         Err(_) => 1,
     }
 }
 
-/// What the keeper does once the runner is gone. Returns whether the run was lost.
-pub fn after(dir: &RunDir, status: ExitStatus) -> bool {
-    let ended = read_state(dir).is_some_and(|s| s.ended_at.is_some());
+fn refuse(why: &dyn std::fmt::Display) -> u8 {
+    let answer = serde_json::json!({ "error": why.to_string() });
+    // A launcher that went away learns nothing, and nobody else reads this.
+    let _ = writeln!(io::stdout().lock(), "{answer}");
+    1
+}
+
+/// How a run stands once its runner is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Aftermath {
+    /// It had ended.
+    Ended,
+    /// The runner died before; the run is recorded as lost.
+    Lost,
+    /// Its end, or its loss, is not on the disk; why.
+    Unrecorded(String),
+}
+
+/// What the keeper does once the runner is gone: it ends what is left, and records a run without an end as lost.
+pub fn after(home: &Arc<Home>, status: ExitStatus) -> Aftermath {
+    let dir = home.dir();
+    let ended = read_state(home.way()).is_some_and(|s| s.ended_at.is_some());
     let run = dir.id().0;
     // A runner that ended its run left nothing; what is below us now is by definition an orphan.
     let swept = if ended && tree::has_other_children(&std::collections::BTreeSet::new()) == Some(false) {
@@ -99,32 +120,39 @@ pub fn after(dir: &RunDir, status: ExitStatus) -> bool {
         })
     };
     if ended {
-        return false;
+        return Aftermath::Ended;
     }
-    if let Err(error) = record_lost(dir, status, &swept) {
-        complain("keeper", &format_args!("the loss of the run could not be recorded: {error}"));
+    if home.place() == Place::Gone {
+        return Aftermath::Unrecorded(format!("the run directory {} was removed", dir.path().display()));
     }
-    true
+    match record_lost(home, status, &swept) {
+        Ok(()) => Aftermath::Lost,
+        Err(error) => Aftermath::Unrecorded(format!("the end of the run could not be recorded: {error}")),
+    }
 }
 
 fn read_state(dir: &RunDir) -> Option<RunState> {
     rundir::decode_status(&std::fs::read(dir.status()).ok()?).ok()
 }
 
-fn record_lost(dir: &RunDir, status: ExitStatus, swept: &Swept) -> io::Result<()> {
+fn record_lost(home: &Arc<Home>, status: ExitStatus, swept: &Swept) -> io::Result<()> {
+    let (dir, way) = (home.dir(), home.way());
     // The runner may have recorded more than its last status says, so the picture is made of both.
-    let mut follower = Follower::open(dir.path())?;
+    let mut follower = Follower::open(way.path())?;
     while follower.poll().behind {}
     let state = follower.state().clone();
     if state.started_at.is_none() {
         return Ok(());
     }
-    let message = lost_message(dir, &state, status, swept);
-    let log = EventLog::open(&dir.events(), u64::MAX)?;
-    let stored = std::fs::read(dir.plan_json()).ok().and_then(|bytes| stored::decode(&bytes, &|_, _| None).ok());
+    if state.ended_at.is_some() {
+        return Err(io::Error::other("its last status.json could not be written; events.jsonl has its end"));
+    }
+    let message = lost_message(way, &state, status, swept);
+    let log = EventLog::open(&way.events(), u64::MAX)?;
+    let stored = std::fs::read(way.plan_json()).ok().and_then(|bytes| stored::decode(&bytes, &|_, _| None).ok());
     let public = stored.and_then(|s| s.plan.result_path);
     let result = ResultContext::of_run(dir, public.as_deref());
-    let mut recorder = Recorder::resume(dir.clone(), log, result, state);
+    let mut recorder = Recorder::resume(home, log, result, state);
     recorder.record(What::RunLost { message: message.clone() });
     let open = |s: &&StepState| s.phase == StepPhase::Running || s.ending.is_some();
     let open: Vec<_> = recorder.state().steps.iter().filter(open).map(|s| s.id).collect();

@@ -12,6 +12,7 @@ mod complain;
 mod control;
 mod dispatch;
 mod finish;
+mod home;
 mod keep;
 mod keeper;
 mod last;
@@ -30,7 +31,7 @@ pub mod tree;
 mod watched;
 
 pub use clock::now;
-pub use keeper::{after as after_runner, main as keeper_main};
+pub use keeper::{Aftermath, after as after_runner, main as keeper_main};
 pub use launch::{Caps, LaunchError, Prepared, detach, discard, foreground, prepare, wait_ready};
 pub use runner::{Stance, main as runner_main};
 pub use watched::{ToRunner, Watched};

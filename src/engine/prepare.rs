@@ -16,7 +16,7 @@ use crate::agents::{Adapter, Talk};
 use crate::plan::template::{self, Values};
 use crate::plan::{PiTransport, Runner, Step, SystemPromptMode};
 use crate::run::StepId;
-use crate::rundir::RunDir;
+use crate::rundir::{Home, RunDir};
 
 /// A child that is ready to be spawned.
 pub struct Prepared {
@@ -57,7 +57,8 @@ pub struct Earlier<'a> {
 ///
 /// # Errors
 /// A sentence that says what is missing; the step fails with it.
-pub fn prepare(step: &Step, id: StepId, dir: &RunDir, earlier: &Earlier<'_>) -> Result<Prepared, String> {
+pub fn prepare(step: &Step, id: StepId, home: &Home, earlier: &Earlier<'_>) -> Result<Prepared, String> {
+    let dir = home.dir();
     let output = |name: &str| earlier.texts.get(name).map(String::as_str);
     let values = Values { task: earlier.task, previous: earlier.previous, output: &output };
     let task = template::fill(&step.task, &values);
@@ -79,12 +80,12 @@ pub fn prepare(step: &Step, id: StepId, dir: &RunDir, earlier: &Earlier<'_>) -> 
         Runner::Pi { transport, command: planned, args } => {
             let lookup = |name: &str| std::env::var(name).ok();
             let program = command::program(planned.as_deref(), lookup);
-            let (mine, stdin, voice, files) = pi(step, id, dir, *transport, &task)?;
+            let (mine, stdin, voice, files) = pi(step, id, home, *transport, &task)?;
             let args = args.iter().cloned().chain(mine).collect();
             (OsString::from(program), args, stdin, voice, files)
         }
         Runner::Demo { script } => {
-            let (mine, stdin, voice, files) = pi(step, id, dir, PiTransport::Rpc, &task)?;
+            let (mine, stdin, voice, files) = pi(step, id, home, PiTransport::Rpc, &task)?;
             let args = ["__demo-agent".to_owned(), script.clone()].into_iter().chain(mine).collect();
             (this_program().into_os_string(), args, stdin, voice, files)
         }
@@ -153,13 +154,11 @@ pub fn session_file(step: &Step, flat: usize, dir: &RunDir) -> Option<PathBuf> {
 
 type PiParts = (Vec<String>, Input, Voice, Option<tempfile::TempDir>);
 
-fn pi(step: &Step, id: StepId, dir: &RunDir, transport: PiTransport, task: &str) -> Result<PiParts, String> {
-    let session = session_file(step, id.flat(), dir);
+fn pi(step: &Step, id: StepId, home: &Home, transport: PiTransport, task: &str) -> Result<PiParts, String> {
+    let session = session_file(step, id.flat(), home.dir());
     if let Some(folder) = session.as_ref().and_then(|p| p.parent()) {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
+        home.through(folder)
+            .and_then(|folder| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder))
             .map_err(|e| format!("cannot make the folder for sessions: {e}"))?;
     }
     let lookup = |name: &str| std::env::var(name).ok();

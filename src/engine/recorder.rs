@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::clock::now;
@@ -12,8 +13,8 @@ use super::last::LastWords;
 use crate::run::{Event, RunPhase, RunState, StepId, TargetState, Timestamp, What, reduce};
 use crate::rundir::records::{self, RecordContext};
 use crate::rundir::{
-    Disk, EventLog, Op, RealDisk, ResultContext, RunDir, StatusContext, WriteFailure, Writer, Written, inbox_closed,
-    index, status,
+    Disk, EventLog, Home, HomeDisk, Op, ResultContext, RunDir, StatusContext, WriteFailure, Writer, Written,
+    inbox_closed, index, status,
 };
 
 /// Changes within this time are gathered into one write; the first after a quiet time is written at once.
@@ -21,7 +22,7 @@ pub const COALESCE: Duration = Duration::from_millis(100);
 
 /// The one writer of a run's state.
 #[derive(Debug)]
-pub struct Recorder<D: Disk = RealDisk> {
+pub struct Recorder<D: Disk = HomeDisk> {
     pub(super) state: RunState,
     pub(super) dir: RunDir,
     pub(super) log: EventLog,
@@ -41,14 +42,15 @@ pub struct Recorder<D: Disk = RealDisk> {
 impl Recorder {
     /// A recorder for a run that has not started; `result` says where its result goes.
     #[must_use]
-    pub fn new(dir: RunDir, log: EventLog, result: ResultContext) -> Self {
-        Self::writing_to(Writer::default(), dir, log, result)
+    pub fn new(home: &Arc<Home>, log: EventLog, result: ResultContext) -> Self {
+        let writer = Writer::new(HomeDisk(Arc::clone(home)));
+        Self::writing_to(writer, home.dir().clone(), log, result)
     }
 
     /// A recorder that goes on where another process stopped.
     #[must_use]
-    pub fn resume(dir: RunDir, log: EventLog, result: ResultContext, state: RunState) -> Self {
-        let mut recorder = Self::new(dir, log, result);
+    pub fn resume(home: &Arc<Home>, log: EventLog, result: ResultContext, state: RunState) -> Self {
+        let mut recorder = Self::new(home, log, result);
         // Whether the marker is there was the business of who began the run.
         recorder.marked = true;
         recorder.provisional = true;

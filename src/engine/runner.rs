@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -15,7 +16,10 @@ use super::signals::Signals;
 use crate::plan::stored;
 use crate::plan::{LogicalStep, Plan, Runner};
 use crate::run::{Group, RunMeta, RunnerKind, StepMeta, Timestamp, What};
-use crate::rundir::{EventLog, InboxReader, ResultContext, RunDir, RunnerIdentity, RunnerLock, Watch};
+use crate::rundir::{EventLog, Home, InboxReader, Place, ResultContext, RunDir, RunnerIdentity, RunnerLock, Watch};
+
+/// The exit code of a runner whose run could not be recorded.
+const UNRECORDED: u8 = 7;
 
 /// Why a runner could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +52,8 @@ pub struct Stance {
 }
 
 /// The runner's main. Standard input holds the values that may not be on disk, standard output is where readiness is
-/// told. The return value is the process's exit code: 0 for every finished run, 1 when it could not begin.
+/// told. The return value is the process's exit code: 0 for every finished run, 1 when it could not begin, 7 when its
+/// directory was removed meanwhile, so that it could not be recorded.
 #[must_use]
 pub fn main(path: &Path, stance: Stance) -> u8 {
     // A group of its own keeps the terminal's Ctrl-C away; the command in front passes on what it means.
@@ -71,9 +76,9 @@ pub fn main(path: &Path, stance: Stance) -> u8 {
         match begin(path, stance) {
             Ok((mut engine, notes, mut doors, _lock)) => {
                 tell(&serde_json::json!({ "ready": true, "pid": std::process::id() }));
-                let_go_of_stdout(path);
+                let_go_of_stdout(&engine.home);
                 engine.run(notes, &mut doors).await;
-                0
+                if engine.home.place() == Place::Gone { UNRECORDED } else { 0 }
             }
             Err(error) => {
                 tell(&serde_json::json!({ "error": error.to_string() }));
@@ -91,8 +96,8 @@ fn tell(message: &serde_json::Value) {
 }
 
 /// Standard output was the door to whoever started us; from now on it is the runner's own log.
-fn let_go_of_stdout(path: &Path) {
-    let log = RunDir::at(path).runner_out();
+fn let_go_of_stdout(home: &Home) {
+    let log = home.way().runner_out();
     let file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(log);
     if let Ok(file) = file.or_else(|_| std::fs::File::open("/dev/null")) {
         let _ = rustix::stdio::dup2_stdout(&file);
@@ -111,26 +116,30 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     } else {
         serde_json::from_str(&handed).map_err(|e| StartError::Plan(e.to_string()))?
     };
-    let dir = RunDir::at(path);
-    let bytes = std::fs::read(dir.plan_json()).map_err(disk("read the stored plan"))?;
+    let home = Home::open(&RunDir::at(path)).map_err(disk("open the run directory"))?;
+    let home = Arc::new(home);
+    let (dir, way) = (home.dir().clone(), home.way().clone());
+    let bytes = std::fs::read(way.plan_json()).map_err(disk("read the stored plan"))?;
     let stored = stored::decode(&bytes, &|step, name| handed.secrets.get(step, name));
     let plan = stored.map_err(|e| StartError::Plan(e.to_string()))?.plan;
-    let lock = RunnerLock::acquire(&dir).map_err(|e| StartError::Lock(e.to_string()))?;
+    let lock = RunnerLock::acquire(&way).map_err(|e| StartError::Lock(e.to_string()))?;
     // The launcher has made them; a directory that was prepared by somebody else may lack some.
-    if !dir.stop_requests().is_dir() {
-        dir.make_folders().map_err(disk("make the folders of the run directory"))?;
+    if !way.stop_requests().is_dir() {
+        way.make_folders().map_err(disk("make the folders of the run directory"))?;
     }
     let keeper = std::os::unix::process::parent_id();
-    RunnerIdentity::of_this_process(Some(keeper)).write(&dir).map_err(disk("write runner.json"))?;
+    RunnerIdentity::of_this_process(Some(keeper)).write(&way).map_err(disk("write runner.json"))?;
     let cap = EventLog::cap_from_env(std::env::var("PI_SUBAGENT_ASYNC_EVENTS_MAX_BYTES").ok().as_deref());
-    let log = EventLog::open(&dir.events(), cap).map_err(disk("open events.jsonl"))?;
-    let inbox = InboxReader::new(dir.clone());
-    let watch = Watch::new(inbox.folders());
+    let log = EventLog::open(&way.events(), cap).map_err(disk("open events.jsonl"))?;
+    let inbox = InboxReader::new(way);
+    // The folder of runs says when one of them is removed or renamed; only directories are made and removed in it.
+    let runs = dir.root().map(|root| root.runs());
+    let watch = Watch::new(inbox.folders().into_iter().chain(runs));
     let meta = meta(&plan, &dir);
-    let mut recorder = Recorder::new(dir.clone(), log, ResultContext::of_run(&dir, plan.result_path.as_deref()));
+    let mut recorder = Recorder::new(&home, log, ResultContext::of_run(&dir, plan.result_path.as_deref()));
     recorder.record(What::RunStarted(Box::new(meta)));
     let capture = Capture::new(handed.caps.step, handed.caps.run);
-    let (engine, notes) = Engine::new(plan, dir, recorder, capture);
+    let (engine, notes) = Engine::new(plan, home, recorder, capture);
     Ok((engine, notes, Doors { signals, deaths, inbox, watch }, lock))
 }
 

@@ -144,7 +144,7 @@ impl Engine {
         let model = step.models.first().cloned();
         self.recorder.record(What::AttemptStarted { step: id, attempt, model, reason: None });
         let earlier = Earlier { task: self.plan.task.as_deref(), previous: &self.previous, texts: &self.texts };
-        let prepared = match prepare(&step, id, &self.dir, &earlier) {
+        let prepared = match prepare(&step, id, &self.home, &earlier) {
             Ok(prepared) => prepared,
             Err(error) => return self.spawn_failed(id, &error),
         };
@@ -156,7 +156,7 @@ impl Engine {
                 self.recorder.record(What::ChildSpawned { step: id, pid, start_ticks });
                 if let Some(steerable) = steerable {
                     self.recorder.record(What::Capability { step: id, steerable: steerable.clone() });
-                    let written = capability::write(&self.dir, id, pid, &steerable, now());
+                    let written = capability::write(self.home.way(), id, pid, &steerable, now());
                     if let Err(error) = written {
                         self.recorder.record(What::LogFailed { step: id, error: error.to_string() });
                     }
@@ -169,13 +169,11 @@ impl Engine {
 
     fn spawn(&mut self, id: StepId, attempt: u32, prepared: Prepared) -> std::io::Result<Active> {
         let plain = matches!(prepared.voice, Voice::Plain);
-        let (out_path, err_path) = if plain {
-            (self.dir.external_out(id), self.dir.external_err(id))
-        } else {
-            (self.dir.raw_out(id), self.dir.raw_err(id))
-        };
-        let marks = MarkWriter::open(&self.dir.marks(id)).ok();
-        let (log_file, log_offset) = match (plain, append(&self.dir.output(id))) {
+        let way = self.home.way();
+        let (out_path, err_path) =
+            if plain { (way.external_out(id), way.external_err(id)) } else { (way.raw_out(id), way.raw_err(id)) };
+        let marks = MarkWriter::open(&way.marks(id)).ok();
+        let (log_file, log_offset) = match (plain, append(&way.output(id))) {
             (false, Ok((file, offset))) => (Some(file), offset),
             _ => (None, 0),
         };
@@ -361,7 +359,7 @@ impl Engine {
         };
         if active.plain {
             // Foreign readers look for the final text of a plain command here (run-directory 2.6).
-            let path = self.dir.output(id);
+            let path = self.home.way().output(id);
             if let Ok((mut file, _)) = append(&path) {
                 use std::io::Write;
                 let _ = file.write_all(judgement.text.as_bytes());

@@ -2,6 +2,7 @@
 //!
 //! Owns the queue of what could not be written. It has no clock and no timer: the caller asks it to retry.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -103,17 +104,29 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn perform(&mut self, op: &Op) -> io::Result<()> {
-        match op {
-            Op::Replace(path, bytes) => in_folder_of(path, || replace(path, bytes)),
-            Op::Rename(from, to) => in_folder_of(to, || fs::rename(from, to)),
-            Op::Touch(path) => {
-                in_folder_of(path, || OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop))
-            }
-            Op::Remove(path) => match fs::remove_file(path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                other => other,
-            },
+        act(op, &|path| Ok(Cow::Borrowed(path)))
+    }
+}
+
+/// Does one thing, each path by the name that `real` gives it.
+pub(super) fn act(op: &Op, real: &dyn for<'a> Fn(&'a Path) -> io::Result<Cow<'a, Path>>) -> io::Result<()> {
+    let path = match (real(op.path()), op) {
+        (Err(error), Op::Remove(_)) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        (path, _) => path?,
+    };
+    match op {
+        Op::Replace(_, bytes) => in_folder_of(&path, || replace(&path, bytes)),
+        Op::Rename(from, _) => {
+            let from = real(from)?;
+            in_folder_of(&path, || fs::rename(&from, &path))
         }
+        Op::Touch(_) => {
+            in_folder_of(&path, || OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map(drop))
+        }
+        Op::Remove(_) => match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        },
     }
 }
 

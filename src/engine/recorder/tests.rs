@@ -1,13 +1,13 @@
 //! A run's documents in their order, whatever the disk does.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use super::*;
 use crate::run::{
     Group, RunId, RunMeta, STOPPED, SteerMode, SteerRequest, SteerTarget, StepMeta, StepOutcome, StepPhase,
 };
-use crate::rundir::{RunRoot, decode_status};
+use crate::rundir::{RealDisk, RunRoot, decode_status};
 
 const ENOSPC: i32 = 28;
 const EACCES: i32 = 13;

@@ -204,7 +204,15 @@ fn odd_things_in_the_inbox_do_not_delay_a_stop_and_a_bad_request_is_set_aside() 
     wait_for("the refusals", || (run.events_of("subdeck.control.rejected").len() >= 4).then_some(()));
     // An empty file stops a run: these act on existence.
     run.control("stop.json", "");
-    assert_eq!(run.wait_end()["state"], "stopped");
+    let status = run.wait_end();
+    assert_eq!(status["state"], "stopped");
+    let by = &status["subdeck"]["endedBy"];
+    let user = by["user"].as_str().unwrap();
+    assert_eq!(by["via"], format!("unknown (an empty file owned by {user})"));
+    let told = run.events_of("subdeck.control.unannounced");
+    assert_eq!((told.len(), &told[0]["what"], &told[0]["source"]), (1, &"stop".into(), by));
+    let shown = world.output(&["attach", "--no-tui", run.id()]).stdout;
+    assert!(shown.contains("no deck or command announced this stop: it came from unknown (an empty"), "{shown}");
     let rejected = run.dir.join("control/rejected");
     assert!(rejected.join("0000000000004-YmFk.json").exists());
     let reasons = files_below(&rejected).iter().filter(|p| p.extension().is_some_and(|e| e == "reason")).count();

@@ -9,7 +9,7 @@ use crate::run::ControlSource;
 pub fn here(via: &str, key: Option<&str>, reason: Option<&str>) -> ControlSource {
     ControlSource {
         via: via.to_owned(),
-        user: std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok().filter(|u| !u.is_empty()),
+        user: Some(crate::rundir::user::own_name()),
         pid: Some(std::process::id()),
         tty: tty(),
         key: key.map(str::to_owned),

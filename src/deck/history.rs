@@ -142,6 +142,9 @@ fn entry(state: &RunState, event: &Event) -> Option<Entry> {
         What::ControlRejected { file, reason } => {
             one(None, Tone::Bad, format!("control file {file} was set aside: {reason}"))
         }
+        What::ControlUnannounced { what, source } => {
+            one(None, Tone::Bad, format!("no deck or command announced this {what}: it came from {source}"))
+        }
         What::SignalSent { step, signal, group, pid, .. } => {
             let whom = if *group { "the group of " } else { "" };
             one(Some(*step), Tone::Control, format!("{signal} sent to {whom}pid {pid}"))
@@ -220,7 +223,7 @@ pub fn short(id: &str) -> String {
 }
 
 fn by(source: Option<&crate::run::ControlSource>) -> String {
-    source.map(|s| format!(" by {} ({})", s.user.as_deref().unwrap_or("somebody"), s.via)).unwrap_or_default()
+    source.map(|s| format!(" by {s}")).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ fn here(key: &str) -> ControlSource {
     let tty = stdin.is_terminal().then(|| rustix::termios::ttyname(&stdin, Vec::new()).ok()).flatten();
     ControlSource {
         via: "deck".to_owned(),
-        user: std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok().filter(|u| !u.is_empty()),
+        user: Some(rundir::user::own_name()),
         pid: Some(std::process::id()),
         tty: tty.and_then(|name| name.into_string().ok()),
         key: Some(key.to_owned()),

@@ -53,6 +53,9 @@ impl Engine {
                 self.recorder.record(What::Capability { step, steerable });
             }
             ControlRequest::Ack(ack) => self.steer_moved(ack.step, &ack.id, ack.state, ack.message),
+            ControlRequest::Unannounced { what, source } => {
+                self.recorder.record(What::ControlUnannounced { what, source });
+            }
             ControlRequest::Rejected { file, reason } => self.recorder.record(What::ControlRejected { file, reason }),
         }
     }

@@ -96,6 +96,9 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
             ("steer_moved", Some(*step), json!({ "request": id, "state": to.as_str(), "detail": detail }))
         }
         What::ControlRejected { file, reason } => ("control_rejected", None, json!({ "file": file, "reason": reason })),
+        What::ControlUnannounced { what, source } => {
+            ("control_unannounced", None, json!({ "what": what, "source": source_json(Some(source)) }))
+        }
         What::SignalSent { step, signal, pid, group, .. } => {
             ("signal_sent", Some(*step), json!({ "signal": signal, "pid": pid, "group": group }))
         }

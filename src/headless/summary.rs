@@ -53,6 +53,9 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
             let _ = writeln!(out, "         these processes would not die: {}", pids(&step.survivors));
         }
     }
+    if let Some(source) = &state.ended_by {
+        let _ = writeln!(out, "  asked for by {}", SafeText::line(&source.to_string()));
+    }
     // A failed run whose error only repeats a step's needs no second copy.
     if let Some(error) = &state.error
         && !error.starts_with("Step failed: ")

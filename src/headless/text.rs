@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::summary::word_of;
-use crate::run::{AgentEvent, Event, RunState, StepId, Stream, TargetState, What};
+use crate::run::{AgentEvent, ControlSource, Event, RunState, StepId, Stream, TargetState, What};
 use crate::rundir::{Changes, RunDir, StepLog};
 use crate::text::{self as units, SafeText, StyledLine};
 
@@ -126,8 +126,12 @@ impl TextPrinter {
                 let list: Vec<_> = survivors.iter().map(u32::to_string).collect();
                 format!("{}▲ would not die: pid {}", step(id), list.join(", "))
             }
-            What::RunInterrupted { .. } => "    ‖ interrupt: every running step is asked to pause".to_owned(),
-            What::RunStopped { .. } => "    ◐ stop: every running step is being ended".to_owned(),
+            What::RunInterrupted { source } => {
+                format!("    ‖ interrupt{}: every running step is asked to pause", by(source.as_ref()))
+            }
+            What::RunStopped { source, .. } => {
+                format!("    ◐ stop{}: every running step is being ended", by(source.as_ref()))
+            }
             What::RunTimedOut { message, .. } => format!("    ◷ {}", SafeText::line(message)),
             What::StepEnding { step: id, message, .. } if !message.is_empty() => {
                 format!("{}◐ {}", step(id), SafeText::line(message))
@@ -147,6 +151,9 @@ impl TextPrinter {
             What::ControlRejected { file, reason } => {
                 format!("    ▲ request refused: {}: {}", SafeText::line(file), SafeText::line(reason))
             }
+            What::ControlUnannounced { what, source } => {
+                format!("    ▲ no deck or command announced this {what}: it came from {}", SafeText::line(&source.to_string()))
+            }
             What::Agent { step: id, event: AgentEvent::Retry { attempt, max, delay_ms, reason } } => format!(
                 "{}… provider retry {} of {} in {}: {}",
                 step(id),
@@ -159,6 +166,11 @@ impl TextPrinter {
             _ => return None,
         })
     }
+}
+
+/// Who asked, behind what was asked for.
+fn by(source: Option<&ControlSource>) -> SafeText {
+    source.map(|s| SafeText::line(&format!(" by {s}"))).unwrap_or_default()
 }
 
 const fn state_word(state: TargetState) -> &'static str {

@@ -173,6 +173,13 @@ pub enum What {
         /// Why.
         reason: String,
     },
+    /// A control request was taken that does not say which deck or command sent it (product 7).
+    ControlUnannounced {
+        /// What was asked for, in words.
+        what: String,
+        /// What is known of who asked.
+        source: ControlSource,
+    },
     /// A signal was sent to a child.
     SignalSent {
         /// Which step.
@@ -302,9 +309,10 @@ pub enum Stream {
 /// Who asked for something (product 7). Text from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControlSource {
-    /// The door: `deck`, `cli`, `headless`, `signal`, or what a foreign file says.
+    /// The door: `deck`, `cli`, `headless`, `signal`, or what a foreign file says; for one that says nothing, `unknown`
+    /// and what kind of file it is. Never empty in what a runner of ours records.
     pub via: String,
-    /// The user's name.
+    /// The user's name by its id: of the file's owner, or of the process that asked.
     pub user: Option<String>,
     /// The process that asked.
     pub pid: Option<u32>,
@@ -314,4 +322,46 @@ pub struct ControlSource {
     pub key: Option<String>,
     /// The reason given.
     pub reason: Option<String>,
+}
+
+impl std::fmt::Display for ControlSource {
+    /// `USER (VIA, key K, TTY, pid N): REASON` with what is known of it; a door that is unknown says itself what is
+    /// known. Text from outside.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.via.starts_with("unknown") {
+            f.write_str(&self.via)?;
+        } else {
+            write!(f, "{} ({}", self.user.as_deref().unwrap_or("somebody"), self.via)?;
+            if let Some(key) = &self.key {
+                write!(f, ", {key}")?;
+            }
+            if let Some(tty) = &self.tty {
+                write!(f, ", {tty}")?;
+            }
+            if let Some(pid) = self.pid {
+                write!(f, ", pid {pid}")?;
+            }
+            f.write_str(")")?;
+        }
+        self.reason.as_ref().map_or(Ok(()), |reason| write!(f, ": {reason}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_says_what_is_known_of_it_and_is_never_blank() {
+        let mut source = ControlSource { via: "signal".into(), ..ControlSource::default() };
+        assert_eq!(source.to_string(), "somebody (signal)");
+        source.key = Some("SIGINT".into());
+        source.user = Some("ann".into());
+        source.tty = Some("/dev/pts/3".into());
+        source.pid = Some(7);
+        source.reason = Some("enough".into());
+        assert_eq!(source.to_string(), "ann (signal, SIGINT, /dev/pts/3, pid 7): enough");
+        source.via = "unknown (an empty file owned by ann)".into();
+        assert_eq!(source.to_string(), "unknown (an empty file owned by ann): enough");
+    }
 }

@@ -5,7 +5,7 @@
 //! other file is looked at, and are read only when they are small regular files of ours. Everything else is opened
 //! without following links or waiting, and what is no valid request is moved to `control/rejected/` with its reason.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::request::{self, ControlRequest};
-use super::{RunDir, open, paths, write};
+use super::{RunDir, open, paths, user, write};
 use crate::run::{ControlSource, SteerRequest};
 
 /// The largest request file in bytes: the largest message with every byte escaped, and its frame.
@@ -25,6 +25,13 @@ const SMALL_MOST: u64 = 64 * 1024;
 /// above all.
 const MOST_A_LOOK: usize = 500;
 
+/// What the file system says of who put a request there.
+#[derive(Clone, Copy)]
+struct Sender {
+    owner: u32,
+    what: &'static str,
+}
+
 /// Takes requests out of a run's inbox.
 #[derive(Debug)]
 pub struct InboxReader {
@@ -35,13 +42,15 @@ pub struct InboxReader {
     capabilities: HashSet<(OsString, i64, i64, u64)>,
     /// The last look left requests behind.
     behind: bool,
+    /// Names of users that were asked for.
+    users: HashMap<u32, String>,
 }
 
 impl InboxReader {
     /// The inbox of this run.
     #[must_use]
     pub fn new(dir: RunDir) -> Self {
-        Self { dir, stuck: HashSet::new(), capabilities: HashSet::new(), behind: false }
+        Self { dir, stuck: HashSet::new(), capabilities: HashSet::new(), behind: false, users: HashMap::new() }
     }
 
     /// The folders to watch.
@@ -71,7 +80,9 @@ impl InboxReader {
             ("timeout.json", |source| ControlRequest::TimeOut { source }),
             ("interrupt.json", |source| ControlRequest::Interrupt { source }),
         ] {
-            taken.extend(self.existing(&self.dir.control().join(name)).map(make));
+            if let Some((source, sender)) = self.existing(&self.dir.control().join(name)) {
+                self.vouch(make(source), sender, &mut taken);
+            }
         }
         let mut steers = self.requests(&self.dir.steer_requests(), request::steer);
         // Rejections have no time and keep the order of their names, after what is valid.
@@ -81,9 +92,13 @@ impl InboxReader {
             (_, ControlRequest::Steer(_)) => std::cmp::Ordering::Greater,
             _ => std::cmp::Ordering::Equal,
         });
-        taken.extend(steers);
-        taken.extend(self.requests(&self.dir.subdeck_requests(), request::own));
-        taken.extend(self.requests(&self.dir.stop_requests(), request::stop));
+        let own = self.requests(&self.dir.subdeck_requests(), request::own);
+        let stops = self.requests(&self.dir.stop_requests(), request::stop);
+        // Only files of ours are read as requests.
+        let owner = rustix::process::geteuid().as_raw();
+        for request in steers.into_iter().chain(own).chain(stops) {
+            self.vouch(request, Sender { owner, what: "a file" }, &mut taken);
+        }
         taken.extend(self.changed_capabilities());
         for folder in self.ack_folders() {
             taken.extend(self.acks(&folder));
@@ -97,8 +112,24 @@ impl InboxReader {
         self.behind
     }
 
+    /// Notes who asked: the user is the file's owner, whatever the file says. What no deck or command of ours signed is
+    /// followed by [`ControlRequest::Unannounced`] (product 7).
+    fn vouch(&mut self, mut request: ControlRequest, sender: Sender, taken: &mut Vec<ControlRequest>) {
+        let words = request.words();
+        let Some(source) = request.source_mut() else { return taken.push(request) };
+        let user = self.users.entry(sender.owner).or_insert_with(|| user::name(sender.owner)).clone();
+        if source.via.trim().is_empty() {
+            source.via = format!("unknown ({} owned by {user})", sender.what);
+        }
+        source.user = Some(user);
+        // Ours always say which process asks.
+        let unannounced = source.pid.is_none().then(|| source.clone());
+        taken.push(request);
+        taken.extend(unannounced.map(|source| ControlRequest::Unannounced { what: words, source }));
+    }
+
     /// Whether one of the three files that act on existence is there, and who put it there. It is gone afterwards.
-    fn existing(&mut self, path: &Path) -> Option<ControlSource> {
+    fn existing(&mut self, path: &Path) -> Option<(ControlSource, Sender)> {
         let meta = fs::symlink_metadata(path).ok()?;
         let identity = (meta.dev(), meta.ino());
         if self.stuck.contains(&identity) {
@@ -111,7 +142,13 @@ impl InboxReader {
         if fs::remove_file(path).is_err() && self.set_aside(path, "it is not a file").is_err() {
             self.stuck.insert(identity);
         }
-        Some(source)
+        let what = match () {
+            () if meta.is_symlink() => "a link",
+            () if !meta.is_file() => "something that is no file",
+            () if meta.len() == 0 => "an empty file",
+            () => "a file",
+        };
+        Some((source, Sender { owner: meta.uid(), what }))
     }
 
     /// All requests of a folder, in the order of their names. Each file is gone afterwards.
@@ -257,7 +294,9 @@ mod tests {
     fn words(taken: &[ControlRequest]) -> Vec<String> {
         taken
             .iter()
+            .filter(|r| !matches!(r, ControlRequest::Unannounced { .. }))
             .map(|r| match r {
+                ControlRequest::Unannounced { .. } => unreachable!(),
                 ControlRequest::Stop { source } => format!("stop {}", source.via),
                 ControlRequest::TimeOut { .. } => "timeout".into(),
                 ControlRequest::Interrupt { .. } => "interrupt".into(),
@@ -316,22 +355,47 @@ mod tests {
         let stop = dir.control().join("stop.json");
         let huge = temp.path().join("huge");
         fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
-        let make: [(&str, &dyn Fn()); 6] = [
-            ("empty", &|| fs::write(&stop, "").unwrap()),
-            ("fifo", &|| mknodat(CWD, &stop, FileType::Fifo, Mode::RWXU, 0).unwrap()),
-            ("link to nothing", &|| symlink("/nowhere", &stop).unwrap()),
-            ("link to a huge file", &|| symlink(&huge, &stop).unwrap()),
-            ("huge file", &|| fs::File::create(&stop).unwrap().set_len(1 << 40).unwrap()),
-            ("folder with something in it", &|| fs::create_dir_all(stop.join("x")).unwrap()),
+        let make: [(&str, &str, &dyn Fn()); 6] = [
+            ("empty", "an empty file", &|| fs::write(&stop, "").unwrap()),
+            ("fifo", "something that is no file", &|| mknodat(CWD, &stop, FileType::Fifo, Mode::RWXU, 0).unwrap()),
+            ("link to nothing", "a link", &|| symlink("/nowhere", &stop).unwrap()),
+            ("link to a huge file", "a link", &|| symlink(&huge, &stop).unwrap()),
+            ("huge file", "a file", &|| fs::File::create(&stop).unwrap().set_len(1 << 40).unwrap()),
+            ("folder with something in it", "something that is no file", &|| fs::create_dir_all(stop.join("x")).unwrap()),
         ];
-        for (what, make) in make {
+        for (what, says, make) in make {
             make();
             let begun = Instant::now();
-            assert_eq!(words(&reader.take()), ["stop "], "{what}");
+            let said = format!("stop unknown ({says} owned by {})", user::own_name());
+            assert_eq!(words(&reader.take()), [said], "{what}");
             assert!(begun.elapsed() < Duration::from_secs(1), "{what}");
             assert!(reader.take().is_empty(), "{what}");
             assert!(fs::symlink_metadata(&stop).is_err(), "{what}");
         }
+    }
+
+    #[test]
+    fn the_user_is_the_owner_and_what_nobody_signed_is_told() {
+        let (_temp, dir, mut reader) = inbox();
+        let me = user::own_name();
+        let signed = r#"{"type":"stop","source":"subdeck-cli","subdeck":{"via":"cli","user":"somebody else","pid":7}}"#;
+        fs::write(dir.control().join("stop.json"), signed).unwrap();
+        fs::write(dir.control().join("interrupt.json"), r#"{"source":"  "}"#).unwrap();
+        fs::write(dir.steer_requests().join("1.json"), steer_json("a", 5)).unwrap();
+        fs::write(dir.stop_requests().join("1.json"), r#"{"type":"stop","targetIndex":1,"source":"herdr"}"#).unwrap();
+        let unknown = format!("unknown (a file owned by {me})");
+        let taken = reader.take();
+        let told: Vec<_> = taken
+            .iter()
+            .filter_map(|r| match r {
+                ControlRequest::Unannounced { what, source } => Some((what.as_str(), source.via.as_str())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told, [("interrupt", unknown.as_str()), ("message", &unknown), ("stop of step 2", "herdr")]);
+        assert_eq!(taken.len(), 7, "each comes right behind its request");
+        let mut users = taken.into_iter().filter_map(|mut r| r.source_mut().cloned());
+        assert!(users.all(|source| source.user.as_ref() == Some(&me)));
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod status_read;
 mod step_read;
 mod tail;
 pub mod trust;
+pub mod user;
 pub mod watch;
 mod write;
 

@@ -146,6 +146,11 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
             obj.set("file", file).set("reason", reason);
             obj
         }
+        What::ControlUnannounced { what, source } => {
+            let mut obj = record("subdeck.control.unannounced");
+            obj.set("what", what).set("source", status::source(source));
+            obj
+        }
         What::SignalSent { step, signal, pid, group, cause } => {
             let mut obj = of_step("subdeck.signal.sent", *step);
             obj.set("signal", *signal).set("pid", *pid).set("group", *group).set("cause", cause_word(*cause));

@@ -223,6 +223,9 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
         "subdeck.control.rejected" => {
             What::ControlRejected { file: look.text("file")?, reason: look.text("reason").unwrap_or_default() }
         }
+        "subdeck.control.unannounced" => {
+            What::ControlUnannounced { what: look.text("what")?, source: read::source(&look.obj("source")?) }
+        }
         "subdeck.signal.sent" => What::SignalSent {
             step: step?,
             signal: SIGNALS.iter().find(|(_, n)| Some(*n) == look.str("signal")).map(|(_, n)| *n)?,

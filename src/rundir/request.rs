@@ -50,6 +50,13 @@ pub enum ControlRequest {
     },
     /// A child said what became of a message (run-directory 3.6).
     Ack(Ack),
+    /// The request before this one does not say which deck or command sent it (product 7).
+    Unannounced {
+        /// What was asked for, in words.
+        what: String,
+        /// What is known of who asked.
+        source: ControlSource,
+    },
     /// A file was no valid request; it was moved to `control/rejected/`.
     Rejected {
         /// The file's name.
@@ -57,6 +64,40 @@ pub enum ControlRequest {
         /// Why.
         reason: String,
     },
+}
+
+impl ControlRequest {
+    /// Who asked, where somebody asked for something.
+    pub(super) fn source_mut(&mut self) -> Option<&mut ControlSource> {
+        match self {
+            Self::Stop { source }
+            | Self::TimeOut { source }
+            | Self::Interrupt { source }
+            | Self::StopStep { source, .. } => Some(source),
+            Self::Steer(steer) => Some(steer.source.get_or_insert_default()),
+            Self::Own(own) => Some(&mut own.source),
+            Self::Capability { .. } | Self::Ack(_) | Self::Unannounced { .. } | Self::Rejected { .. } => None,
+        }
+    }
+
+    /// What is asked for, in words.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Stop { .. } => "stop".into(),
+            Self::TimeOut { .. } => "timeout".into(),
+            Self::Interrupt { .. } => "interrupt".into(),
+            Self::StopStep { step, .. } => format!("stop of step {step}"),
+            Self::Steer(_) => "message".into(),
+            Self::Own(own) => match own.what {
+                OwnWhat::Budget { .. } => "change of a budget".into(),
+                OwnWhat::Answer { .. } => "answer".into(),
+                OwnWhat::Acknowledge { .. } => "acknowledgement".into(),
+                OwnWhat::Retract { .. } => "retraction of a message".into(),
+                OwnWhat::Kill => "kill".into(),
+            },
+            Self::Capability { .. } | Self::Ack(_) | Self::Unannounced { .. } | Self::Rejected { .. } => "report".into(),
+        }
+    }
 }
 
 /// A request to steer as it was asked for; what becomes of each target is for the runner to decide.

@@ -400,6 +400,7 @@ pub const RECORDS: &[(&str, Table)] = &[
         &[("stepIndex", Int, true), ("agent", Text, true), ("steerable", Bool, true), ("reason", Text, false)],
     ),
     ("subdeck.control.rejected", &[("file", Text, true), ("reason", Text, true)]),
+    ("subdeck.control.unannounced", &[("what", Text, true), ("source", Object, true)]),
     (
         "subdeck.signal.sent",
         &[

@@ -205,6 +205,7 @@ fn what() -> impl Strategy<Value = What> {
         }),
         (step(), steerable).prop_map(|(step, steerable)| What::Capability { step, steerable }),
         (text(), text()).prop_map(|(file, reason)| What::ControlRejected { file, reason }),
+        (text(), source()).prop_map(|(what, source)| What::ControlUnannounced { what, source }),
         (step(), any::<u32>(), any::<bool>(), cause()).prop_map(|(step, pid, group, cause)| What::SignalSent {
             step,
             signal: "SIGTERM",

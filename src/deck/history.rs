@@ -266,7 +266,7 @@ mod tests {
             ],
         );
         let lines: Vec<&str> = history.ticker.iter().map(|e| e.text[0].as_str()).collect();
-        assert_eq!(lines, ["started", "› bash ls", "failed with exit 3: no"]);
+        assert_eq!(lines, ["started", "› bash\u{fffd} ls\u{fffd}", "failed with exit 3: no"]);
         assert_eq!(history.of(step).count(), 3);
     }
 

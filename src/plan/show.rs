@@ -82,7 +82,7 @@ mod tests {
         let problem = Problem::at(&source, 12..17, "step[1].x", "bad \x1b[2Jthing").suggest("do it");
         assert_eq!(
             shown(&problem),
-            "error: bad thing\n --> plan.toml:2:2  step[1].x\n  |\n2 |  ä日 = 5\n  |  ^^^\n  = help: do it"
+            "error: bad \u{fffd}thing\n --> plan.toml:2:2  step[1].x\n  |\n2 |  ä日 = 5\n  |  ^^^\n  = help: do it"
         );
     }
 

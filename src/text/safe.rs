@@ -17,11 +17,16 @@ pub fn width(text: &str) -> usize {
 }
 
 /// One line of text that cannot drive a terminal: no controls, no escape sequences and no bodies of them, nothing that
-/// changes the direction of text, tabs expanded.
+/// changes the direction of text, tabs expanded. Where such a thing stood in a text that is meant to be one line (a name,
+/// a message) there is a [`SafeText::REMOVED`], so that two names which are not the same never look the same by it;
+/// colours leave no trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SafeText(String);
 
 impl SafeText {
+    /// Stands for what was taken out and for bytes that are no text.
+    pub const REMOVED: char = char::REPLACEMENT_CHARACTER;
+
     /// Cleans a text that is meant to be one line. Newlines, carriage returns and tabs become spaces, so that nothing
     /// of the text can be hidden behind a restart of the line.
     #[must_use]
@@ -187,7 +192,16 @@ impl Sink for OneLine {
     }
 
     fn control(&mut self, control: Control) {
-        self.gap |= control != Control::Backspace;
+        if control == Control::Backspace {
+            return self.removed();
+        }
+        self.gap = true;
+    }
+
+    fn removed(&mut self) {
+        if self.gap || !self.out.ends_with(SafeText::REMOVED) {
+            self.text(SafeText::REMOVED);
+        }
     }
 }
 
@@ -206,24 +220,29 @@ mod tests {
         for (input, expected) in [
             ("plain", "plain"),
             ("a\x1b[31mred\x1b[0m", "ared"),
-            ("\x1b]52;c;aGk=\x07after", "after"),
-            ("\x1b]0;title\x1b\\after", "after"),
-            ("\x1bPq#0;2;0;0;0\x1b\\x", "x"),
-            ("\x1b_apc\x1b\\\x1b^pm\x1b\\\x1bXsos\x1b\\x", "x"),
-            ("\u{9d}0;title\u{9c}x", "x"),
+            ("\x1b]52;c;aGk=\x07after", "�after"),
+            ("\x1b]0;title\x1b\\after", "�after"),
+            ("\x1bPq#0;2;0;0;0\x1b\\x", "�x"),
+            ("\x1b_apc\x1b\\\x1b^pm\x1b\\\x1bXsos\x1b\\x", "�x"),
+            ("\u{9d}0;title\u{9c}x", "�x"),
             ("\u{9b}31mx", "x"),
-            ("\x1bcreset", "reset"),
-            ("\x1b(0x", "x"),
-            ("\x1b[6n\x1b[?1049hx", "x"),
-            ("\x1b]0;never ends", ""),
-            ("a\0b\x07c\x7fd", "abcd"),
-            ("a\u{202e}b\u{2066}c\u{200f}d\u{feff}e", "abcde"),
+            ("\u{9b}2Jx", "�x"),
+            ("\x1bcreset", "�reset"),
+            ("\x1b(0x", "�x"),
+            ("\x1b[6n\x1b[?1049hx", "�x"),
+            ("\x1b]0;never ends", "�"),
+            ("a\x1b", "a�"),
+            ("a\x1b[3", "a�"),
+            ("a\x1b[3\u{1b}[31mb", "a�b"),
+            ("a\0b\x07c\x7fd", "a�b�c�d"),
+            ("a\u{202e}b\u{2066}c\u{200f}d\u{feff}e", "a�b�c�d�e"),
+            ("a\u{202e}\u{2066}\0\x18b", "a�b"),
             ("rm -rf /\rls", "rm -rf / ls"),
             ("one\r\ntwo\n", "one two"),
             ("a\tb", "a b"),
-            ("a\x08b", "ab"),
+            ("a\x08b", "a�b"),
             ("👩‍🔬 ok", "👩‍🔬 ok"),
-            ("\x1b[31é", "é"),
+            ("\x1b[31é", "�é"),
         ] {
             assert_eq!(SafeText::line(input).as_str(), expected, "{input:?}");
         }
@@ -236,9 +255,9 @@ mod tests {
             (b"a\xe2\x9cb", "a\u{fffd}b"),
             (b"\xe2\x9c\x93", "✓"),
             (b"\x9b31mx", "x"),
-            (b"\x9d0;t\x9cx", "x"),
-            (b"\x1b]0;\xe2\x9c\x93\x07x", "x"),
-            // A surrogate: its first byte, its second, and a C1 control that is dropped.
+            (b"\x9d0;t\x9cx", "\u{fffd}x"),
+            (b"\x1b]0;\xe2\x9c\x93\x07x", "\u{fffd}x"),
+            // A surrogate: its first byte, its second, and a C1 control, for which the mark before it stands.
             (b"\xed\xa0\x80", "\u{fffd}\u{fffd}"),
             (b"\xf0\x9f", "\u{fffd}"),
         ] {

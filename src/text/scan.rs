@@ -4,7 +4,7 @@
 //! unterminated one costs nothing; it is told apart what a terminal would *do* from what a reader may *see*; and it
 //! starts afresh at every newline, so that a stray introducer cannot swallow the rest of a log.
 
-/// What the scanner finds. Everything that is not one of these is gone.
+/// What the scanner finds. Everything that is not one of these is gone, which a sink may want to know.
 pub(super) trait Sink {
     /// A character that is safe to show.
     fn text(&mut self, ch: char);
@@ -12,6 +12,9 @@ pub(super) trait Sink {
     fn control(&mut self, control: Control);
     /// The parameters of an SGR sequence.
     fn sgr(&mut self, _params: &[u16]) {}
+    /// Something stood here that is not passed on: a control, a sequence, a character that must not be shown. One
+    /// sequence may be told twice.
+    fn removed(&mut self) {}
 }
 
 /// The controls that are passed on.
@@ -79,6 +82,7 @@ impl Scanner {
             self.utf8_have = 0;
             self.unit(Unit::Invalid, sink);
         }
+        self.break_off(sink);
         *self = Self::default();
     }
 
@@ -137,19 +141,24 @@ impl Scanner {
     fn unit(&mut self, unit: Unit, sink: &mut impl Sink) {
         let ch = match unit {
             Unit::Char('\n') => {
-                self.state = State::Ground;
+                self.break_off(sink);
                 self.zero_run = 0;
                 return sink.control(Control::Newline);
             }
             Unit::Char('\u{18}' | '\u{1a}') => {
                 self.state = State::Ground;
-                return;
+                return sink.removed();
             }
             Unit::Char('\u{1b}') => {
-                self.state = if matches!(self.state, State::String) { State::StringEscape } else { State::Escape };
+                if self.state == State::String {
+                    self.state = State::StringEscape;
+                } else {
+                    self.break_off(sink);
+                    self.state = State::Escape;
+                }
                 return;
             }
-            Unit::C1(code) => return self.c1(code),
+            Unit::C1(code) => return self.c1(code, sink),
             Unit::Char(ch) => ch,
             Unit::Invalid => char::REPLACEMENT_CHARACTER,
         };
@@ -158,12 +167,12 @@ impl Scanner {
             State::Escape | State::StringEscape => self.escape(ch, sink),
             State::EscapeIntermediate => match ch {
                 '\u{20}'..='\u{2f}' | '\0'..='\u{1f}' => {}
-                '\u{30}'..='\u{7e}' => self.state = State::Ground,
+                '\u{30}'..='\u{7e}' => self.end(sink),
                 _ => self.resume(ch, sink),
             },
             State::Csi => self.csi(ch, sink),
             State::CsiIgnore => match ch {
-                '\u{40}'..='\u{7e}' => self.state = State::Ground,
+                '\u{40}'..='\u{7e}' => self.end(sink),
                 '\0'..='\u{3f}' | '\u{7f}' => {}
                 _ => self.resume(ch, sink),
             },
@@ -178,16 +187,29 @@ impl Scanner {
 
     /// A sequence was broken off by something that cannot be part of it, which is text then.
     fn resume(&mut self, ch: char, sink: &mut impl Sink) {
-        self.state = State::Ground;
+        self.break_off(sink);
         self.print(ch, sink);
+    }
+
+    /// A sequence that does more than colour text is over.
+    fn end(&mut self, sink: &mut impl Sink) {
+        self.state = State::Ground;
+        sink.removed();
+    }
+
+    /// Whatever has begun does not go on.
+    fn break_off(&mut self, sink: &mut impl Sink) {
+        if self.state != State::Ground {
+            self.end(sink);
+        }
     }
 
     fn escape(&mut self, ch: char, sink: &mut impl Sink) {
         match ch {
             '[' => self.begin_csi(),
-            ']' | 'P' | 'X' | '^' | '_' => self.begin_string(),
+            ']' | 'P' | 'X' | '^' | '_' => self.begin_string(sink),
             '\u{20}'..='\u{2f}' => self.state = State::EscapeIntermediate,
-            '\u{30}'..='\u{7e}' => self.state = State::Ground,
+            '\u{30}'..='\u{7e}' => self.end(sink),
             // A control inside of a sequence is carried out by terminals and leaves the sequence open.
             '\0'..='\u{1f}' | '\u{7f}' => {}
             _ => self.resume(ch, sink),
@@ -200,7 +222,9 @@ impl Scanner {
         self.param_count = 0;
     }
 
-    fn begin_string(&mut self) {
+    /// Told at its beginning, because its body may be as long as the rest of the text.
+    fn begin_string(&mut self, sink: &mut impl Sink) {
+        sink.removed();
         self.state = State::String;
         self.string_len = 0;
     }
@@ -223,20 +247,23 @@ impl Scanner {
                     sink.sgr(params);
                 }
             }
-            '\u{40}'..='\u{7e}' => self.state = State::Ground,
+            '\u{40}'..='\u{7e}' => self.end(sink),
             '\u{20}'..='\u{2f}' | '\u{3c}'..='\u{3f}' => self.state = State::CsiIgnore,
             '\0'..='\u{1f}' | '\u{7f}' => {}
             _ => self.resume(ch, sink),
         }
     }
 
-    fn c1(&mut self, code: u8) {
+    fn c1(&mut self, code: u8, sink: &mut impl Sink) {
         match code {
-            0x9b => self.begin_csi(),
-            0x90 | 0x98 | 0x9d | 0x9e | 0x9f => self.begin_string(),
-            0x9c => self.state = State::Ground,
+            0x9b => {
+                self.break_off(sink);
+                self.begin_csi();
+            }
+            0x90 | 0x98 | 0x9d | 0x9e | 0x9f => self.begin_string(sink),
+            0x9c => self.end(sink),
             _ if matches!(self.state, State::String) => {}
-            _ => self.state = State::Ground,
+            _ => self.end(sink),
         }
     }
 
@@ -249,12 +276,12 @@ impl Scanner {
             '\t' => sink.control(Control::Tab),
             '\r' => sink.control(Control::Return),
             '\u{08}' => sink.control(Control::Backspace),
-            _ if is_unsafe(ch) => {}
+            _ if is_unsafe(ch) => sink.removed(),
             _ => {
                 if unicode_width::UnicodeWidthChar::width(ch).unwrap_or(0) == 0 {
                     self.zero_run = self.zero_run.saturating_add(1);
                     if self.zero_run > ZERO_WIDTH_RUN {
-                        return;
+                        return sink.removed();
                     }
                 } else {
                     self.zero_run = 0;

@@ -109,7 +109,10 @@ impl<D: Disk> Recorder<D> {
         }
         match event.what {
             // Anybody can send thousands of requests; the status follows them at its own pace.
-            What::ControlRejected { .. } | What::ControlUnannounced { .. } | What::SteerRequested(_) | What::SteerMoved { .. } => self.write_if_due(),
+            What::ControlRejected { .. }
+            | What::ControlUnannounced { .. }
+            | What::SteerRequested(_)
+            | What::SteerMoved { .. } => self.write_if_due(),
             _ => self.write_status(),
         }
     }

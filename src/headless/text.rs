@@ -152,7 +152,10 @@ impl TextPrinter {
                 format!("    ▲ request refused: {}: {}", SafeText::line(file), SafeText::line(reason))
             }
             What::ControlUnannounced { what, source } => {
-                format!("    ▲ no deck or command announced this {what}: it came from {}", SafeText::line(&source.to_string()))
+                format!(
+                    "    ▲ no deck or command announced this {what}: it came from {}",
+                    SafeText::line(&source.to_string())
+                )
             }
             What::Agent { step: id, event: AgentEvent::Retry { attempt, max, delay_ms, reason } } => format!(
                 "{}… provider retry {} of {} in {}: {}",

@@ -58,7 +58,10 @@ pub fn reduce(state: &mut RunState, event: &Event) {
                 state.lost = Some(message.clone());
             }
         }
-        What::GroupStarted { .. } | What::GroupEnded { .. } | What::ControlUnannounced { .. } | What::Unknown { .. } => {}
+        What::GroupStarted { .. }
+        | What::GroupEnded { .. }
+        | What::ControlUnannounced { .. }
+        | What::Unknown { .. } => {}
         What::StepStarted { step }
         | What::AttemptStarted { step, .. }
         | What::ChildSpawned { step, .. }

@@ -320,12 +320,8 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let dir = RunDir::at(temp.path().join("run"));
         dir.make_folders().unwrap();
-        let source = ControlSource {
-            via: "deck".into(),
-            pid: Some(7),
-            key: Some("s".into()),
-            ..ControlSource::default()
-        };
+        let source =
+            ControlSource { via: "deck".into(), pid: Some(7), key: Some("s".into()), ..ControlSource::default() };
         let inbox = Inbox::open(&dir, source).unwrap();
         (temp, dir, inbox)
     }

@@ -361,7 +361,9 @@ mod tests {
             ("link to nothing", "a link", &|| symlink("/nowhere", &stop).unwrap()),
             ("link to a huge file", "a link", &|| symlink(&huge, &stop).unwrap()),
             ("huge file", "a file", &|| fs::File::create(&stop).unwrap().set_len(1 << 40).unwrap()),
-            ("folder with something in it", "something that is no file", &|| fs::create_dir_all(stop.join("x")).unwrap()),
+            ("folder with something in it", "something that is no file", &|| {
+                fs::create_dir_all(stop.join("x")).unwrap()
+            }),
         ];
         for (what, says, make) in make {
             make();

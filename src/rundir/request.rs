@@ -95,7 +95,9 @@ impl ControlRequest {
                 OwnWhat::Retract { .. } => "retraction of a message".into(),
                 OwnWhat::Kill => "kill".into(),
             },
-            Self::Capability { .. } | Self::Ack(_) | Self::Unannounced { .. } | Self::Rejected { .. } => "report".into(),
+            Self::Capability { .. } | Self::Ack(_) | Self::Unannounced { .. } | Self::Rejected { .. } => {
+                "report".into()
+            }
         }
     }
 }

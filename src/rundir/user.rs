@@ -38,7 +38,8 @@ mod tests {
 
     #[test]
     fn a_user_is_found_by_its_id_alone() {
-        let list = b"root:x:0:0:root:/root:/bin/sh\nbroken\n\xff:x:7:\n:x:8:8::/:\nann:x:1000:1000:Ann:/home/ann:/bin/sh\n";
+        let list =
+            b"root:x:0:0:root:/root:/bin/sh\nbroken\n\xff:x:7:\n:x:8:8::/:\nann:x:1000:1000:Ann:/home/ann:/bin/sh\n";
         assert_eq!(name_in(list, 0).as_deref(), Some("root"));
         assert_eq!(name_in(list, 1000).as_deref(), Some("ann"));
         for unknown in [1, 7, 8, 100] {

@@ -48,6 +48,16 @@ impl Earlier {
         if !state.is_over() && !matches!(crate::rundir::identity::probe(&dir), crate::rundir::RunnerLife::Dead(_)) {
             bail!("run {name} is not over yet; interrupt or stop it first, or wait for it");
         }
+        // What an agent of the earlier run still does would meet what the new one does.
+        let left = if state.is_over() && state.lost.is_none() { Vec::new() } else { crate::engine::leftovers(&dir) };
+        if let Some(first) = left.first() {
+            bail!(
+                "{} of the lost run {name} live on (pid {}, {}); end them first with `subdeck stop {name}`",
+                if left.len() == 1 { "one process".to_owned() } else { format!("{} processes", left.len()) },
+                first.pid,
+                SafeText::line(&first.command).truncate(60)
+            );
+        }
         let bytes = std::fs::read(dir.plan_json()).with_context(|| {
             format!("run {name} has no stored plan (subdeck/plan.json), so its steps cannot be started again")
         })?;
@@ -104,7 +114,8 @@ impl Earlier {
         }
         let text = match (text, &before.phase) {
             (Some(text), _) => text,
-            (None, StepPhase::Paused | StepPhase::Stopped | StepPhase::Failed) => GO_ON,
+            // A step that still runs by its status ran when its runner died.
+            (None, StepPhase::Paused | StepPhase::Stopped | StepPhase::Failed | StepPhase::Running) => GO_ON,
             (None, _) => bail!("step {id} has finished; say what it should do next: subdeck resume RUN:{id} TEXT"),
         };
         let mut step = self.plan.flat().nth(id.flat()).context("the stored plan has no such step")?.clone();

@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 use super::args::{ControlArgs, Mode, SteerArgs};
 use super::load::World;
 use super::{find, out, source};
-use crate::engine::now;
 use crate::engine::tree::{self, Seen};
+use crate::engine::{self, now};
 use crate::run::{ExitCause, SteerMode, SteerRequest, StepId, TargetState};
 use crate::rundir::{Follower, Inbox, RunDir, RunnerIdentity, RunnerLife, SendError, identity};
 use crate::text::SafeText;
@@ -76,7 +76,8 @@ pub fn interrupt(args: &ControlArgs) -> anyhow::Result<ExitCode> {
     if step.is_some() {
         bail!("an interrupt pauses the whole run; to end one step use `subdeck stop RUN:STEP`");
     }
-    let mut follower = living(&dir)?;
+    let mut follower = opened(&dir)?;
+    check_living(&follower)?;
     let inbox = Inbox::open(&dir, source::here("cli", None, args.reason.as_deref()))?;
     inbox.interrupt(follower.state(), now())?;
     prove(args, &mut follower, None)
@@ -86,7 +87,12 @@ pub fn interrupt(args: &ControlArgs) -> anyhow::Result<ExitCode> {
 pub fn stop(args: &ControlArgs) -> anyhow::Result<ExitCode> {
     let world = World::look()?;
     let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
-    let mut follower = living(&dir)?;
+    let mut follower = opened(&dir)?;
+    let left = |l: &engine::Leftover| step.is_none_or(|step| l.step == step);
+    if follower.lost().is_some() && engine::leftovers(&dir).iter().any(left) {
+        return Ok(stop_leftovers(&dir, step));
+    }
+    check_living(&follower)?;
     let inbox = Inbox::open(&dir, source::here("cli", None, args.reason.as_deref()))?;
     match step {
         None => match inbox.stop(follower.state(), now()) {
@@ -97,6 +103,23 @@ pub fn stop(args: &ControlArgs) -> anyhow::Result<ExitCode> {
         Some(step) => inbox.stop_step(follower.state(), step, now())?,
     }
     prove(args, &mut follower, step)
+}
+
+/// Ends what lives on of a run that nobody supervises any more. This command sees to it itself, so it always waits.
+fn stop_leftovers(dir: &RunDir, step: Option<StepId>) -> ExitCode {
+    let swept = engine::end_leftovers(dir, step);
+    if !swept.ended.is_empty() {
+        eprintln!("subdeck: ended what the lost run had left: pid {}", join(&swept.ended));
+    }
+    if swept.survivors.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("subdeck: these processes would not die: {}", join(&swept.survivors));
+    out::code(ExitCause::Failed)
+}
+
+fn join(pids: &[u32]) -> String {
+    pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn error_and(error: &std::io::Error, why: &str) -> anyhow::Error {
@@ -114,18 +137,23 @@ fn signal_runner(dir: &RunDir) -> Result<(), String> {
     if sent { Ok(()) } else { Err("it is gone".to_owned()) }
 }
 
-/// A follower of a run that can still be controlled.
-fn living(dir: &RunDir) -> anyhow::Result<Follower> {
+/// A follower of a run that this user may control.
+fn opened(dir: &RunDir) -> anyhow::Result<Follower> {
     find::writable(dir)?;
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
     follower.poll();
+    Ok(follower)
+}
+
+/// Whether the run can still be controlled.
+fn check_living(follower: &Follower) -> anyhow::Result<()> {
     if let Some(evidence) = follower.lost() {
         bail!("the run is lost, nobody is there to take a request: {evidence}");
     }
     if follower.is_over() {
         bail!("the run is over ({})", follower.state().phase.as_str());
     }
-    Ok(follower)
+    Ok(())
 }
 
 /// With `--wait`, waits until what was asked for is proven: the run or the step has ended, and what would not die is

@@ -3,13 +3,18 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
+use serde_json::json;
 
 use super::args::StatusArgs;
 use super::load::World;
 use super::{find, out};
+use crate::engine;
 use crate::headless::{status_document, summary};
 use crate::rundir::Follower;
 use crate::text::SafeText;
+
+/// How much of the command line of a process is shown, in columns.
+const COMMAND: usize = 80;
 
 /// Prints one run.
 pub fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
@@ -18,15 +23,24 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
     follower.poll();
     let state = follower.state();
+    // Of a run that somebody supervises the children are known; of a lost one they have to be looked for.
+    let left = if follower.lost().is_some() { engine::leftovers(&dir) } else { Vec::new() };
     if args.json {
-        out::json(&status_document(state, &dir, follower.lost().as_deref()))?;
+        let mut document = status_document(state, &dir, follower.lost().as_deref());
+        if let (false, Some(fields)) = (left.is_empty(), document.as_object_mut()) {
+            let list = left.iter().map(|l| json!({ "pid": l.pid, "step": l.step.number(), "command": l.command }));
+            fields.insert("leftovers".into(), list.collect());
+        }
+        out::json(&document)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut text = summary(state, crate::engine::now());
-    if let Some(evidence) = follower.lost() {
-        for line in SafeText::block(&format!("lost: {evidence}")) {
-            text.push_str(&format!("  {line}\n"));
-        }
+    let mut text = summary(state, engine::now());
+    if !left.is_empty() {
+        text.push_str(&format!("  still alive; `subdeck stop {}` ends them:\n", SafeText::line(dir.id_str())));
+    }
+    for one in &left {
+        let command = SafeText::line(&one.command).truncate(COMMAND);
+        text.push_str(&format!("    pid {} of step {}: {command}\n", one.pid, one.step));
     }
     text.push_str(&format!("  {}\n", SafeText::line(&dir.path().display().to_string())));
     out::print(&text)?;

@@ -63,7 +63,7 @@ pub fn wait(args: &WaitArgs) -> anyhow::Result<ExitCode> {
         loop {
             follower.poll();
             // The end is reached when everything of it is on the disk, the result too; that is more than the state.
-            if goal != Goal::End && goal.reached(follower.state()) {
+            if goal != Goal::End && follower.lost().is_none() && goal.reached(follower.state()) {
                 return Ok(out::code(ExitCause::Complete));
             }
             // A run that has ended otherwise, or is lost, will not reach any other state any more.

@@ -111,6 +111,7 @@ impl Theme {
             StepFace::OverBudget => ("$", "over budget", self.bad()),
             StepFace::Stopped => ("■", "stopped", self.halted()),
             StepFace::Skipped => ("–", "skipped", self.dim()),
+            StepFace::Lost => ("†", "lost", self.bad().add_modifier(Modifier::BOLD)),
             StepFace::Unknown => ("?", "unknown", self.dim()),
         };
         Face { glyph, word, style }
@@ -120,7 +121,7 @@ impl Theme {
     #[must_use]
     pub fn run_face(self, state: &RunState) -> Face {
         if state.lost.is_some() {
-            return Face { glyph: "✗", word: "lost", style: self.bad().add_modifier(Modifier::BOLD) };
+            return self.face(StepFace::Lost);
         }
         match state.phase {
             RunPhase::Queued => self.face(StepFace::Starting),
@@ -196,6 +197,7 @@ const ASCII: &[(&str, &str)] = &[
     ("✓", "v"),
     ("✗", "x"),
     ("◷", "t"),
+    ("†", "L"),
     ("■", "#"),
     ("–", "-"),
     ("─", "-"),
@@ -241,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [StepFace; 13] = [
+    const ALL: [StepFace; 14] = [
         StepFace::Queued,
         StepFace::Starting,
         StepFace::Running,
@@ -254,6 +256,7 @@ mod tests {
         StepFace::OverBudget,
         StepFace::Stopped,
         StepFace::Skipped,
+        StepFace::Lost,
         StepFace::Unknown,
     ];
 

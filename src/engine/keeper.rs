@@ -113,7 +113,7 @@ pub fn after(home: &Arc<Home>, status: ExitStatus) -> Aftermath {
         tree::sweep(GRACE, || {
             let snapshot = Snapshot::take();
             let mut found = snapshot.below(me);
-            found.extend(snapshot.marked(&run));
+            found.extend(snapshot.marked(&run).into_iter().map(|(seen, _)| seen));
             found.sort_unstable_by_key(|s| s.pid);
             found.dedup();
             found

@@ -105,14 +105,17 @@ impl Snapshot {
             .collect()
     }
 
-    /// Every process that carries the mark of `run`, whoever its parent is.
+    /// Every process of this user that carries the mark of `run`, whoever its parent is, with the flat index of its
+    /// step. Anybody can set a variable, and the superuser can read everybody's: processes of others are never taken.
     #[must_use]
-    pub fn marked(&self, run: &str) -> Vec<Seen> {
+    pub fn marked(&self, run: &str) -> Vec<(Seen, usize)> {
         let me = std::process::id();
         self.all
             .iter()
             .map(|r| r.seen)
-            .filter(|seen| seen.pid != me && mark_of(seen.pid).is_some_and(|(r, _)| r == run))
+            .filter(|seen| seen.pid != me)
+            .filter_map(|seen| mark_of(seen.pid).filter(|(r, _)| r == run).map(|(_, step)| (seen, step)))
+            .filter(|(seen, _)| is_ours(seen.pid))
             .collect()
     }
 }
@@ -127,6 +130,12 @@ fn mark_of(pid: u32) -> Option<(String, usize)> {
         })
     };
     Some((value(RUN_MARK)?.to_owned(), value(STEP_MARK)?.parse().ok()?))
+}
+
+fn is_ours(pid: u32) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let owner = std::fs::metadata(format!("/proc/{pid}")).map(|m| m.uid());
+    owner.is_ok_and(|uid| uid == rustix::process::geteuid().as_raw())
 }
 
 /// The start time of a process in kernel ticks, if it exists.

@@ -65,6 +65,14 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
             let _ = writeln!(out, "  {line}");
         }
     }
+    if let Some(evidence) = &state.lost
+        && state.error.as_ref() != Some(evidence)
+        && !state.steps.iter().any(|s| s.error.as_ref() == Some(evidence))
+    {
+        for line in SafeText::block(&format!("lost: {evidence}")).iter().take(6) {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
     out
 }
 
@@ -89,6 +97,7 @@ pub fn word_of(step: &StepState) -> &'static str {
         StepFace::OverBudget => "budget",
         StepFace::Stopped => "stopped",
         StepFace::Skipped => "skipped",
+        StepFace::Lost => "lost",
         StepFace::Unknown => "unknown",
     }
 }

@@ -111,10 +111,11 @@ impl RunState {
         sum
     }
 
-    /// How long it ran, or runs as of `now`.
+    /// How long it ran, or runs as of `now`; of a lost one without an end how long it was heard of.
     #[must_use]
     pub fn elapsed(&self, now: Timestamp) -> Option<Duration> {
-        self.started_at.map(|start| self.ended_at.unwrap_or(now).since(start))
+        let end = self.ended_at.or_else(|| self.lost.as_ref().and(self.last_update)).unwrap_or(now);
+        self.started_at.map(|start| end.since(start))
     }
 
     /// Whether an end was asked for and is not reached yet.
@@ -129,10 +130,10 @@ impl RunState {
         self.lost.is_some() || (self.phase.is_terminal() && self.ended_at.is_some())
     }
 
-    /// How many steps have ended.
+    /// How many steps have ended; a lost one has no end that is known.
     #[must_use]
     pub fn steps_ended(&self) -> usize {
-        self.steps.iter().filter(|s| s.phase.is_terminal()).count()
+        self.steps.iter().filter(|s| s.phase.is_terminal() && s.phase != super::StepPhase::Lost).count()
     }
 }
 

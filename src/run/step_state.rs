@@ -124,9 +124,12 @@ impl StepState {
         self.label.as_deref().unwrap_or(if self.key.is_empty() { &self.agent } else { &self.key })
     }
 
-    /// How long it ran, or runs as of `now`.
+    /// How long it ran, or runs as of `now`; of a lost one nobody knows.
     #[must_use]
     pub fn elapsed(&self, now: Timestamp) -> Option<Duration> {
+        if self.phase == StepPhase::Lost {
+            return None;
+        }
         self.started_at.map(|start| self.ended_at.unwrap_or(now).since(start))
     }
 
@@ -151,6 +154,7 @@ impl StepState {
             StepPhase::Failed | StepPhase::Rejected => StepFace::Failed,
             StepPhase::Paused => StepFace::Paused,
             StepPhase::Stopped => StepFace::Stopped,
+            StepPhase::Lost => StepFace::Lost,
             StepPhase::Unknown(_) => StepFace::Unknown,
         }
     }
@@ -200,15 +204,17 @@ pub enum StepPhase {
     Stopped,
     /// It was refused.
     Rejected,
+    /// It ran when its runner died, and nobody recorded how it went on. Only a reader says so; no file does.
+    Lost,
     /// A word this version does not know.
     Unknown(String),
 }
 
 impl StepPhase {
-    /// Whether it is an end.
+    /// Whether it is an end: nothing more will come.
     #[must_use]
     pub const fn is_terminal(&self) -> bool {
-        matches!(self, Self::Complete | Self::Failed | Self::Paused | Self::Stopped | Self::Rejected)
+        matches!(self, Self::Complete | Self::Failed | Self::Paused | Self::Stopped | Self::Rejected | Self::Lost)
     }
 
     /// The word that files use.
@@ -222,6 +228,7 @@ impl StepPhase {
             Self::Paused => "paused",
             Self::Stopped => "stopped",
             Self::Rejected => "rejected",
+            Self::Lost => "lost",
             Self::Unknown(word) => word,
         }
     }
@@ -243,6 +250,7 @@ pub enum StepFace {
     OverBudget,
     Stopped,
     Skipped,
+    Lost,
     Unknown,
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::follow::{Health, health};
+use super::follow::{Follower, Health, health};
 use super::trust::{self, Distrust};
 use super::{RunDir, RunRoot, is_run_id, open, status_read};
 use crate::run::{RunId, RunState, StepId, Timestamp};
@@ -84,7 +84,19 @@ fn list_one(dir: RunDir, distrust: Option<Distrust>) -> Option<Listed> {
         Health::Lost(evidence) => Some(evidence),
         _ => None,
     });
+    // The last status of a runner that died is older than its last events; whoever follows the run sees both.
+    let (state, lost) = match (state, lost) {
+        (Ok(state), Some(evidence)) => followed(&dir, state, evidence),
+        other => other,
+    };
     Some(Listed { dir, state, lost, distrust })
+}
+
+/// A lost run as its followers see it: with what its events say beyond its status, which may be its end.
+fn followed(dir: &RunDir, state: RunState, evidence: String) -> (io::Result<RunState>, Option<String>) {
+    let Ok(mut follower) = Follower::open(dir.path()) else { return (Ok(state), Some(evidence)) };
+    while follower.poll().behind {}
+    (Ok(follower.state().clone()), follower.lost())
 }
 
 /// Whether somebody asked to hide the run (run-directory 1.9).

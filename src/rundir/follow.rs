@@ -276,7 +276,7 @@ impl Follower {
             view.id = self.dir.id();
         }
         if let Health::Lost(evidence) = &self.health {
-            view.lost.get_or_insert_with(|| evidence.clone());
+            merge::lose(&mut view, evidence);
         }
         let changed = view != self.view;
         if changed {

@@ -80,14 +80,22 @@ impl RunnerIdentity {
     }
 }
 
-/// When a process started, in ticks since boot: field 22 of `/proc/<pid>/stat`. `None` when there is no such process
-/// or no such file system.
+/// When a process started, in ticks since boot: field 22 of `/proc/<pid>/stat`. `None` when no such process lives, or
+/// there is no such file system. One that has ended and was not collected by its parent does not live: where nobody
+/// collects orphans, as in many containers, such a one stays for ever.
 #[must_use]
 pub fn start_ticks(pid: u32) -> Option<u64> {
+    stat(pid).filter(|(ended, _)| !ended).map(|(_, ticks)| ticks)
+}
+
+/// Whether a process has ended, and when it started.
+fn stat(pid: u32) -> Option<(bool, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the program's name in parentheses and may hold blanks and parentheses itself.
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(19)?.parse().ok()
+    let mut fields = rest.split_ascii_whitespace();
+    let ended = matches!(fields.next()?, "Z" | "X" | "x");
+    Some((ended, fields.nth(18)?.parse().ok()?))
 }
 
 /// The id of the running boot.
@@ -215,14 +223,17 @@ fn locked(path: &Path) -> Option<bool> {
 /// Whether the very process lives: its id and, where known, its start. `None` when it cannot be learnt.
 fn process_is(identity: &RunnerIdentity) -> Option<bool> {
     match (pid_lives(identity.pid), identity.start_ticks) {
-        (Some(true), Some(then)) => start_ticks(identity.pid).map(|now| now == then),
+        (Some(true), Some(then)) => stat(identity.pid).map(|(ended, now)| !ended && now == then),
         (lives, _) => lives,
     }
 }
 
-/// Whether a process with this id exists, the way run-directory 7 asks; `None` means unknown, not dead.
+/// Whether a process with this id lives, the way run-directory 7 asks; `None` means unknown, not dead.
 #[must_use]
 pub fn pid_lives(pid: u32) -> Option<bool> {
+    if stat(pid).is_some_and(|(ended, _)| ended) {
+        return Some(false);
+    }
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
     match rustix::process::test_kill_process(pid) {
         Ok(()) => Some(true),
@@ -286,6 +297,25 @@ mod tests {
         for (identity, host, boot, locked, process, want) in table {
             assert_eq!(word(judge(identity, host, boot, locked, process)), want, "{locked:?} {process:?}");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_that_ended_and_was_not_collected_does_not_live() {
+        let (_temp, dir) = dir();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        while !stat(pid).is_some_and(|(ended, _)| ended) {
+            assert!(std::time::Instant::now() < deadline, "it did not end");
+            thread::sleep(Duration::from_millis(2));
+        }
+        assert_eq!((start_ticks(pid), pid_lives(pid)), (None, Some(false)));
+        let (_, ticks) = stat(pid).unwrap();
+        let own = RunnerIdentity::of_this_process(None);
+        RunnerIdentity { pid, start_ticks: Some(ticks), ..own }.write(&dir).unwrap();
+        assert!(matches!(probe(&dir), RunnerLife::Dead(_)), "{:?}", probe(&dir));
+        child.wait().unwrap();
     }
 
     #[cfg(target_os = "linux")]

@@ -1,6 +1,6 @@
 //! One picture of a run from its event log and its status. Pure.
 
-use crate::run::{RunState, StepMeta, StepState};
+use crate::run::{RunState, StepMeta, StepPhase, StepState};
 
 /// What is known of a step before it starts, from a status.
 pub(super) fn meta_of(step: &StepState) -> StepMeta {
@@ -70,6 +70,21 @@ pub(super) fn merge(events: &RunState, status: &RunState, behind: bool) -> RunSt
         }
     }
     view
+}
+
+/// The picture of a run that nobody runs any more: what ran then is lost. For readers; the files stay as they are.
+pub(super) fn lose(view: &mut RunState, evidence: &str) {
+    view.lost.get_or_insert_with(|| evidence.to_owned());
+    if view.ended_at.is_some() {
+        return;
+    }
+    for step in &mut view.steps {
+        step.ending = None;
+        if step.phase == StepPhase::Running {
+            step.phase = StepPhase::Lost;
+            step.activity = None;
+        }
+    }
 }
 
 fn non_empty(first: String, second: &str) -> String {

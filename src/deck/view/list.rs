@@ -134,7 +134,7 @@ fn row(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, selected: bool, 
         put_right(buf, area, room_end, dy, &cost, quiet);
         room_end = room_end.saturating_sub(columns.cost + 1);
     }
-    let failed = matches!(step.face(), StepFace::Failed | StepFace::TimedOut | StepFace::OverBudget);
+    let failed = matches!(step.face(), StepFace::Failed | StepFace::TimedOut | StepFace::OverBudget | StepFace::Lost);
     let style = match step.face() {
         StepFace::Running | StepFace::Attention | StepFace::Stopping => theme.plain(),
         _ if failed => theme.bad(),

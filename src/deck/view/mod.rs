@@ -164,6 +164,7 @@ fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
             .or_else(last_line)
             .unwrap_or_default(),
         F::Skipped => "not run".to_owned(),
+        F::Lost => state.lost.clone().unwrap_or_default(),
         _ => step.error.clone().or_else(last_line).unwrap_or_default(),
     }
 }

@@ -192,11 +192,12 @@ fn foreign(root: &RunRoot, state: &str, pid: u32) -> RunDir {
 #[test]
 fn a_foreign_run_is_shown_by_its_status_and_enriched_by_its_events() {
     let temp = tempfile::tempdir().unwrap();
-    let dir = foreign(&RunRoot::at(temp.path()), "running", 4_194_303);
+    // Its process may be another after so long a time, so whether somebody runs it is not known.
+    let dir = foreign(&RunRoot::at(temp.path()), "running", std::process::id());
     let mut follower = Follower::open(dir.path()).unwrap();
     let changes = follower.poll();
     assert_eq!(changes.news.len(), 5);
-    assert!(matches!(follower.health(), Health::Unknown(_) | Health::Lost(_)));
+    assert!(matches!(follower.health(), Health::Unknown(_)));
     let state = follower.state();
     assert_eq!(state.steps.iter().map(|s| s.phase.as_str()).collect::<Vec<_>>(), ["complete", "running", "dreaming"]);
     // What a finished step's leftover fields say is not believed.
@@ -205,6 +206,24 @@ fn a_foreign_run_is_shown_by_its_status_and_enriched_by_its_events() {
     assert_eq!(state.steps[1].last_message.as_deref(), Some("Half done."));
     assert_eq!(state.steps[1].face(), StepFace::Attention);
     assert_eq!(state.anomalies, 0);
+}
+
+#[test]
+fn what_ran_when_the_runner_died_is_lost_and_the_files_stay_as_they_are() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = RunRoot::at(temp.path());
+    let dir = foreign(&root, "running", 4_194_303);
+    let before = fs::read(dir.status()).unwrap();
+    let mut follower = Follower::open(dir.path()).unwrap();
+    follower.poll();
+    let state = follower.state();
+    assert_eq!(state.steps.iter().map(|s| s.phase.as_str()).collect::<Vec<_>>(), ["complete", "lost", "dreaming"]);
+    assert_eq!((state.steps_ended(), state.steps[1].face()), (1, StepFace::Lost));
+    assert!(state.steps[1].current_call().is_none() && state.steps[1].elapsed(Timestamp::from_millis(9)).is_none());
+    assert!(state.lost.as_ref().is_some_and(|why| why.contains("4194303")));
+    let listed = crate::rundir::list_runs(&root).remove(0);
+    assert_eq!((listed.state.unwrap(), listed.lost), (state.clone(), follower.lost()));
+    assert_eq!(fs::read(dir.status()).unwrap(), before);
 }
 
 #[test]

@@ -21,11 +21,14 @@ pub(super) struct Held {
 }
 
 impl Engine {
-    /// Takes everything that lies in the inbox.
+    /// Takes everything that lies in the inbox. What a stop asks for is done before anything else is looked at.
     pub(super) fn read_inbox(&mut self, inbox: &mut InboxReader) {
-        for request in inbox.take() {
-            self.take(request);
+        let urgent = inbox.take_urgent();
+        if !urgent.is_empty() {
+            urgent.into_iter().for_each(|request| self.take(request));
+            self.perform_due();
         }
+        inbox.take_rest().into_iter().for_each(|request| self.take(request));
     }
 
     /// Takes one request.

@@ -112,6 +112,8 @@ impl Engine {
             }
             let finished = self.move_on();
             let next = self.perform_due();
+            // Readers may wait for what children and signals need not wait for.
+            self.recorder.flush_due();
             if finished && self.active.is_empty() {
                 break;
             }
@@ -138,7 +140,6 @@ impl Engine {
                 Happened::Death => tree::reap_orphans(&self.active.values().map(Active::child_pid).collect()),
                 Happened::Note(None) | Happened::Time => {}
             }
-            self.recorder.flush_due();
         }
         self.finish(doors).await;
     }
@@ -180,7 +181,7 @@ impl Engine {
     }
 
     /// Performs every effect that is due; returns when the next one is.
-    fn perform_due(&mut self) -> Option<crate::run::Timestamp> {
+    pub(super) fn perform_due(&mut self) -> Option<crate::run::Timestamp> {
         // Each effect is recorded and so changes what is due; the bound is only against a fault in the rules.
         for _ in 0..64 {
             let decision = decide(self.recorder.state(), now());
@@ -214,9 +215,9 @@ impl Engine {
             }
             Effect::Signal { step, signal, group, cause } => {
                 let Some(active) = self.active.get_mut(&step) else { return };
-                let pid = active.pid();
+                let pid = active.pid().unwrap_or(0);
+                self.recorder.record(What::SignalSent { step, signal, pid, group, cause });
                 active.signal(signal, group);
-                self.recorder.record(What::SignalSent { step, signal, pid: pid.unwrap_or(0), group, cause });
             }
         }
     }

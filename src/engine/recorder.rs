@@ -1,5 +1,6 @@
-//! Records what happens: reduces each event, appends it to the event log, and writes status.json, gathering what
-//! comes within 100 ms (run-directory 2.4). With the status go the documents that must not be without it or before
+//! Records what happens: reduces each event, appends it to the event log at once, and writes status.json when its
+//! caller has done what the events ask for: transitions then, the rest gathered over 100 ms (run-directory 2.4). With
+//! the status go the documents that must not be without it or before
 //! it: the marker of a live run, a provisional result, the end. Never decides.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,8 @@ pub struct Recorder<D: Disk = HomeDisk> {
     pub(super) writer: Writer<D>,
     pub(super) result: ResultContext,
     dirty: bool,
+    /// A transition is not in the status yet.
+    urgent: bool,
     last_write: Option<Instant>,
     /// The marker of a live run is on the disk.
     marked: bool,
@@ -69,6 +72,7 @@ impl<D: Disk> Recorder<D> {
             writer,
             result,
             dirty: false,
+            urgent: false,
             last_write: None,
             marked: false,
             provisional: false,
@@ -89,7 +93,8 @@ impl<D: Disk> Recorder<D> {
         &self.log
     }
 
-    /// Records something that happens now; transitions are written to status.json at once.
+    /// Records something that happens now. The next [`Recorder::flush_due`] writes transitions to status.json: whoever
+    /// records acts on what it recorded first, a signal above all, and what belongs together is one write.
     pub fn record(&mut self, what: What) {
         let event = Event { at: now(), what };
         let was_open = self.open_target(&event.what);
@@ -112,22 +117,14 @@ impl<D: Disk> Recorder<D> {
             What::ControlRejected { .. }
             | What::ControlUnannounced { .. }
             | What::SteerRequested(_)
-            | What::SteerMoved { .. } => self.write_if_due(),
-            _ => self.write_status(),
+            | What::SteerMoved { .. } => {}
+            _ => self.urgent = true,
         }
     }
 
     /// Takes in an event that its pump has recorded already.
     pub fn absorb(&mut self, at: Timestamp, what: What) {
         self.change(&Event { at, what });
-        self.write_if_due();
-    }
-
-    /// The first change after a quiet time is written at once; what follows is gathered.
-    fn write_if_due(&mut self) {
-        if self.last_write.is_none_or(|t| t.elapsed() >= COALESCE) {
-            self.write_status();
-        }
     }
 
     fn change(&mut self, event: &Event) {
@@ -172,16 +169,18 @@ impl<D: Disk> Recorder<D> {
     /// When something is to be written next, if nothing else happens.
     #[must_use]
     pub fn next_write(&self) -> Option<Instant> {
-        let status = self.dirty.then(|| self.last_write.map_or_else(Instant::now, |t| t + COALESCE));
+        let gathered = self.last_write.filter(|_| !self.urgent).map(|t| t + COALESCE);
+        let status = self.dirty.then(|| gathered.unwrap_or_else(Instant::now));
         let retry = self.writer.retry_at().map(|at| Instant::now() + at.since(now()));
         // The log has no clock of its own.
         let log = self.log.pending().then(|| Instant::now() + crate::rundir::RETRY);
         [status, retry, log].into_iter().flatten().min()
     }
 
-    /// Writes what is due.
+    /// Writes what is due: transitions, the first change after a quiet time, and what was gathered since the last
+    /// write long enough. To be called before anything is waited for.
     pub fn flush_due(&mut self) {
-        if self.dirty && self.last_write.is_none_or(|t| t.elapsed() >= COALESCE) {
+        if self.dirty && (self.urgent || self.last_write.is_none_or(|t| t.elapsed() >= COALESCE)) {
             self.write_status();
         }
         let failures = self.writer.retry(now());
@@ -217,7 +216,7 @@ impl<D: Disk> Recorder<D> {
 
     /// Writes status.json now.
     pub fn write_status(&mut self) {
-        self.dirty = false;
+        (self.dirty, self.urgent) = (false, false);
         self.last_write = Some(Instant::now());
         if self.last.is_some() {
             return self.write_end();

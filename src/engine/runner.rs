@@ -132,9 +132,9 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     let cap = EventLog::cap_from_env(std::env::var("PI_SUBAGENT_ASYNC_EVENTS_MAX_BYTES").ok().as_deref());
     let log = EventLog::open(&way.events(), cap).map_err(disk("open events.jsonl"))?;
     let inbox = InboxReader::new(way);
+    let mut watch = Watch::arrivals(inbox.folders());
     // The folder of runs says when one of them is removed or renamed; only directories are made and removed in it.
-    let runs = dir.root().map(|root| root.runs());
-    let watch = Watch::new(inbox.folders().into_iter().chain(runs));
+    dir.root().into_iter().for_each(|root| watch.departures(&root.runs()));
     let meta = meta(&plan, &dir);
     let mut recorder = Recorder::new(&home, log, ResultContext::of_run(&dir, plan.result_path.as_deref()));
     recorder.record(What::RunStarted(Box::new(meta)));

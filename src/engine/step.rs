@@ -94,7 +94,8 @@ impl Active {
         if self.exit.is_some() {
             return;
         }
-        let below = Snapshot::take().below(self.pid);
+        // What is below the child is looked at before it can go, and must not keep the signal waiting.
+        let below = tree::below(self.pid);
         self.pids.extend(below.iter().map(|s| s.pid));
         if !group {
             if let Some(child) = self.child {

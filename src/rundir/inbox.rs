@@ -69,12 +69,16 @@ impl InboxReader {
         folders
     }
 
-    /// Takes out everything that is there: stop, timeout, interrupt, requests to steer in the order of their times,
-    /// requests of ours, stops of steps, capabilities, answers of children. Of a folder that is flooded only so many
-    /// are taken at a time; [`InboxReader::is_behind`] tells.
+    /// Takes out everything that is there, what acts on existence first.
     pub fn take(&mut self) -> Vec<ControlRequest> {
+        let mut taken = self.take_urgent();
+        taken.extend(self.take_rest());
+        taken
+    }
+
+    /// Takes out what acts on existence: stop, timeout, interrupt, in this order.
+    pub fn take_urgent(&mut self) -> Vec<ControlRequest> {
         let mut taken = Vec::new();
-        self.behind = false;
         for (name, make) in [
             ("stop.json", (|source| ControlRequest::Stop { source }) as fn(ControlSource) -> ControlRequest),
             ("timeout.json", |source| ControlRequest::TimeOut { source }),
@@ -84,6 +88,15 @@ impl InboxReader {
                 self.vouch(make(source), sender, &mut taken);
             }
         }
+        taken
+    }
+
+    /// Takes out everything else that is there: requests to steer in the order of their times, requests of ours, stops
+    /// of steps, capabilities, answers of children. Of a folder that is flooded only so many are taken at a time;
+    /// [`InboxReader::is_behind`] tells.
+    pub fn take_rest(&mut self) -> Vec<ControlRequest> {
+        let mut taken = Vec::new();
+        self.behind = false;
         let mut steers = self.requests(&self.dir.steer_requests(), request::steer);
         // Rejections have no time and keep the order of their names, after what is valid.
         steers.sort_by(|a, b| match (a, b) {

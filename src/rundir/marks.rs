@@ -4,6 +4,7 @@
 //! For an agent one log holds everything and offsets count in it. For a plain command each stream has its own file and
 //! the offset of a mark counts in the file of the mark's stream.
 
+use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -114,11 +115,16 @@ impl MarkWriter {
     }
 }
 
-/// Reads marks by number, without keeping them in memory.
+/// How many marks are read at once.
+const BLOCK: u64 = 512;
+
+/// Reads marks by number, a block at a time: neighbouring lines ask for neighbouring marks.
 #[derive(Debug)]
 pub struct MarkReader {
     file: File,
     count: u64,
+    /// The block that was read last, and the number of its first mark.
+    block: RefCell<(u64, Vec<Mark>)>,
 }
 
 impl MarkReader {
@@ -131,7 +137,7 @@ impl MarkReader {
         if header != HEADER {
             return None;
         }
-        let mut reader = Self { file, count: 0 };
+        let mut reader = Self { file, count: 0, block: RefCell::default() };
         reader.refresh();
         Some(reader)
     }
@@ -154,9 +160,15 @@ impl MarkReader {
         if number >= self.count {
             return None;
         }
-        let mut bytes = [0; SIZE as usize];
-        self.file.read_exact_at(&mut bytes, HEADER.len() as u64 + number * SIZE).ok()?;
-        Mark::decode(&bytes)
+        let mut block = self.block.borrow_mut();
+        let known =
+            |(first, marks): &(u64, Vec<Mark>)| marks.get(usize::try_from(number.checked_sub(*first)?).ok()?).copied();
+        if known(&block).is_none() {
+            let first = number / BLOCK * BLOCK;
+            // What has been written never changes, so a block can only grow.
+            *block = (first, self.read(first, BLOCK as usize));
+        }
+        known(&block)
     }
 
     /// Marks from this number on, at most `most` of them, in one read.

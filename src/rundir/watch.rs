@@ -2,70 +2,84 @@
 //!
 //! Tells only *that* something may have changed; the reader looks what. Changes that come together wake once.
 
+use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode};
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::Notify;
+#[cfg(not(target_os = "linux"))]
+#[path = "watch/elsewhere.rs"]
+mod system;
+#[cfg(target_os = "linux")]
+#[path = "watch/inotify.rs"]
+mod system;
+
+use system::System;
 
 /// How often to look when the system cannot watch (run-directory 3.4).
 pub const POLL: Duration = Duration::from_millis(250);
 /// How often to look even though the system watches, because watchers lose events (run-directory 3.4).
 pub const SAFETY: Duration = Duration::from_secs(5);
 
+/// What is to wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interest {
+    /// Whatever changes.
+    Changes,
+    /// What comes into being or is moved here. What is written or taken away afterwards is nobody's business.
+    Arrivals,
+    /// What is removed or moved away.
+    Departures,
+}
+
 /// Watches folders (or files), not what lies deeper.
 #[derive(Debug)]
 pub struct Watch {
-    watcher: Option<RecommendedWatcher>,
-    wake: Arc<Notify>,
+    system: Option<System>,
     limit: Option<String>,
 }
 
 impl Watch {
-    /// Watches these folders; the ones that do not exist are left to the safety poll.
+    /// Watches these folders for any change; the ones that do not exist are left to the safety poll.
     #[must_use]
     pub fn new<P: AsRef<Path>>(folders: impl IntoIterator<Item = P>) -> Self {
-        let wake = Arc::new(Notify::new());
-        let mut watch = Self { watcher: None, wake: Arc::clone(&wake), limit: None };
-        match notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if is_change(&event) {
-                wake.notify_one();
-            }
-        }) {
-            Ok(watcher) => watch.watcher = Some(watcher),
+        Self::start(Interest::Changes, folders)
+    }
+
+    /// Watches these folders for what arrives in them, so that taking it out again does not wake.
+    #[must_use]
+    pub fn arrivals<P: AsRef<Path>>(folders: impl IntoIterator<Item = P>) -> Self {
+        Self::start(Interest::Arrivals, folders)
+    }
+
+    fn start<P: AsRef<Path>>(interest: Interest, folders: impl IntoIterator<Item = P>) -> Self {
+        let mut watch = Self { system: None, limit: None };
+        match System::new() {
+            Ok(system) => watch.system = Some(system),
             Err(error) => watch.fall_back(&error),
         }
         for folder in folders {
-            watch.add(folder.as_ref());
+            watch.add(folder.as_ref(), interest);
         }
         watch
     }
 
-    /// Watches one more folder.
-    pub fn add(&mut self, folder: &Path) {
-        let Some(watcher) = &mut self.watcher else { return };
-        if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive)
-            && !is_missing(&error)
+    /// Watches one more folder for what is removed from it or moved away.
+    pub fn departures(&mut self, folder: &Path) {
+        self.add(folder, Interest::Departures);
+    }
+
+    fn add(&mut self, folder: &Path, interest: Interest) {
+        let Some(system) = &mut self.system else { return };
+        if let Err(error) = system.add(folder, interest)
+            && error.kind() != io::ErrorKind::NotFound
         {
             self.fall_back(&error);
         }
     }
 
-    /// Stops watching a folder.
-    pub fn remove(&mut self, folder: &Path) {
-        if let Some(watcher) = &mut self.watcher {
-            // That it was not watched is as good.
-            let _ = watcher.unwatch(folder);
-        }
-    }
-
-    fn fall_back(&mut self, error: &notify::Error) {
-        self.watcher = None;
+    fn fall_back(&mut self, error: &io::Error) {
+        self.system = None;
         self.limit = Some(limit_message(error));
-        // Whoever waits already is to learn that from now on time passes differently.
-        self.wake.notify_one();
     }
 
     /// Why the system does not watch, when it does not; one sentence that names the limit.
@@ -77,53 +91,34 @@ impl Watch {
     /// How long to sleep at most before looking without having been woken.
     #[must_use]
     pub const fn look_again(&self) -> Duration {
-        if self.watcher.is_some() { SAFETY } else { POLL }
+        if self.system.is_some() { SAFETY } else { POLL }
     }
 
     /// Returns when something may have changed since the last return, or when it is time to look anyway. May be
-    /// dropped and called again without losing a change.
+    /// dropped and called again without losing a change. Belongs to one runtime.
     pub async fn changed(&self) {
-        // A timeout is as good as a change: the caller looks.
-        let _ = tokio::time::timeout(self.look_again(), self.wake.notified()).await;
+        match &self.system {
+            // A timeout is as good as a change: the caller looks.
+            Some(system) => drop(tokio::time::timeout(SAFETY, system.changed()).await),
+            None => tokio::time::sleep(POLL).await,
+        }
     }
 }
 
-/// Whether an event may mean a change. An overflow arrives without paths and means that anything may have changed;
-/// an error means that something was missed.
-fn is_change(event: &notify::Result<notify::Event>) -> bool {
-    match event {
-        Ok(event) if event.need_rescan() => true,
-        Ok(event) => match event.kind {
-            // Looking is no change, or our own reading would wake us.
-            EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
-            EventKind::Access(_) => false,
-            _ => true,
-        },
-        Err(_) => true,
-    }
-}
-
-fn is_missing(error: &notify::Error) -> bool {
-    match &error.kind {
-        notify::ErrorKind::PathNotFound => true,
-        notify::ErrorKind::Io(io) => io.kind() == std::io::ErrorKind::NotFound,
-        _ => false,
-    }
+/// Whether a name is that of a file under construction: everybody writes those beside their place, hidden, and moves
+/// them there; only then something has changed.
+fn is_unfinished(name: &[u8]) -> bool {
+    name.starts_with(b".") && !name.ends_with(b".json")
 }
 
 /// The system reports its limits on watching as a full disk or as too many open files, which misleads.
-fn limit_message(error: &notify::Error) -> String {
-    let capacity = |io: &std::io::Error| super::write::is_capacity(io);
-    let code = |io: &std::io::Error| io.raw_os_error();
-    let what = match &error.kind {
-        notify::ErrorKind::MaxFilesWatch => "the limit fs.inotify.max_user_watches is reached".to_owned(),
-        notify::ErrorKind::Io(io) if code(io) == Some(rustix::io::Errno::NOSPC.raw_os_error()) => {
-            "the limit fs.inotify.max_user_watches is reached".to_owned()
-        }
-        notify::ErrorKind::Io(io) if capacity(io) => {
-            "the limit fs.inotify.max_user_instances or that of open files is reached".to_owned()
-        }
-        _ => format!("files cannot be watched: {error}"),
+fn limit_message(error: &io::Error) -> String {
+    let what = if error.raw_os_error() == Some(rustix::io::Errno::NOSPC.raw_os_error()) {
+        "the limit fs.inotify.max_user_watches is reached".to_owned()
+    } else if super::write::is_capacity(error) {
+        "the limit fs.inotify.max_user_instances or that of open files is reached".to_owned()
+    } else {
+        format!("files cannot be watched: {error}")
     };
     format!("{what}; looking every {} ms instead", POLL.as_millis())
 }
@@ -138,15 +133,21 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
     }
 
+    /// Whether the watch has something to tell. Virtual time would not wait for the system, so an event that comes is
+    /// waited for below and one that does not come is followed by another that does.
+    fn is_woken(watch: &Watch) -> bool {
+        let begun = Instant::now();
+        runtime().block_on(watch.changed());
+        begun.elapsed() < SAFETY - Duration::from_secs(1)
+    }
+
     #[test]
     fn a_change_wakes_and_a_change_before_the_wait_is_not_lost() {
         let temp = tempfile::tempdir().unwrap();
         let watch = Watch::new([temp.path()]);
         assert_eq!(watch.limit(), None);
         std::fs::write(temp.path().join("stop.json"), "").unwrap();
-        let begun = Instant::now();
-        runtime().block_on(watch.changed());
-        assert!(begun.elapsed() < Duration::from_secs(4), "woken, not timed out");
+        assert!(is_woken(&watch), "woken, not timed out");
     }
 
     #[test]
@@ -160,10 +161,9 @@ mod tests {
     fn limits_are_named_and_lead_to_polling() {
         let temp = tempfile::tempdir().unwrap();
         let table = [
-            (notify::Error::io(std::io::Error::from_raw_os_error(28)), "max_user_watches"),
-            (notify::Error::new(notify::ErrorKind::MaxFilesWatch), "max_user_watches"),
-            (notify::Error::io(std::io::Error::from_raw_os_error(24)), "max_user_instances"),
-            (notify::Error::generic("odd"), "odd"),
+            (io::Error::from_raw_os_error(28), "max_user_watches"),
+            (io::Error::from_raw_os_error(24), "max_user_instances"),
+            (io::Error::other("odd"), "odd"),
         ];
         for (error, word) in table {
             let mut watch = Watch::new([temp.path()]);
@@ -174,11 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn overflow_and_errors_wake_and_reading_does_not() {
-        let rescan = notify::Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
-        assert!(is_change(&Ok(rescan)));
-        assert!(is_change(&Err(notify::Error::generic("lost"))));
-        assert!(!is_change(&Ok(notify::Event::new(EventKind::Access(AccessKind::Open(AccessMode::Read))))));
-        assert!(is_change(&Ok(notify::Event::new(EventKind::Access(AccessKind::Close(AccessMode::Write))))));
+    fn names_of_files_under_construction() {
+        for (name, want) in [(".stop.json.tmp", true), (".x", true), ("stop.json", false), (".odd.json", false)] {
+            assert_eq!(is_unfinished(name.as_bytes()), want, "{name}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 use unicode_width::UnicodeWidthChar;
 
 use super::safe::{SafeText, TAB, width};
-use super::scan::{Control, Scanner, Sink};
+use super::scan::{Control, Scanner, Sink, is_printable};
 
 /// One of the sixteen colours of the terminal's palette: 0 to 7 normal, 8 to 15 bright.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +55,7 @@ impl StyledLine {
     /// tabs go to stops of eight; links keep their text.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
-        if bytes.iter().all(|b| matches!(b, 0x20..=0x7e)) {
+        if is_printable(bytes) {
             return Self::plain(bytes);
         }
         Self::scan(bytes)
@@ -134,6 +134,20 @@ impl Sink for Builder {
         match self.runs.last_mut() {
             Some((text, style)) if *style == self.style => text.push(ch),
             _ => self.runs.push((ch.to_string(), self.style)),
+        }
+    }
+
+    fn printable(&mut self, run: &str) {
+        self.begin();
+        // Each of these characters takes one cell.
+        let room = if self.cut { 0 } else { StyledLine::MAX_COLUMNS - self.column };
+        let (shown, beyond) = run.split_at_checked(room.min(run.len())).unwrap_or((run, ""));
+        self.cut |= !beyond.is_empty();
+        self.column += shown.len();
+        match self.runs.last_mut() {
+            _ if shown.is_empty() => {}
+            Some((text, style)) if *style == self.style => text.push_str(shown),
+            _ => self.runs.push((shown.to_owned(), self.style)),
         }
     }
 
@@ -296,11 +310,52 @@ mod tests {
         assert!(!StyledLine::parse(b"short").cut);
     }
 
+    /// A builder that is given every character alone.
+    #[derive(Default)]
+    struct OneByOne(Builder);
+
+    impl Sink for OneByOne {
+        fn text(&mut self, ch: char) {
+            self.0.text(ch);
+        }
+
+        fn control(&mut self, control: Control) {
+            self.0.control(control);
+        }
+
+        fn sgr(&mut self, params: &[u16]) {
+            self.0.sgr(params);
+        }
+    }
+
     proptest! {
         #[test]
         fn the_short_way_agrees_with_the_scanner(text in "[ -~]{0,40}", repeat in 0usize..200) {
             let text = text.repeat(repeat);
             prop_assert_eq!(StyledLine::parse(text.as_bytes()), StyledLine::scan(text.as_bytes()));
+        }
+
+        #[test]
+        fn runs_are_taken_as_their_characters(
+            pieces in proptest::collection::vec(
+                prop_oneof![
+                    proptest::collection::vec(hostile_byte(), 0..40),
+                    "[ -~]{0,60}".prop_map(String::into_bytes),
+                    Just("x".repeat(StyledLine::MAX_COLUMNS - 20).into_bytes()),
+                    Just("日".repeat(20).into_bytes()),
+                ],
+                0..12,
+            ),
+        ) {
+            let bytes = pieces.concat();
+            let mut slow = OneByOne::default();
+            let mut scanner = Scanner::default();
+            scanner.push(&bytes, &mut slow);
+            scanner.finish(&mut slow);
+            let line = StyledLine::scan(&bytes);
+            prop_assert_eq!(line.cut, slow.0.cut);
+            let runs: Vec<_> = line.runs.into_iter().map(|r| (r.text.as_str().to_owned(), r.style)).collect();
+            prop_assert_eq!(runs, slow.0.runs);
         }
 
         #[test]

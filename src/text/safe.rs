@@ -5,7 +5,7 @@ use std::fmt;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use super::scan::{Control, Scanner, Sink};
+use super::scan::{Control, Scanner, Sink, is_printable};
 
 /// How far apart tab stops are.
 pub(super) const TAB: usize = 8;
@@ -38,7 +38,7 @@ impl SafeText {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         // Most names and messages are plain, and the check is much cheaper than the scanner.
-        if bytes.iter().all(|b| (0x20..=0x7e).contains(b)) {
+        if is_printable(bytes) {
             return Self(String::from_utf8_lossy(bytes).into_owned());
         }
         let mut sink = OneLine { out: String::with_capacity(bytes.len()), gap: false };

@@ -8,6 +8,10 @@
 pub(super) trait Sink {
     /// A character that is safe to show.
     fn text(&mut self, ch: char);
+    /// Several characters that are safe to show, all of them printable ASCII.
+    fn printable(&mut self, run: &str) {
+        run.chars().for_each(|ch| self.text(ch));
+    }
     /// One of the four controls that have a meaning for a line.
     fn control(&mut self, control: Control);
     /// The parameters of an SGR sequence.
@@ -71,8 +75,20 @@ enum Unit {
 
 impl Scanner {
     pub(super) fn push(&mut self, bytes: &[u8], sink: &mut impl Sink) {
-        for &byte in bytes {
-            self.byte(byte, sink);
+        let mut rest = bytes;
+        while let [byte, tail @ ..] = rest {
+            if matches!(self.state, State::Ground) && self.utf8_have == 0 {
+                // Most of what is printed is runs of plain characters, which need no look at each of them.
+                let (run, other) = split_printable(rest);
+                if !run.is_empty() {
+                    self.zero_run = 0;
+                    sink.printable(run);
+                    rest = other;
+                    continue;
+                }
+            }
+            self.byte(*byte, sink);
+            rest = tail;
         }
     }
 
@@ -289,6 +305,27 @@ impl Scanner {
                 sink.text(ch);
             }
         }
+    }
+}
+
+/// Whether there is nothing but printable ASCII.
+pub(super) fn is_printable(bytes: &[u8]) -> bool {
+    split_printable(bytes).1.is_empty()
+}
+
+/// The printable ASCII that the bytes begin with, and what follows it.
+fn split_printable(bytes: &[u8]) -> (&str, &[u8]) {
+    const BLOCK: usize = 32;
+    let plain = |byte: &u8| (0x20..=0x7e).contains(byte);
+    // Whole blocks without a branch for each byte, which the compiler turns into a few instructions.
+    let blocks = bytes.chunks_exact(BLOCK).take_while(|block| block.iter().fold(true, |all, b| all & plain(b))).count();
+    let rest = bytes.get(blocks * BLOCK..).unwrap_or_default();
+    let end = blocks * BLOCK + rest.iter().take_while(|b| plain(b)).count();
+    let (run, other) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
+    match std::str::from_utf8(run) {
+        Ok(run) => (run, other),
+        // ASCII is always UTF-8.
+        Err(_) => ("", bytes),
     }
 }
 

@@ -73,6 +73,7 @@ impl World {
         for step in [0, 1] {
             world.recorder.record(What::StepStarted { step: StepId(step) });
         }
+        world.recorder.flush_due();
         world
     }
 
@@ -85,6 +86,7 @@ impl World {
             let outcome = StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
             self.recorder.record(What::StepEnded { step: StepId(step), outcome: Box::new(outcome) });
         }
+        self.recorder.flush_due();
         self.recorder.end(RunPhase::Complete, None, BTreeMap::from([(StepId(0), "Found.".to_owned())]));
     }
 
@@ -146,6 +148,36 @@ fn the_documents_of_a_run_come_in_their_order() {
     assert!(!world.recorder.is_pending());
 }
 
+/// A reader finds every transition in the status once the turn is over, and no turn costs more than one write.
+#[test]
+fn the_transitions_of_a_turn_are_one_write_and_changes_are_gathered() {
+    let mut world = World::running();
+    let writes = |world: &World| {
+        let all = std::mem::take(&mut *world.done.lock().unwrap());
+        all.iter().filter(|op| op.path() == world.recorder.dir.status()).count()
+    };
+    let outcome = || Box::new(StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() });
+    writes(&world);
+    for step in [0, 1] {
+        world.recorder.record(What::StepEnded { step: StepId(step), outcome: outcome() });
+    }
+    assert_eq!((writes(&world), world.records("subagent.step.completed").len()), (0, 2), "records come first");
+    world.recorder.flush_due();
+    assert_eq!(writes(&world), 1);
+    assert_eq!(world.status(), decode_status(&world.recorder.status_bytes()).unwrap());
+    world.recorder.flush_due();
+    assert_eq!(writes(&world), 0, "nothing has changed");
+    // Gathered, unless this machine took longer than that between two lines.
+    let before = world.recorder.last_write.unwrap();
+    world.recorder.absorb(now(), What::OutputSeen { step: StepId(0), bytes: 1 });
+    world.recorder.flush_due();
+    assert_eq!(writes(&world), usize::from(world.recorder.last_write.unwrap() != before));
+    world.recorder.last_write = Some(Instant::now() - COALESCE);
+    world.recorder.absorb(now(), What::OutputSeen { step: StepId(0), bytes: 1 });
+    world.recorder.flush_due();
+    assert_eq!(writes(&world), 1, "the first change after a quiet time");
+}
+
 #[test]
 fn the_first_status_stands_before_the_first_record() {
     let mut world = World::new();
@@ -163,7 +195,8 @@ fn the_first_status_stands_before_the_first_record() {
 /// The disk is full from some operation of the end on, for a while.
 #[test]
 fn a_full_disk_delays_the_end_and_never_tears_it() {
-    for first in 0..10 {
+    // One write of the steps' ends, and the eight operations of the run's.
+    for first in 0..9 {
         let mut world = World::running();
         let mut asked = 0;
         world.set_mood(move |_| {
@@ -232,9 +265,11 @@ fn a_file_that_cannot_be_written_holds_nothing_else_back() {
 fn a_pause_under_way_has_a_provisional_result_and_a_stop_takes_it_back() {
     let mut world = World::running();
     world.recorder.record(What::RunInterrupted { source: None });
+    world.recorder.flush_due();
     assert_eq!(world.status().phase, RunPhase::Paused);
     assert!(world.has_result() && !world.exists("async-subagent-results/ID.json"));
     world.recorder.record(What::RunStopped { message: STOPPED.into(), source: None });
+    world.recorder.flush_due();
     assert_eq!(world.status().phase, RunPhase::Running);
     assert!(!world.has_result());
     world.recorder.end(RunPhase::Stopped, Some(STOPPED.into()), BTreeMap::new());
@@ -246,6 +281,7 @@ fn a_pause_on_a_full_disk_is_not_seen_without_its_result() {
     let mut world = World::running();
     world.set_mood(|op| op.path().to_string_lossy().contains("result-index").then_some(ENOSPC));
     world.recorder.record(What::RunInterrupted { source: None });
+    world.recorder.flush_due();
     assert_eq!(world.status().phase, RunPhase::Running);
     assert!(world.recorder.is_pending());
     world.set_mood(|_| None);
@@ -253,6 +289,7 @@ fn a_pause_on_a_full_disk_is_not_seen_without_its_result() {
     assert_eq!(world.status().phase, RunPhase::Paused);
     assert!(world.has_result());
     world.recorder.record(What::RunStopped { message: STOPPED.into(), source: None });
+    world.recorder.flush_due();
     assert!(!world.has_result(), "it is known to lie there although it had waited");
 }
 

@@ -1,0 +1,135 @@
+//! Linux: inotify, read by whoever waits. No thread stands between a change and the one that it wakes.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use tokio::io::unix::AsyncFd;
+
+use super::{Interest, POLL, is_unfinished};
+
+/// One inotify instance.
+#[derive(Debug)]
+pub(super) struct System {
+    fd: Arc<OwnedFd>,
+    /// Known to the runtime from the first wait on; before it there may be none.
+    waiting: OnceLock<AsyncFd<Arc<OwnedFd>>>,
+}
+
+impl System {
+    pub(super) fn new() -> io::Result<Self> {
+        let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        Ok(Self { fd: Arc::new(fd), waiting: OnceLock::new() })
+    }
+
+    pub(super) fn add(&mut self, folder: &Path, interest: Interest) -> io::Result<()> {
+        // Looking is no change, or our own reading would wake us.
+        let arrivals = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::CLOSE_WRITE;
+        let departures = WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+        let flags = match interest {
+            Interest::Arrivals => arrivals,
+            Interest::Departures => departures,
+            Interest::Changes => arrivals | departures | WatchFlags::MODIFY,
+        };
+        inotify::add_watch(&self.fd, folder, flags)?;
+        Ok(())
+    }
+
+    /// Returns once something has changed. What was read is told before anything else can be waited for, so that
+    /// dropping this loses nothing.
+    pub(super) async fn changed(&self) {
+        loop {
+            let Some(waiting) = self.registered() else { return tokio::time::sleep(POLL).await };
+            let Ok(mut ready) = waiting.readable().await else { return tokio::time::sleep(POLL).await };
+            if self.take() {
+                return;
+            }
+            ready.clear_ready();
+        }
+    }
+
+    fn registered(&self) -> Option<&AsyncFd<Arc<OwnedFd>>> {
+        if self.waiting.get().is_none() {
+            // The newer function is unsafe, because any type could lie about its descriptor; ours owns it.
+            #[allow(deprecated)]
+            let known = AsyncFd::with_interest(Arc::clone(&self.fd), tokio::io::Interest::READABLE).ok()?;
+            // Only one waits at a time; a second registration would be as good.
+            let _ = self.waiting.set(known);
+        }
+        self.waiting.get()
+    }
+
+    /// Takes everything that was reported; whether any of it is a change.
+    fn take(&self) -> bool {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = Reader::new(&self.fd, &mut buffer);
+        let mut changed = false;
+        loop {
+            match reader.next() {
+                // An overflow has no name and means that anything may have changed.
+                Ok(event) if event.events().contains(ReadFlags::IGNORED) => {}
+                Ok(event) => changed |= !event.file_name().is_some_and(|name| is_unfinished(name.to_bytes())),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => return changed,
+                // What cannot be read may have been a change.
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_wakes_and_what_does_not() {
+        let temp = tempfile::tempdir().unwrap();
+        let (place, hidden) = (temp.path().join("stop.json"), temp.path().join(".stop.json.tmp"));
+        std::fs::write(temp.path().join("old"), "x").unwrap();
+        let watching = |interest| {
+            let mut system = System::new().unwrap();
+            system.add(temp.path(), interest).unwrap();
+            system
+        };
+        let all = [Interest::Arrivals, Interest::Departures, Interest::Changes].map(watching);
+        let took = || all.each_ref().map(System::take);
+        assert_eq!(took(), [false, false, false]);
+        std::fs::write(&hidden, "{}").unwrap();
+        assert_eq!(took(), [false, false, false], "a file under construction");
+        std::fs::rename(&hidden, &place).unwrap();
+        assert_eq!(took(), [true, false, true], "moved to its place");
+        std::fs::read(&place).unwrap();
+        std::fs::read_dir(temp.path()).unwrap().for_each(drop);
+        assert_eq!(took(), [false, false, false], "looking");
+        std::fs::remove_file(&place).unwrap();
+        assert_eq!(took(), [false, true, true], "taken out");
+        std::fs::write(&place, "").unwrap();
+        assert_eq!(took(), [true, false, true], "made where it belongs");
+        std::fs::create_dir(temp.path().join("0")).unwrap();
+        assert_eq!(took(), [true, false, true], "a folder");
+    }
+
+    #[test]
+    fn an_overflow_is_a_change() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut system = System::new().unwrap();
+        system.add(temp.path(), Interest::Changes).unwrap();
+        let most: usize =
+            std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
+        if most > 100_000 {
+            return eprintln!("the queue holds {most} events, too many to overflow it here");
+        }
+        for n in 0..=most / 2 {
+            // Two events each that are not alike, none of which is a change.
+            let path = temp.path().join(format!(".{}", n % 2));
+            std::fs::write(&path, "").unwrap();
+            std::fs::remove_file(&path).unwrap();
+        }
+        assert!(system.take());
+        assert!(!system.take());
+    }
+}

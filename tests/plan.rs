@@ -484,12 +484,22 @@ fn files_that_are_none_say_so() {
 }
 
 #[test]
-fn missing_programs_are_warnings() {
+fn a_program_that_cannot_come_any_more_is_an_error_with_its_place_and_others_are_warnings() {
     let mut options = options();
     options.path = Some("/nowhere".into());
     let args: [String; 0] = [];
-    let loaded = plan::from_command("no-such-program", &args, &options).unwrap();
-    assert_eq!(loaded.warnings[0].message, "the program `no-such-program` of step `no-such-program` was not found");
+    let problems = plan::from_command("no-such-program", &args, &options).unwrap_err().0;
+    assert_eq!(problems[0].message, "the program `no-such-program` of step `no-such-program` was not found");
+    let loaded = plan::from_command("./made-later", &args, &options).unwrap();
+    assert_eq!(loaded.warnings[0].message, "the program `./made-later` of step `made-later` was not found");
+    let text = "[[step]]\nrunner = { type = \"external-cli\", command = \"gone\" }\n\
+                [[step]]\nrunner = { type = \"external-cli\", command = \"gone\" }\n\
+                [[step]]\nagent = \"a\"\nsystem_prompt = \"p\"\ntask = \"t\"\n";
+    let problems = plan::load(Input::Reader(&mut text.as_bytes()), &options).unwrap_err().0;
+    let said: Vec<_> = problems.iter().map(|p| (p.location(), p.message.as_str())).collect();
+    let gone = "the program `gone` of step `gone` was not found";
+    let pi = "the program `pi` of step `a` was not found";
+    assert_eq!(said, [("<stdin>:2:10".to_owned(), gone), ("<stdin>:5:1".to_owned(), pi)], "each once");
     let loaded = plan::from_command("/bin/sh", &args, &options).unwrap();
     assert_eq!(loaded.warnings, []);
 }

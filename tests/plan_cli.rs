@@ -16,7 +16,13 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        Self { temp: tempfile::tempdir().unwrap() }
+        let temp = tempfile::tempdir().unwrap();
+        // The agent that plans mean when they name none.
+        std::fs::create_dir(temp.path().join("bin")).unwrap();
+        let pi = temp.path().join("bin/pi");
+        std::fs::write(&pi, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&pi, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        Self { temp }
     }
 
     fn home(&self) -> &Path {
@@ -26,7 +32,8 @@ impl World {
     /// The program with a home of its own and nothing else of this machine.
     fn subdeck(&self, cwd: &Path, args: &[&str]) -> Output {
         let mut command = Command::cargo_bin("subdeck").unwrap();
-        command.env_clear().env("HOME", self.home()).env("PATH", "/usr/bin:/bin").current_dir(cwd);
+        let path = format!("{}:/usr/bin:/bin", self.home().join("bin").display());
+        command.env_clear().env("HOME", self.home()).env("PATH", path).current_dir(cwd);
         command.args(args).write_stdin("").output().unwrap()
     }
 }
@@ -153,7 +160,7 @@ fn config_explains_and_trusts() {
     world.subdeck(&project, &["config", "trust", "--remove"]);
     assert_eq!(row(&explain(), "executables.pi"), "executables.pi pi built in");
 
-    std::fs::write(&file, "[ui]\nthem = \"mono\"\n").unwrap();
+    std::fs::write(&file, "[ui]\nthem = \"mono\"\nascii = 3\n").unwrap();
     let output = explain();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("did you mean `theme`?"), "{}", text(&output.stderr));
@@ -183,4 +190,155 @@ fn schemas_pages_and_completions_are_printed() {
         (output.status.code(), text(&output.stderr).as_str()),
         (Some(2), "subdeck: there is no command `nothing`\n")
     );
+}
+
+/// What a shell would wait for without end: the command has to say so at once.
+fn fifo(path: &Path) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_wherever_a_person_names_one() {
+    let world = World::new();
+    let cwd = world.home().join("work");
+    std::fs::create_dir(&cwd).unwrap();
+    fifo(&cwd.join("pipe.toml"));
+    for args in [&["check", "pipe.toml"][..], &["run", "--no-tui", "pipe.toml"]] {
+        let output = world.subdeck(&cwd, args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains("pipe.toml") && said.contains("not a regular file") && said.contains("`-`"), "{said}");
+    }
+    let plan =
+        |runner: &str| format!("[[step]]\ntask = \"t\"\nrunner = {{ type = \"demo\", script = \"{runner}\" }}\n");
+    std::fs::write(cwd.join("script.toml"), plan("./pipe.toml")).unwrap();
+    let output = world.subdeck(&cwd, &["check", "script.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("it is not a regular file"), "{}", text(&output.stderr));
+    // A device that never ends, in the place of the user's configuration and of an agent.
+    std::os::unix::fs::symlink("/dev/zero", cwd.join("zero.toml")).unwrap();
+    assert!(text(&world.subdeck(&cwd, &["check", "zero.toml"]).stderr).contains("not a regular file"));
+    fifo(&cwd.join(".subdeck/agents/a.md"));
+    fifo(&cwd.join(".subdeck/config.toml"));
+    let output = world.subdeck(&cwd, &["agents"]);
+    assert!(text(&output.stdout).contains("a.md: not a regular file"), "{output:?}");
+    assert_eq!(world.subdeck(&cwd, &["config", "trust"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_scene_that_does_not_exist_is_an_error_with_its_place_and_the_nearest_one() {
+    let world = World::new();
+    let plan = "[[step]]\ntask = \"t\"\nrunner = { type = \"demo\", script = \"defualt\" }\n";
+    std::fs::write(world.home().join("plan.toml"), plan).unwrap();
+    let root = world.home().join("runs");
+    let run = ["run", "--no-tui", "--root", root.to_str().unwrap(), "plan.toml"];
+    for args in [&["check", "plan.toml"][..], &run] {
+        let output = world.subdeck(world.home(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains("there is no scene `defualt`") && said.contains("did you mean `default`?"), "{said}");
+        assert!(said.contains("plan.toml:3:36"), "{said}");
+    }
+    assert!(!root.exists());
+    std::fs::write(world.home().join("own.toml"), "[[scene.a.turn]]\nsay = \"x\"\n[[scene.b.turn]]\nsay = \"y\"\n")
+        .unwrap();
+    for (script, code, said) in
+        [("own.toml#a", 0, ""), ("own.toml#c", 2, "use `a` or `b`"), ("later.toml", 0, "cannot be read")]
+    {
+        std::fs::write(world.home().join("plan.toml"), plan.replace("defualt", script)).unwrap();
+        let output = world.subdeck(world.home(), &["check", "plan.toml"]);
+        assert_eq!(output.status.code(), Some(code), "{script} {output:?}");
+        assert!(text(&output.stderr).contains(said), "{script} {output:?}");
+    }
+}
+
+#[test]
+fn a_program_that_is_missing_is_told_before_anything_starts() {
+    let world = World::new();
+    let root = world.home().join("runs");
+    let root = root.to_str().unwrap();
+    for args in [
+        &["run", "--no-tui", "--root", root, "--", "no-such-program"][..],
+        &["run", "--no-tui", "--root", root, "--", "/no/such"],
+    ] {
+        let output = world.subdeck(world.home(), args);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output.stderr).contains("was not found"), "{output:?}");
+    }
+    assert!(!Path::new(root).exists());
+    // What a step before it makes is not missed.
+    let plan = r#"
+        [[step]]
+        runner = { type = "external-cli", command = "sh", args = ["-c", "printf '#!/bin/sh\necho made' > tool; chmod +x tool"] }
+        [[step]]
+        runner = { type = "external-cli", command = "./tool" }
+    "#;
+    std::fs::write(world.home().join("plan.toml"), plan).unwrap();
+    let output = world.subdeck(world.home(), &["run", "--no-tui", "--root", root, "plan.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(text(&output.stderr).contains("warning: the program `./tool`"), "{output:?}");
+    // Gone again, it is missed by a retry of what needed it.
+    let output = world.subdeck(world.home(), &["run", "--no-tui", "--root", root, "--", "sh", "-c", "exit 1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let mut retry = Command::cargo_bin("subdeck").unwrap();
+    retry.env_clear().env("HOME", world.home()).env("PATH", "/nowhere").current_dir(world.home());
+    let output = retry.args(["retry", "--no-tui", "--root", root]).write_stdin("").output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains("the program `sh` of step `sh` was not found"), "{output:?}");
+}
+
+#[test]
+fn a_wrong_value_of_the_configuration_keeps_a_run_from_starting_and_an_unknown_key_does_not() {
+    let world = World::new();
+    let root = world.home().join("runs");
+    let file = world.home().join(".config/subdeck/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let run = ["run", "--no-tui", "--root", root.to_str().unwrap(), "--", "true"];
+    std::fs::write(&file, "[defaults]\ntime = 5\n").unwrap();
+    std::fs::write(
+        world.home().join("plan.toml"),
+        "[[step]]\nrunner = { type = \"external-cli\", command = \"true\" }\n",
+    )
+    .unwrap();
+    for args in [&run[..], &["demo", "--no-tui"], &["check", "plan.toml"], &["config", "explain"]] {
+        let output = world.subdeck(world.home(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?} {output:?}");
+        assert!(text(&output.stderr).contains("config.toml:2:8"), "{args:?} {output:?}");
+    }
+    assert!(!root.exists());
+    // Looking goes on.
+    assert_eq!(world.subdeck(world.home(), &["ls"]).status.code(), Some(0));
+    std::fs::write(&file, "[defaults]\ntiem = \"5m\"\n").unwrap();
+    for args in [&run[..], &["config", "explain"]] {
+        let output = world.subdeck(world.home(), args);
+        assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains("warning: unknown key `tiem`") && said.contains("did you mean `time`?"), "{said}");
+    }
+}
+
+#[test]
+fn places_that_a_runner_config_names_are_shown() {
+    let world = World::new();
+    let far = world.home().join("far");
+    let config = serde_json::json!({
+        "id": "r1", "cwd": world.home(), "placeholder": "{previous}", "asyncDir": far.join("r1"),
+        "resultPath": far.join("r1.json"), "resultMode": "single",
+        "steps": [{ "agent": "a", "runner": { "type": "external-cli", "command": "true" } }],
+    });
+    std::fs::write(world.home().join("config.json"), config.to_string()).unwrap();
+    let shown = text(&world.subdeck(world.home(), &["check", "config.json"]).stdout);
+    let (dir, result) = (far.join("r1"), far.join("r1.json"));
+    assert!(shown.contains(&format!("run dir {}\n", dir.display())), "{shown}");
+    assert!(shown.contains(&format!("result  {}\n", result.display())), "{shown}");
+    let root = world.home().join("runs");
+    let output = world.subdeck(world.home(), &["run", "--no-tui", "--root", root.to_str().unwrap(), "config.json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = text(&output.stderr);
+    for (what, path) in [("the run directory", &dir), ("the result", &result)] {
+        let line = format!("{what} is {}, outside of the root {}", path.display(), root.display());
+        assert!(said.contains(&line), "{said}");
+    }
+    assert!(dir.join("status.json").exists());
 }

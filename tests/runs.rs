@@ -29,6 +29,11 @@ fn a_command_runs_prints_and_ends_with_its_cause() {
 fn what_cannot_be_started_says_so() {
     let world = World::new();
     let done = world.output(&["run", "--no-tui", "--", "no-such-program-here"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.stderr.contains("`no-such-program-here` of step `no-such-program-here` was not found"), "{done:?}");
+    assert!(!world.root().exists());
+    // One that a step before could have made is tried.
+    let done = world.output(&["run", "--no-tui", "--", "./no-such-program-here"]);
     assert_eq!(done.code, 1, "{done:?}");
     assert!(done.stdout.contains("no such program; check the name and PATH"), "{done:?}");
     let none = world.output(&["run", "--no-tui"]);

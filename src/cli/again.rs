@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use super::args::{ResumeArgs, RetryArgs};
 use super::load::World;
 use super::{find, launch};
-use crate::plan::{Carried, LogicalStep, Plan, Runner, Step, stored};
+use crate::plan::{Carried, LogicalStep, Plan, Runner, Step, programs, stored};
 use crate::run::{RunState, StepId, StepPhase};
 use crate::rundir::RunDir;
 use crate::text::SafeText;
@@ -17,20 +17,31 @@ const GO_ON: &str = "You were interrupted. Go on with your task where you left o
 
 /// `subdeck resume`.
 pub fn resume(args: ResumeArgs) -> anyhow::Result<ExitCode> {
-    let world = World::look()?;
+    let world = World::to_start()?;
     let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
     let earlier = Earlier::read(dir)?;
     let plan = earlier.resumed(step, args.text.as_deref())?;
+    startable(&world, &plan)?;
     launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach)
 }
 
 /// `subdeck retry`.
 pub fn retry(args: RetryArgs) -> anyhow::Result<ExitCode> {
-    let world = World::look()?;
+    let world = World::to_start()?;
     let dir = find::run(&world, args.root.root.as_deref(), &args.run)?;
     let earlier = Earlier::read(dir)?;
     let plan = earlier.retried()?;
+    startable(&world, &plan)?;
     launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach)
+}
+
+/// Whether the programs of the new run are there still.
+fn startable(world: &World, plan: &Plan) -> anyhow::Result<()> {
+    let missing = plan.flat().filter_map(|step| programs::missing(step, world.env.path.as_deref()));
+    match missing.into_iter().find(|m| m.certain) {
+        Some(missing) => bail!("{}; nothing was started", missing.message),
+        None => Ok(()),
+    }
 }
 
 /// A run that is over, with its stored plan.
@@ -58,7 +69,7 @@ impl Earlier {
                 SafeText::line(&first.command).truncate(60)
             );
         }
-        let bytes = std::fs::read(dir.plan_json()).with_context(|| {
+        let bytes = crate::rundir::plan_doc::bytes(&dir).with_context(|| {
             format!("run {name} has no stored plan (subdeck/plan.json), so its steps cannot be started again")
         })?;
         // The demo's own variable says only how fast it plays.

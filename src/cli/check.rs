@@ -44,10 +44,16 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let mut options = env.load_options(&config);
     options.cwd.clone_from(&args.cwd);
     options.task.clone_from(&args.task);
+    options.check_script = Some(super::load::check_script);
     let loaded = if args.plan.as_os_str() == "-" {
         plan::load(Input::Reader(&mut std::io::stdin().lock()), &options)
     } else {
         plan::load(Input::Path(&args.plan), &options)
+    };
+    // What `run` would refuse is refused here.
+    let loaded = match loaded {
+        Ok(loaded) if problems.iter().any(|p| p.severity == Severity::Error) => Err(Problems(loaded.warnings)),
+        other => other,
     };
     match loaded {
         Ok(Loaded { plan, warnings }) => {
@@ -112,6 +118,13 @@ fn show(to: &mut dyn Write, plan: &Plan) -> std::io::Result<()> {
     lines::line(to, &format!("{name}{steps} in {}", plan.cwd.display()))?;
     if let Some(task) = &plan.task {
         lines::line(to, &format!("task    {}", brief(task)))?;
+    }
+    // Only a runner config names these, and it may name any place.
+    if let Some(folder) = &plan.run_dir {
+        lines::line(to, &format!("run dir {}", folder.display()))?;
+    }
+    if let Some(file) = &plan.result_path {
+        lines::line(to, &format!("result  {}", file.display()))?;
     }
     if let Some(limits) = limits(&plan.budget) {
         lines::line(to, &format!("limits  {limits}"))?;

@@ -29,7 +29,7 @@ pub fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
     if !(0.05..=100.0).contains(&args.speed) {
         bail!("--speed is a factor between 0.05 and 100");
     }
-    let world = World::look()?;
+    let world = World::to_start()?;
     let options = world.options(None);
     let loaded = crate::plan::load(Input::Reader(&mut PLAN.as_bytes()), &options);
     let mut plan = match load::settle(loaded) {

@@ -72,7 +72,7 @@ fn line(value: &serde_json::Value) -> String {
 /// The file as it is.
 fn raw(dir: &RunDir, follow: bool) -> anyhow::Result<ExitCode> {
     use std::io::Read;
-    let mut file = std::fs::File::open(dir.events()).context("the run has no events.jsonl")?;
+    let mut file = crate::rundir::open::regular(&dir.events()).context("the run has no events.jsonl")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;

@@ -32,6 +32,9 @@ pub fn start(
         eprintln!("subdeck: {why}; choose another one with --root or SUBDECK_ROOT");
         return Ok(ExitCode::from(7));
     }
+    for line in outside(plan, root.path()) {
+        eprintln!("subdeck: {line}");
+    }
     let prepared = match engine::prepare(plan, &root, world.caps()) {
         Ok(prepared) => prepared,
         Err(error) => return Ok(cannot_start(&error)),
@@ -51,6 +54,18 @@ pub fn start(
         return Ok(ExitCode::SUCCESS);
     }
     super::attach::deck(world, &prepared.dir, show, None)
+}
+
+/// What a runner config puts outside of the root, where nobody would look for it.
+fn outside(plan: &Plan, root: &Path) -> Vec<SafeText> {
+    let named = [("the run directory", &plan.run_dir), ("the result", &plan.result_path)];
+    let far = named.into_iter().filter_map(|(what, path)| Some((what, path.as_deref()?)));
+    far.filter(|(_, path)| !path.starts_with(root))
+        .map(|(what, path)| {
+            let line = format!("{what} is {}, outside of the root {}", path.display(), root.display());
+            SafeText::line(&line)
+        })
+        .collect()
 }
 
 /// A run that could not be started: nothing ran.

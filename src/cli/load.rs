@@ -1,14 +1,15 @@
 //! The world of a command: its environment, its configuration, and the plan it loads.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 
 use super::check::print_problems;
+use crate::agents::demo::{self, ScriptError};
 use crate::config::{Config, Env};
 use crate::engine::Caps;
-use crate::plan::{LoadOptions, Loaded, Plan, Problems};
+use crate::plan::{LoadOptions, Loaded, Plan, Problems, ScriptProblem, Severity};
 
 /// What every command knows of the world.
 pub struct World {
@@ -16,6 +17,8 @@ pub struct World {
     pub env: Env,
     /// The configuration in force.
     pub config: Config,
+    /// Something of the configuration cannot be used.
+    broken: bool,
 }
 
 impl World {
@@ -27,7 +30,20 @@ impl World {
         let env = Env::of_process().context("the current folder cannot be used")?;
         let (config, problems) = Config::load(&env);
         print_problems(&problems)?;
-        Ok(Self { env, config })
+        let broken = problems.iter().any(|p| p.severity == Severity::Error);
+        Ok(Self { env, config, broken })
+    }
+
+    /// Looks at the world of a command that starts something: a value that cannot be used must not be guessed.
+    ///
+    /// # Errors
+    /// As [`World::look`], and when a value of the configuration is wrong.
+    pub fn to_start() -> anyhow::Result<Self> {
+        let world = Self::look()?;
+        if world.broken {
+            anyhow::bail!("the configuration is wrong; nothing was started");
+        }
+        Ok(world)
     }
 
     /// The options that every way to a plan shares.
@@ -35,6 +51,7 @@ impl World {
     pub fn options(&self, cwd: Option<PathBuf>) -> LoadOptions {
         let mut options = self.env.load_options(&self.config);
         options.cwd = cwd.map(|path| self.env.current_dir.join(path));
+        options.check_script = Some(check_script);
         options
     }
 
@@ -43,6 +60,23 @@ impl World {
     pub fn caps(&self) -> Caps {
         Caps { step: self.config.capture_step(), run: self.config.capture_run() }
     }
+}
+
+/// What is wrong with the script of a demo step.
+///
+/// # Errors
+/// Why it cannot be played in this folder.
+pub fn check_script(script: &str, cwd: &Path) -> Result<(), ScriptProblem> {
+    demo::check(script, cwd).map_err(|error| match error {
+        ScriptError::NoScene { name, known } => {
+            ScriptProblem { message: format!("there is no scene `{name}`"), known, may_come: false }
+        }
+        ScriptError::Unreadable(ref path, ref why) => {
+            let may_come = why.kind() == std::io::ErrorKind::NotFound && Path::new(path).is_relative();
+            ScriptProblem { message: error.to_string(), known: Vec::new(), may_come }
+        }
+        other => ScriptProblem { message: other.to_string(), ..ScriptProblem::default() },
+    })
 }
 
 /// The plan; or, after its problems have been told, the exit code.

@@ -12,7 +12,7 @@ use crate::plan::Input;
 
 /// Runs a plan, an agent or a command.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
-    let world = World::look()?;
+    let world = World::to_start()?;
     let mut options = world.options(args.cwd.clone());
     options.name = args.name.clone();
     options.budget.time = args.time.or(options.budget.time);

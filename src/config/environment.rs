@@ -89,6 +89,7 @@ impl Env {
             agent_folders: None,
             pi_program: config.pi_program().map(str::to_owned),
             defaults: config.defaults(),
+            check_script: None,
         }
     }
 }

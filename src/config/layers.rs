@@ -52,7 +52,7 @@ fn file(config: &mut Config, problems: &mut Vec<Problem>, env: &Env, path: &Path
     let folder = path.parent().unwrap_or(Path::new("/"));
     // What a project's file names is meant from the project, not from the folder of the file.
     let base = if layer == Layer::Project { folder.parent().unwrap_or(folder) } else { folder };
-    let mut reader = Reader::new(&source);
+    let mut reader = Reader::new(&source).lenient();
     let mut file = File { config, env, path, base, layer, trusted, refused: Vec::new() };
     let mut tops: Vec<&str> =
         KEYS.iter().map(|key| key.split()).map(|(table, name)| if table.is_empty() { name } else { table }).collect();

@@ -173,6 +173,11 @@ fn what_is_wrong_is_named_with_its_place_and_the_rest_holds() {
         assert!(found.3.contains(wanted.3), "{found:?}");
     }
     assert_eq!(Config::load(&world.env).0.defaults().model.as_deref(), Some("m"));
+    for problem in Config::load(&world.env).1 {
+        // A key of a newer version makes nothing useless; a wrong value is not guessed.
+        let unknown = problem.message.starts_with("unknown key");
+        assert_eq!(problem.severity == crate::plan::Severity::Warning, unknown, "{problem:?}");
+    }
     world.user("a = = b");
     assert!(world.problems()[0].3.starts_with("not valid TOML"), "{:?}", world.problems());
 }

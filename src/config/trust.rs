@@ -1,7 +1,7 @@
 //! Which projects' configuration files may name programs: the path and the exact contents that somebody read and
 //! agreed to. A changed file has to be read and trusted again.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -59,8 +59,10 @@ impl Trust {
     pub fn open(env: &Env) -> Self {
         let file = env.state_dir().map(|d| d.join("trusted.json"));
         let read = |file: &PathBuf| {
-            let meta = std::fs::metadata(file).ok().filter(|m| m.is_file() && m.len() <= MAX_BYTES);
-            meta.and_then(|_| std::fs::read(file).ok())
+            let file = crate::plan::open_regular(file).ok()?.ok()?;
+            let mut bytes = Vec::new();
+            file.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
+            Some(bytes).filter(|b| b.len() as u64 <= MAX_BYTES)
         };
         let list: List = file.as_ref().and_then(read).and_then(|b| serde_json::from_slice(&b).ok()).unwrap_or_default();
         Self { file, trusted: list.trusted }

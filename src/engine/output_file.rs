@@ -5,6 +5,9 @@ use std::time::SystemTime;
 
 use crate::run::{Judgement, StepPhase};
 
+/// The most bytes of an output that are taken into the result.
+const MOST: u64 = 64 * 1024 * 1024;
+
 /// The file, and how it was before the step began.
 #[derive(Debug)]
 pub struct OutputFile {
@@ -29,8 +32,12 @@ impl OutputFile {
         }
         let after = stamp(&self.path);
         if after.is_some() && after != self.before {
-            if let Ok(text) = std::fs::read_to_string(&self.path) {
-                judgement.text = text;
+            match read(&self.path) {
+                Ok(text) => judgement.text = text,
+                Err(error) => {
+                    let path = self.path.display();
+                    judgement.text.push_str(&format!("\n\n(the output in {path} could not be read: {error})"));
+                }
             }
             return judgement;
         }
@@ -46,6 +53,19 @@ impl OutputFile {
         }
         judgement
     }
+}
+
+/// What the agent wrote: text in a regular file, and not without end.
+fn read(path: &std::path::Path) -> std::io::Result<String> {
+    let other = std::io::Error::other::<String>;
+    let meta = std::fs::metadata(path)?;
+    if !meta.is_file() {
+        return Err(other("it is not a regular file".to_owned()));
+    }
+    if meta.len() > MOST {
+        return Err(other(format!("it has more than {} MiB", MOST / (1024 * 1024))));
+    }
+    std::fs::read_to_string(path)
 }
 
 fn stamp(path: &std::path::Path) -> Option<(SystemTime, u64)> {

@@ -3,13 +3,14 @@
 //! Looking never fails: what cannot be used is listed with what is wrong with it.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::SystemPromptMode;
-use super::source::reason;
+use super::source::{open_regular, reason};
 
 /// The most bytes that a definition may have.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -165,15 +166,12 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>, skipped: &mut Vec
 }
 
 fn read(path: &Path, flavor: Flavor) -> Result<AgentDef, String> {
-    // A pipe would never end and a device never be empty; only files are opened.
-    let meta = std::fs::metadata(path).map_err(|e| reason(&e))?;
-    if !meta.is_file() {
-        return Err("not a regular file".to_owned());
-    }
-    if meta.len() > MAX_BYTES {
+    let file = open_regular(path).map_err(|e| reason(&e))?.map_err(|_| "not a regular file")?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| reason(&e))?;
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(format!("larger than {} KiB", MAX_BYTES / 1024));
     }
-    let bytes = std::fs::read(path).map_err(|e| reason(&e))?;
     let text = String::from_utf8(bytes).ok().filter(|t| !t.contains('\0')).ok_or("not UTF-8 text")?;
     parse(&text, path, flavor)
 }

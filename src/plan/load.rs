@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::agents::Flavor;
 use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep};
 use super::reader::{Reader, Spanned};
-use super::{Budget, Plan, Problem, Problems, Runner, Severity, Source, foreign, read, resolve, tree};
+use super::{Budget, Plan, Problem, Problems, Severity, Source, foreign, read, resolve, tree};
 
 /// Where a plan is read from.
 pub enum Input<'a> {
@@ -41,6 +41,22 @@ pub struct LoadOptions {
     pub pi_program: Option<String>,
     /// What counts where the plan says nothing.
     pub defaults: Defaults,
+    /// What is wrong with the script of a demo step in this folder; `None` asks nobody.
+    pub check_script: Option<ScriptCheck>,
+}
+
+/// Says what is wrong with a script, as a demo step names it, in a folder.
+pub type ScriptCheck = fn(&str, &Path) -> Result<(), ScriptProblem>;
+
+/// Why a demo step could not play its script.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScriptProblem {
+    /// The sentence.
+    pub message: String,
+    /// What there is instead.
+    pub known: Vec<String>,
+    /// A step before may make it still.
+    pub may_come: bool,
 }
 
 /// What counts where a plan says nothing.
@@ -132,37 +148,9 @@ fn from_step(step: DraftStep, options: &LoadOptions) -> Result<Loaded, Problems>
 
 fn finish(mut reader: Reader<'_>, draft: DraftPlan, base: &Path, options: &LoadOptions) -> Result<Loaded, Problems> {
     let plan = resolve::resolve(&mut reader, draft, base, options);
-    if !reader.has_errors() {
-        for message in missing_programs(&plan, options) {
-            reader.push(Problem::of_file(reader.source().name(), message).warning());
-        }
-    }
     let problems = reader.finish();
     if problems.iter().any(|p| p.severity == Severity::Error) {
         return Err(Problems(problems));
     }
     Ok(Loaded { plan, warnings: problems })
-}
-
-/// Programs that are on no PATH, each once.
-fn missing_programs(plan: &Plan, options: &LoadOptions) -> Vec<String> {
-    let Some(path) = &options.path else { return Vec::new() };
-    let mut missing: Vec<String> = Vec::new();
-    for step in plan.flat().filter(|s| s.carried.is_none() && s.env.iter().all(|(name, _)| name != "PATH")) {
-        let program = match &step.runner {
-            Runner::Pi { command, .. } => command.as_deref().unwrap_or("pi"),
-            Runner::ExternalCli { command, .. } => command,
-            Runner::Demo { .. } => continue,
-        };
-        let there = if program.contains('/') {
-            step.cwd.join(program).is_file()
-        } else {
-            std::env::split_paths(path).any(|folder| folder.join(program).is_file())
-        };
-        let message = format!("the program `{program}` of step `{}` was not found", step.key);
-        if !there && missing.iter().all(|m| !m.contains(&format!("`{program}`"))) {
-            missing.push(message);
-        }
-    }
-    missing
 }

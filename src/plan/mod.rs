@@ -12,6 +12,7 @@ mod load;
 mod model;
 pub(crate) mod nearest;
 mod problem;
+pub mod programs;
 pub(crate) mod read;
 mod read_budget;
 mod read_runner;
@@ -23,7 +24,10 @@ pub mod stored;
 pub mod template;
 pub mod tree;
 
-pub use load::{Defaults, Input, LoadOptions, Loaded, from_agent, from_command, load, load_source};
+pub use load::{
+    Defaults, Input, LoadOptions, Loaded, ScriptCheck, ScriptProblem, from_agent, from_command, load, load_source,
+};
 pub use model::{Budget, Carried, Limit, LogicalStep, PiTransport, Plan, Runner, Step, SystemPromptMode};
 pub use problem::{Problem, Problems, Severity};
+pub(crate) use source::open_regular;
 pub use source::{MAX_BYTES, Position, Source};

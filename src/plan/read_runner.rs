@@ -48,7 +48,11 @@ pub(super) fn runner(reader: &mut Reader<'_>, node: &Node) -> Option<Spanned<Dra
         }
         "demo" => {
             refuse(reader, &fields, "demo", &["transport", "command", "args", "prompt"]);
-            DraftRunner::Demo { script: reader.word(&fields, "script").map(|s| s.value), env }
+            let script = reader.word(&fields, "script");
+            // What can be wrong with a demo is its script, so that is where it stands.
+            let at = script.as_ref().map_or_else(|| Spanned::of(node, ()), |s| s.clone().map(|_| ()));
+            let script = script.map(|s| s.value);
+            return Some(at.map(|()| DraftRunner::Demo { script, env }));
         }
         _ => {
             refuse(reader, &fields, "external-cli", &["transport", "script"]);

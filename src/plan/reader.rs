@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::nearest::nearest;
 use super::tree::{Entry, Kind, Node};
-use super::{Problem, Severity, Source};
+use super::{Problem, Source};
 use crate::text::parse_duration;
 
 /// A value and where it was written.
@@ -37,6 +37,8 @@ pub(crate) struct Reader<'s> {
     problems: Vec<Problem>,
     /// Limits that are kept but not enforced: where the first stands, and their names.
     unenforced: Option<(Range<usize>, String, Vec<String>)>,
+    /// Unknown keys are warnings.
+    lenient: bool,
 }
 
 /// A table whose keys were checked.
@@ -66,7 +68,13 @@ impl<'n> Fields<'n> {
 
 impl<'s> Reader<'s> {
     pub(crate) const fn new(source: &'s Source) -> Self {
-        Self { source, problems: Vec::new(), unenforced: None }
+        Self { source, problems: Vec::new(), unenforced: None, lenient: false }
+    }
+
+    /// The same, with warnings for unknown keys: those of a newer version must not make an older one useless.
+    pub(crate) const fn lenient(mut self) -> Self {
+        self.lenient = true;
+        self
     }
 
     pub(crate) const fn source(&self) -> &'s Source {
@@ -101,10 +109,6 @@ impl<'s> Reader<'s> {
         }
     }
 
-    pub(crate) fn push(&mut self, problem: Problem) {
-        self.problems.push(problem);
-    }
-
     /// Everything that was noted, in the order of the text, each thing once.
     pub(crate) fn finish(mut self) -> Vec<Problem> {
         if let Some((span, path, names)) = self.unenforced.take() {
@@ -118,10 +122,6 @@ impl<'s> Reader<'s> {
         self.problems
     }
 
-    pub(crate) fn has_errors(&self) -> bool {
-        self.problems.iter().any(|p| p.severity == Severity::Error)
-    }
-
     /// A table with any keys.
     pub(crate) fn open<'n>(&mut self, node: &'n Node, what: &str) -> Option<Fields<'n>> {
         if let Kind::Table(entries) = &node.kind {
@@ -131,7 +131,7 @@ impl<'s> Reader<'s> {
         None
     }
 
-    /// A table; keys that are not among `known` are errors, with the nearest known one.
+    /// A table; keys that are not among `known` are errors (or warnings), with the nearest known one.
     pub(crate) fn table<'n>(&mut self, node: &'n Node, what: &str, known: &[&str]) -> Option<Fields<'n>> {
         let fields = self.open(node, what)?;
         for entry in fields.entries.iter().filter(|e| !known.contains(&e.key.as_str())) {
@@ -143,8 +143,14 @@ impl<'s> Reader<'s> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known here: {}", known.join(", ")),
             };
-            self.error(entry.key_span.clone(), &entry.node.path, format!("unknown key `{}`", entry.key))
-                .suggest(suggestion);
+            let mut problem = Problem::at(
+                self.source,
+                entry.key_span.clone(),
+                &entry.node.path,
+                format!("unknown key `{}`", entry.key),
+            );
+            problem.suggestion = Some(suggestion);
+            self.problems.push(if self.lenient { problem.warning() } else { problem });
         }
         Some(fields)
     }

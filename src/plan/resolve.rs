@@ -5,9 +5,9 @@ use std::path::{Component, Path, PathBuf};
 use super::agents::{self, AgentDef, Agents, Flavor};
 use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep};
 use super::ids::{self, members};
-use super::nearest::nearest;
+use super::nearest::{nearest, one_of};
 use super::reader::{Reader, Spanned};
-use super::{Budget, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode};
+use super::{Budget, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode, programs};
 
 /// How many children of a group run at once when nothing else is said (runner-behaviour 2.3).
 const CONCURRENCY: usize = 4;
@@ -33,7 +33,8 @@ pub(super) fn resolve(reader: &mut Reader<'_>, mut draft: DraftPlan, base: &Path
     let foreign = draft.fixed.is_some();
     let folders = options.agent_folders.clone().unwrap_or_else(|| agents::folders(&cwd, options.home.as_deref()));
     let agents = if foreign { Agents::default() } else { agents::find(&folders) };
-    let mut resolver = Resolver { reader, options, agents: &agents, cwd: &cwd, foreign, draft: &draft };
+    let mut resolver =
+        Resolver { reader, options, agents: &agents, cwd: &cwd, foreign, draft: &draft, missing: Vec::new() };
     let names = |step: &DraftStep| agent_name(step, options);
     let ids = ids::assign(resolver.reader, &draft, &names);
     let outputs_are_filled =
@@ -148,6 +149,8 @@ struct Resolver<'r, 's> {
     cwd: &'r Path,
     foreign: bool,
     draft: &'r DraftPlan,
+    /// Programs that were missed already.
+    missing: Vec<String>,
 }
 
 impl Resolver<'_, '_> {
@@ -195,7 +198,7 @@ impl Resolver<'_, '_> {
                 .warn_at(&at, "the step's time is longer than the whole run's")
                 .suggest("the run's time ends it first");
         }
-        Step {
+        let step = Step {
             key: id,
             agent,
             label: draft.label.clone(),
@@ -219,7 +222,42 @@ impl Resolver<'_, '_> {
             session_file: draft.session.as_ref().map(|s| absolute(&cwd, &s.value, self.options)),
             carried: None,
             runner: self.runner(runner),
+        };
+        self.startable(draft, &step);
+        step
+    }
+
+    /// Notes a program or a script that is not there.
+    fn startable(&mut self, draft: &DraftStep, step: &Step) {
+        let whole = || Spanned { value: (), span: draft.span.clone(), path: draft.path.clone() };
+        let at = draft.runner.clone().map_or_else(whole, |r| r.map(|_| ()));
+        if let (Runner::Demo { script }, Some(check)) = (&step.runner, self.options.check_script) {
+            let Err(problem) = check(script, &step.cwd) else { return };
+            let near =
+                nearest(script, problem.known.iter().map(String::as_str)).map(|n| format!("did you mean `{n}`?"));
+            let list = || one_of(problem.known.iter().map(String::as_str));
+            let advice = near.or_else(|| (!problem.known.is_empty()).then(|| format!("use {}", list())));
+            let may_come = problem.may_come;
+            let note = if may_come {
+                self.reader.warn_at(&at, problem.message)
+            } else {
+                self.reader.error_at(&at, problem.message)
+            };
+            if let Some(advice) = advice {
+                note.suggest(advice);
+            }
+            return;
         }
+        let Some(missing) = programs::missing(step, self.options.path.as_deref()) else { return };
+        if draft.broken.runner || self.missing.contains(&missing.program) {
+            return;
+        }
+        if missing.certain {
+            self.reader.error_at(&at, missing.message).suggest("install it, or correct its name or PATH");
+        } else {
+            self.reader.warn_at(&at, missing.message).suggest("a step before has to make it");
+        }
+        self.missing.push(missing.program);
     }
 
     fn runner(&self, runner: DraftRunner) -> Runner {

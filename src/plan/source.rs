@@ -74,11 +74,13 @@ impl Source {
     pub fn read(path: &Path) -> Result<Self, Problems> {
         let name = path.display().to_string();
         let fail = |error: std::io::Error| Problems::from(Problem::of_file(name.clone(), reason(&error)));
-        let file = std::fs::File::open(path).map_err(fail)?;
-        if file.metadata().map_err(fail)?.is_dir() {
-            return Err(Problem::of_file(name, "this is a folder, not a file").into());
+        match open_regular(path).map_err(fail)? {
+            Ok(file) => Self::read_from(name, file),
+            Err(Irregular::Folder) => Err(Problem::of_file(name, "this is a folder, not a file").into()),
+            Err(Irregular::Other) => Err(Problem::of_file(name, "this is not a regular file")
+                .suggest("a plan from a pipe is read from standard input: give `-`")
+                .into()),
         }
-        Self::read_from(name, file)
     }
 
     /// Reads to the end, or to the limit.
@@ -137,6 +139,33 @@ impl Source {
         let text = self.text.get(span.clone()).unwrap_or_default();
         text.lines().next().unwrap_or_default().chars().count().max(1)
     }
+}
+
+/// What is no regular file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Irregular {
+    /// A folder.
+    Folder,
+    /// A pipe, a device, a socket.
+    Other,
+}
+
+/// Opens a file that a person named, through links, but only a regular one: a pipe would be waited for and a device may
+/// never end.
+///
+/// # Errors
+/// What the file system says.
+pub(crate) fn open_regular(path: &Path) -> std::io::Result<Result<std::fs::File, Irregular>> {
+    use rustix::fs::{Mode, OFlags};
+    // Without waiting, so that what it is can be looked at.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let meta = file.metadata()?;
+    Ok(match () {
+        () if meta.is_file() => Ok(file),
+        () if meta.is_dir() => Err(Irregular::Folder),
+        () => Err(Irregular::Other),
+    })
 }
 
 /// The reason of an I/O error, without the number of the operating system.

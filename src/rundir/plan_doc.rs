@@ -1,7 +1,9 @@
 //! The stored plan as readers of a run need it (run-directory 3.9): the tasks, which no shared document carries, and
 //! the limits.
 
-use super::RunDir;
+use std::io;
+
+use super::{RunDir, open};
 use crate::plan::{Budget, Limit, stored};
 use crate::run::StepId;
 use crate::text::{cost, grouped, span};
@@ -18,14 +20,18 @@ pub struct StepDoc {
     pub limits: Vec<(&'static str, String)>,
 }
 
+/// The stored plan as it is.
+///
+/// # Errors
+/// What the file system says; also for what is no regular file or larger than any plan.
+pub fn bytes(dir: &RunDir) -> io::Result<Vec<u8>> {
+    open::read_at_most(&open::regular(&dir.plan_json())?, MAX_BYTES)
+}
+
 /// Reads the plan of a run; nothing for runs that have none, such as foreign ones.
 #[must_use]
 pub fn read(dir: &RunDir) -> Vec<StepDoc> {
-    let path = dir.plan_json();
-    if std::fs::symlink_metadata(&path).is_ok_and(|m| !m.is_file() || m.len() > MAX_BYTES) {
-        return Vec::new();
-    }
-    let Ok(bytes) = std::fs::read(&path) else { return Vec::new() };
+    let Ok(bytes) = bytes(dir) else { return Vec::new() };
     let Ok(stored) = stored::decode(&bytes, &|_, _| None) else { return Vec::new() };
     let plan = &stored.plan;
     // What `{task}` stands for is known from the start; the other placeholders are filled when a step begins.

@@ -10,7 +10,7 @@ mod session;
 mod tests;
 
 pub use play::{Input, Stage, serve};
-pub use process::{Options, run};
+pub use process::{Options, check, run};
 pub use script::{BUILT_IN, Progress, Retry, Scene, Script, ScriptError, Tool, Turn, UsageOf};
 pub use session::Session;
 

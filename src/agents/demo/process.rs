@@ -1,12 +1,15 @@
 //! The demo agent as a process: arguments, standard streams, signals, real time.
 
 use std::io::{BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::{BUILT_IN, Input, Scene, Script, Session, Stage, serve};
+use super::{BUILT_IN, Input, Scene, Script, ScriptError, Session, Stage, serve};
+
+/// The most bytes that a script may have.
+const MOST: u64 = 16 * 1024 * 1024;
 
 /// What the process is told.
 #[derive(Clone, Debug)]
@@ -22,9 +25,9 @@ pub struct Options {
 /// Runs the demo agent on this process's standard streams until standard input ends or a signal comes.
 #[must_use]
 pub fn run(options: &Options) -> ExitCode {
-    let scene = match load(&options.scene) {
+    let scene = match load(&options.scene, Path::new("")) {
         Ok(scene) => scene,
-        Err(error) => return fail(&error),
+        Err(error) => return fail(&error.to_string()),
     };
     let id = uuid::Uuid::new_v4().to_string();
     let session = match &options.session {
@@ -51,14 +54,31 @@ fn fail(error: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn load(name: &str) -> Result<Scene, String> {
+/// Whether a scene can be played, as [`Options::scene`] names it; a relative script is meant from `cwd`.
+///
+/// # Errors
+/// Why not.
+pub fn check(scene: &str, cwd: &Path) -> Result<(), ScriptError> {
+    load(scene, cwd).map(drop)
+}
+
+fn load(name: &str, cwd: &Path) -> Result<Scene, ScriptError> {
     let (path, scene) = name.rsplit_once('#').unwrap_or((name, ""));
-    let text = if path.contains('/') || path.ends_with(".toml") {
-        std::fs::read_to_string(path).map_err(|error| format!("the script {path} cannot be read: {error}"))?
-    } else {
-        return Script::parse(BUILT_IN).and_then(|script| script.into_scene(name)).map_err(|error| error.to_string());
-    };
-    Script::parse(&text).and_then(|script| script.into_scene(scene)).map_err(|error| error.to_string())
+    if !path.contains('/') && !path.ends_with(".toml") {
+        return Script::parse(BUILT_IN).and_then(|script| script.into_scene(name));
+    }
+    Script::parse(&read(&cwd.join(path)).map_err(|error| ScriptError::Unreadable(path.to_owned(), error))?)
+        .and_then(|script| script.into_scene(scene))
+}
+
+/// Reads a script that is a regular file: a pipe would be waited for.
+fn read(path: &Path) -> std::io::Result<String> {
+    let meta = std::fs::metadata(path)?;
+    if !meta.is_file() || meta.len() > MOST {
+        let why = format!("it is not a regular file of at most {} MiB", MOST / (1024 * 1024));
+        return Err(std::io::Error::other(why));
+    }
+    std::fs::read_to_string(path)
 }
 
 fn read_input(sender: &Sender<Input>) {

@@ -14,13 +14,16 @@ pub enum ScriptError {
     #[error("the script cannot be read: {0}")]
     Malformed(#[from] toml_edit::de::Error),
     /// The scene does not exist.
-    #[error("there is no scene `{name}`; use one of {known}")]
+    #[error("there is no scene `{name}`; use one of {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))]
     NoScene {
         /// What was asked for.
         name: String,
         /// The scenes there are.
-        known: String,
+        known: Vec<String>,
     },
+    /// Its file cannot be read.
+    #[error("the script {0} cannot be read: {1}")]
+    Unreadable(String, std::io::Error),
     /// The scene has nothing to say.
     #[error("the scene `{0}` has no turns; give it at least one [[scene.{0}.turn]]")]
     Empty(String),
@@ -55,10 +58,7 @@ impl Script {
         let only = self.scene.keys().next().filter(|_| self.scene.len() == 1).cloned();
         let name = if name.is_empty() { only.unwrap_or_else(|| "default".to_owned()) } else { name.to_owned() };
         let found = self.scene.remove(&name);
-        found.ok_or_else(|| {
-            let known: Vec<String> = self.scene.into_keys().map(|key| format!("`{key}`")).collect();
-            ScriptError::NoScene { name, known: known.join(", ") }
-        })
+        found.ok_or_else(|| ScriptError::NoScene { name, known: self.scene.into_keys().collect() })
     }
 }
 

@@ -1,0 +1,129 @@
+//! Whether the programs of a plan are there, so that a run that cannot succeed is not begun.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use super::{Runner, Step};
+
+/// A program that a step needs and that cannot be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The program as the plan names it.
+    pub program: String,
+    /// The sentence.
+    pub message: String,
+    /// Nothing that the run does below its own folder can change it.
+    pub certain: bool,
+}
+
+/// Why a file is no program.
+enum Not {
+    There,
+    AFile,
+    Executable,
+}
+
+/// Looks for the program of a step; `path` is the PATH that the children get, without which nothing is said. `None` when
+/// it is there, when the step runs none, or when only the step itself knows where it looks.
+#[must_use]
+pub fn missing(step: &Step, path: Option<&OsStr>) -> Option<Missing> {
+    let path = path?;
+    let program = match &step.runner {
+        _ if step.carried.is_some() => return None,
+        Runner::Pi { command, .. } => command.as_deref().unwrap_or("pi"),
+        Runner::ExternalCli { command, .. } => command,
+        Runner::Demo { .. } => return None,
+    };
+    let (why, certain) = if program.contains('/') {
+        let why = look(&step.cwd.join(program)).err()?;
+        // What lies below the folder of the step may be made by the steps before it.
+        (why, Path::new(program).is_absolute() || leaves(Path::new(program)))
+    } else {
+        if step.env.iter().any(|(name, _)| name == "PATH") {
+            return None;
+        }
+        let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
+        let mut why = Not::There;
+        for folder in &folders {
+            match look(&step.cwd.join(folder).join(program)) {
+                Ok(()) => return None,
+                Err(Not::Executable) => why = Not::Executable,
+                Err(_) => {}
+            }
+        }
+        (why, folders.iter().all(|folder| folder.is_absolute()))
+    };
+    let what = match why {
+        Not::There => "was not found",
+        Not::AFile => "is not a file",
+        Not::Executable => "is not executable",
+    };
+    let message = format!("the program `{program}` of step `{}` {what}", step.key);
+    Some(Missing { program: program.to_owned(), message, certain })
+}
+
+fn look(path: &Path) -> Result<(), Not> {
+    let meta = std::fs::metadata(path).map_err(|_| Not::There)?;
+    if !meta.is_file() {
+        return Err(Not::AFile);
+    }
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).map_err(|_| Not::Executable)
+}
+
+/// Whether a relative path leads out of the folder that it is meant from.
+fn leaves(path: &Path) -> bool {
+    let mut depth = 0i32;
+    path.components().any(|part| {
+        match part {
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
+            _ => {}
+        }
+        depth < 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_can_still_come_is_told_from_what_cannot() {
+        let temp = tempfile::tempdir().unwrap();
+        let cwd = temp.path().join("cwd");
+        let bin = temp.path().join("bin");
+        std::fs::create_dir_all(&bin).unwrap();
+        std::fs::create_dir_all(cwd.join("tools")).unwrap();
+        for (name, mode) in [("runs", 0o700), ("only-text", 0o600)] {
+            std::fs::write(bin.join(name), "#!/bin/sh\n").unwrap();
+            std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let look = |program: &str, path: &str| {
+            let runner = Runner::ExternalCli { command: program.to_owned(), args: Vec::new() };
+            let step = Step { key: "s".into(), cwd: cwd.clone(), runner, ..Step::default() };
+            missing(&step, Some(OsStr::new(path))).map(|m| (m.message, m.certain))
+        };
+        let bin_path = bin.to_str().unwrap();
+        let absolute = bin.join("runs").to_str().unwrap().to_owned();
+        for good in ["runs", &absolute, "../bin/runs"] {
+            assert_eq!(look(good, bin_path), None, "{good}");
+        }
+        let said = |program: &str, what: &str| format!("the program `{program}` of step `s` {what}");
+        for (program, path, what, certain) in [
+            ("nothing", bin_path, "was not found", true),
+            ("only-text", bin_path, "is not executable", true),
+            ("nothing", "/nowhere:bin", "was not found", false),
+            ("/nowhere/x", bin_path, "was not found", true),
+            ("./built/x", bin_path, "was not found", false),
+            ("a/../../x", bin_path, "was not found", true),
+            ("./tools", bin_path, "is not a file", false),
+        ] {
+            assert_eq!(look(program, path), Some((said(program, what), certain)), "{program}");
+        }
+        let mut step = Step { runner: Runner::ExternalCli { command: "x".into(), args: vec![] }, ..Step::default() };
+        step.env.push(("PATH".into(), "/opt".into()));
+        assert_eq!(missing(&step, Some(OsStr::new(bin_path))), None);
+    }
+}

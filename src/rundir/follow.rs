@@ -275,7 +275,10 @@ impl Follower {
         if view.id.0.is_empty() {
             view.id = self.dir.id();
         }
-        if let Health::Lost(evidence) = &self.health {
+        // Told already while the keeper still records how each step ended, or found by this reader.
+        let told = view.lost.clone();
+        let found = if let Health::Lost(evidence) = &self.health { Some(evidence) } else { None };
+        if let Some(evidence) = told.as_ref().or(found) {
             merge::lose(&mut view, evidence);
         }
         let changed = view != self.view;

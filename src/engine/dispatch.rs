@@ -102,6 +102,7 @@ impl Engine {
     pub async fn run(&mut self, mut notes: Receiver<Note>, doors: &mut Doors) {
         // Requests that lie there already are honoured before anything starts.
         let mut look_at = Instant::now();
+        let mut open = false;
         loop {
             if Instant::now() >= look_at {
                 self.read_inbox(&mut doors.inbox);
@@ -114,6 +115,12 @@ impl Engine {
             let next = self.perform_due();
             // Readers may wait for what children and signals need not wait for.
             self.recorder.flush_due();
+            if !std::mem::replace(&mut open, true) {
+                super::runner::open_doors(&self.home, doors);
+                // What came before anybody watched is not lost.
+                look_at = Instant::now();
+                continue;
+            }
             if finished && self.active.is_empty() {
                 break;
             }

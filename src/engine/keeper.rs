@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -71,6 +72,7 @@ pub fn main(path: &Path) -> u8 {
         let _ = rustix::stdio::dup2_stdin(&null);
         let _ = rustix::stdio::dup2_stdout(&null);
     }
+    own_stderr(home.way());
     match runner.wait() {
         Ok(status) => {
             if let Aftermath::Unrecorded(why) = after(&home, status) {
@@ -79,6 +81,14 @@ pub fn main(path: &Path) -> u8 {
             0
         }
         Err(_) => 1,
+    }
+}
+
+/// Standard error was that of whoever started this process; from now on it is the run's own log.
+pub(super) fn own_stderr(way: &RunDir) {
+    let log = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(way.runner_err());
+    if let Ok(file) = log.or_else(|_| std::fs::OpenOptions::new().write(true).open("/dev/null")) {
+        let _ = rustix::stdio::dup2_stderr(&file);
     }
 }
 

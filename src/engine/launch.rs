@@ -1,8 +1,9 @@
-//! Launching a run: its directory is made, the plan is stored in it, and a keeper with its runner is started.
+//! Launching a run: its directory is made, a keeper with its runner is started, and the plan is stored while they come
+//! up. The runner begins when it has been handed over; what its first child need not wait for, it makes itself after
+//! it has started it.
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ use super::keeper;
 use crate::plan::Plan;
 use crate::plan::stored::{self, Secrets};
 use crate::run::RunId;
-use crate::rundir::{RunDir, RunRoot, new_run_id};
+use crate::rundir::{Disk, Op, RealDisk, RunDir, RunRoot, new_run_id};
 
 /// Why a run could not be launched.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +30,7 @@ pub enum LaunchError {
     #[error("{0}")]
     Refused(String),
     /// The runner ended without a word.
-    #[error("the runner ended before it was ready; see {0}")]
+    #[error("the runner ended before it was ready; what it had to say stands above or in {0}")]
     Silent(String),
 }
 
@@ -55,20 +56,24 @@ pub struct HandOver {
     pub secrets: Secrets,
     /// How many bytes of output may be kept.
     pub caps: Caps,
+    /// The plan could not be stored: there is nothing to run.
+    #[serde(default)]
+    pub withdrawn: bool,
 }
 
-/// A run whose directory exists.
+/// A run whose directory exists, and nothing in it.
 #[derive(Debug)]
 pub struct Prepared {
     /// Its directory.
     pub dir: RunDir,
+    plan: Vec<u8>,
     hand_over: Vec<u8>,
 }
 
-/// Makes the run's directory and stores the plan in it.
+/// Makes the run's directory.
 ///
 /// # Errors
-/// When the root or the directory cannot be made, or the directory is there already with a run in it.
+/// When the directory cannot be made, or is there already with a run in it.
 pub fn prepare(plan: &Plan, root: &RunRoot, caps: Caps) -> Result<Prepared, LaunchError> {
     let at = |doing, path: &std::path::Path| {
         let path = path.display().to_string();
@@ -84,18 +89,13 @@ pub fn prepare(plan: &Plan, root: &RunRoot, caps: Caps) -> Result<Prepared, Laun
             dir
         }
         None => {
-            root.create().map_err(at("make the run root", root.path()))?;
             let id = plan.run_id.clone().map_or_else(new_run_id, RunId);
-            RunDir::create(root, &id).map_err(at("make a run directory in", root.path()))?
+            RunDir::claim(root, &id).map_err(at("make a run directory in", root.path()))?
         }
     };
-    if let Err(error) = crate::rundir::replace(&dir.plan_json(), &stored::encode(plan)) {
-        discard(&dir);
-        return Err(at("store the plan in", dir.path())(error));
-    }
-    let hand_over = HandOver { secrets: Secrets::of(plan), caps };
+    let hand_over = HandOver { secrets: Secrets::of(plan), caps, withdrawn: false };
     let hand_over = serde_json::to_vec(&hand_over).map_err(|e| LaunchError::Refused(e.to_string()))?;
-    Ok(Prepared { dir, hand_over })
+    Ok(Prepared { dir, plan: stored::encode(plan), hand_over })
 }
 
 /// Starts a keeper and its runner in a session of their own and waits until the runner is ready.
@@ -104,16 +104,10 @@ pub fn prepare(plan: &Plan, root: &RunRoot, caps: Caps) -> Result<Prepared, Laun
 /// What the runner says when it cannot begin. The directory of a run that never began is removed.
 pub fn detach(prepared: &Prepared) -> Result<(), LaunchError> {
     let dir = &prepared.dir;
-    let disk = |doing| {
-        let path = dir.path().display().to_string();
-        move |error| LaunchError::Disk { doing, path, error }
-    };
-    let stderr = private_log(&dir.runner_err()).map_err(disk("open the runner's log in"))?;
     let mut command = Command::new(keeper::this_program());
-    command.arg("__keeper").arg(dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
-    let mut keeper = command.spawn().map_err(disk("start a keeper for"))?;
-    hand_over(keeper.stdin.take(), &prepared.hand_over);
-    let answer = wait_ready(keeper.stdout.take(), dir);
+    command.arg("__keeper").arg(dir.path());
+    let (mut keeper, stdout) = begin(command, prepared)?;
+    let answer = wait_ready(stdout, dir);
     if answer.is_err() {
         let _ = keeper.wait();
         discard(dir);
@@ -124,30 +118,41 @@ pub fn detach(prepared: &Prepared) -> Result<(), LaunchError> {
 /// Starts a runner below this process, which becomes its keeper. The second value is where readiness will be told.
 ///
 /// # Errors
-/// When the process cannot be started.
-pub fn foreground(
-    prepared: &Prepared,
-) -> Result<(std::process::Child, Option<std::process::ChildStdout>), LaunchError> {
-    let dir = &prepared.dir;
-    let disk = |doing| {
-        let path = dir.path().display().to_string();
-        move |error| LaunchError::Disk { doing, path, error }
-    };
+/// When the process cannot be started or the plan cannot be stored.
+pub fn foreground(prepared: &Prepared) -> Result<(Child, Option<ChildStdout>), LaunchError> {
     keeper::become_subreaper();
-    let stderr = private_log(&dir.runner_err()).map_err(disk("open the runner's log in"))?;
-    let mut command = keeper::runner_command(dir, true);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
-    let mut runner = command.spawn().map_err(disk("start a runner for"))?;
-    hand_over(runner.stdin.take(), &prepared.hand_over);
-    let ready = runner.stdout.take();
-    Ok((runner, ready))
+    begin(keeper::runner_command(&prepared.dir, true), prepared)
+}
+
+/// Starts a process, stores the plan while it comes up, and hands over what it waits for.
+fn begin(mut command: Command, prepared: &Prepared) -> Result<(Child, Option<ChildStdout>), LaunchError> {
+    let dir = &prepared.dir;
+    let disk = |doing, error| LaunchError::Disk { doing, path: dir.path().display().to_string(), error };
+    // What goes wrong before it has a log of its own is told here.
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut process = command.spawn().map_err(|error| {
+        discard(dir);
+        disk("start a runner for", error)
+    })?;
+    let plan = Op::Replace(dir.plan_json(), prepared.plan.clone());
+    if let Err(error) = RealDisk.perform(&plan) {
+        let withdrawn = HandOver { withdrawn: true, ..HandOver::default() };
+        hand_over(process.stdin.take(), &serde_json::to_vec(&withdrawn).unwrap_or_default());
+        // It has nothing to add.
+        let _ = process.wait();
+        discard(dir);
+        return Err(disk("store the plan in", error));
+    }
+    hand_over(process.stdin.take(), &prepared.hand_over);
+    let ready = process.stdout.take();
+    Ok((process, ready))
 }
 
 /// Waits for the runner's first line.
 ///
 /// # Errors
 /// What it says instead of *ready*.
-pub fn wait_ready(stdout: Option<std::process::ChildStdout>, dir: &RunDir) -> Result<(), LaunchError> {
+pub fn wait_ready(stdout: Option<ChildStdout>, dir: &RunDir) -> Result<(), LaunchError> {
     let mut line = String::new();
     if let Some(stdout) = stdout {
         // An error of the pipe reads like an end, and is told like one.
@@ -170,13 +175,9 @@ pub fn discard(dir: &RunDir) {
     }
 }
 
-fn hand_over(stdin: Option<std::process::ChildStdin>, bytes: &[u8]) {
+fn hand_over(stdin: Option<ChildStdin>, bytes: &[u8]) {
     if let Some(mut stdin) = stdin {
         // A runner that does not read them says why on its own.
         let _ = stdin.write_all(bytes);
     }
-}
-
-fn private_log(path: &std::path::Path) -> io::Result<std::fs::File> {
-    std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }

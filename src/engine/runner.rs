@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::capture::Capture;
 use super::clock::now;
+use super::complain::complain;
 use super::dispatch::{Doors, Engine};
 use super::launch::HandOver;
 use super::recorder::Recorder;
@@ -75,8 +76,6 @@ pub fn main(path: &Path, stance: Stance) -> u8 {
     runtime.block_on(async {
         match begin(path, stance) {
             Ok((mut engine, notes, mut doors, _lock)) => {
-                tell(&serde_json::json!({ "ready": true, "pid": std::process::id() }));
-                let_go_of_stdout(&engine.home);
                 engine.run(notes, &mut doors).await;
                 if engine.home.place() == Place::Gone { UNRECORDED } else { 0 }
             }
@@ -116,6 +115,9 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     } else {
         serde_json::from_str(&handed).map_err(|e| StartError::Plan(e.to_string()))?
     };
+    if handed.withdrawn {
+        return Err(StartError::Plan("it could not be stored".to_owned()));
+    }
     let home = Home::open(&RunDir::at(path)).map_err(disk("open the run directory"))?;
     let home = Arc::new(home);
     let (dir, way) = (home.dir().clone(), home.way().clone());
@@ -123,24 +125,34 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     let stored = stored::decode(&bytes, &|step, name| handed.secrets.get(step, name));
     let plan = stored.map_err(|e| StartError::Plan(e.to_string()))?.plan;
     let lock = RunnerLock::acquire(&way).map_err(|e| StartError::Lock(e.to_string()))?;
-    // The launcher has made them; a directory that was prepared by somebody else may lack some.
-    if !way.stop_requests().is_dir() {
-        way.make_folders().map_err(disk("make the folders of the run directory"))?;
-    }
-    let keeper = std::os::unix::process::parent_id();
-    RunnerIdentity::of_this_process(Some(keeper)).write(&way).map_err(disk("write runner.json"))?;
     let cap = EventLog::cap_from_env(std::env::var("PI_SUBAGENT_ASYNC_EVENTS_MAX_BYTES").ok().as_deref());
     let log = EventLog::open(&way.events(), cap).map_err(disk("open events.jsonl"))?;
     let inbox = InboxReader::new(way);
-    let mut watch = Watch::arrivals(inbox.folders());
-    // The folder of runs says when one of them is removed or renamed; only directories are made and removed in it.
-    dir.root().into_iter().for_each(|root| watch.departures(&root.runs()));
     let meta = meta(&plan, &dir);
     let mut recorder = Recorder::new(&home, log, ResultContext::of_run(&dir, plan.result_path.as_deref()));
     recorder.record(What::RunStarted(Box::new(meta)));
     let capture = Capture::new(handed.caps.step, handed.caps.run);
     let (engine, notes) = Engine::new(plan, home, recorder, capture);
-    Ok((engine, notes, Doors { signals, deaths, inbox, watch }, lock))
+    Ok((engine, notes, Doors { signals, deaths, inbox, watch: Watch::default() }, lock))
+}
+
+/// What the first child need not wait for: the folders that others write into and the watch over them, the identity
+/// for those who look whether the runner lives, logs of its own, and the word that all of it is there.
+pub(super) fn open_doors(home: &Home, doors: &mut Doors) {
+    let (dir, way) = (home.dir(), home.way());
+    super::keeper::own_stderr(way);
+    // Results and requests make the folder that they need, should one be missing.
+    let made = way.make_folders().and_then(|()| dir.root().map_or(Ok(()), |root| root.create()));
+    let keeper = std::os::unix::process::parent_id();
+    let known = made.and_then(|()| RunnerIdentity::of_this_process(Some(keeper)).write(way));
+    if let Err(error) = known {
+        complain("runner", &format_args!("the run directory is not complete: {error}"));
+    }
+    doors.watch = Watch::arrivals(doors.inbox.folders());
+    // The folder of runs says when one of them is removed or renamed; only directories are made and removed in it.
+    dir.root().into_iter().for_each(|root| doors.watch.departures(&root.runs()));
+    tell(&serde_json::json!({ "ready": true, "pid": std::process::id() }));
+    let_go_of_stdout(home);
 }
 
 /// What is known of the run before anything happens.

@@ -173,16 +173,16 @@ impl Engine {
         let way = self.home.way();
         let (out_path, err_path) =
             if plain { (way.external_out(id), way.external_err(id)) } else { (way.raw_out(id), way.raw_err(id)) };
+        let child = child::spawn(prepared.spawn, id, attempt, &self.sender)?;
+        // What it prints waits in its pipes until its logs are open.
         let marks = MarkWriter::open(&way.marks(id)).ok();
         let (log_file, log_offset) = match (plain, append(&way.output(id))) {
             (false, Ok((file, offset))) => (Some(file), offset),
             _ => (None, 0),
         };
         let log = LiveLog::new(log_file, marks, log_offset);
-        // Opened before the child starts, so that its tab is there from the beginning.
         let raw_out = append(&out_path).ok();
         let raw_err = append(&err_path).ok();
-        let child = child::spawn(prepared.spawn, id, attempt, &self.sender)?;
         let Child { pid, start_ticks, stdin, stdout, stderr } = child;
         let events = self.recorder.log().clone();
         let agent = self.plan.flat().nth(id.flat()).map_or_else(String::new, |s| s.agent.clone());

@@ -134,10 +134,20 @@ impl RunDir {
     /// `AlreadyExists` when there is one of that name, `InvalidInput` when the id cannot be a name, else what the
     /// file system says.
     pub fn create(root: &RunRoot, id: &RunId) -> io::Result<Self> {
-        let dir = root.run(id).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a run id"))?;
+        let dir = Self::claim(root, id)?;
         root.create()?;
-        DirBuilder::new().mode(0o700).create(dir.path())?;
         dir.make_folders()?;
+        Ok(dir)
+    }
+
+    /// Makes the directory of a new run and nothing in it, for its owner alone.
+    ///
+    /// # Errors
+    /// As [`RunDir::create`].
+    pub fn claim(root: &RunRoot, id: &RunId) -> io::Result<Self> {
+        let dir = root.run(id).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a run id"))?;
+        private_dir(&root.runs())?;
+        DirBuilder::new().mode(0o700).create(dir.path())?;
         Ok(dir)
     }
 

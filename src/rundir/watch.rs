@@ -31,8 +31,8 @@ enum Interest {
     Departures,
 }
 
-/// Watches folders (or files), not what lies deeper.
-#[derive(Debug)]
+/// Watches folders (or files), not what lies deeper. The default one watches nothing and looks from time to time.
+#[derive(Debug, Default)]
 pub struct Watch {
     system: Option<System>,
     limit: Option<String>,

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use subdeck::plan::{
-    self, Input, LoadOptions, Loaded, LogicalStep, PiTransport, Problem, Problems, Runner, Severity, Source, Step,
-    SystemPromptMode,
+    self, Control, Input, Limit, LoadOptions, Loaded, LogicalStep, NotifyOn, PiTransport, Problem, Problems, Rule,
+    Runner, Severity, Source, Step, SystemPromptMode,
 };
-use subdeck::run::{CostUsd, RunMode, TurnLimit};
+use subdeck::run::{CostUsd, RunMode, Thresholds, ToolBlock, TurnLimit};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/plans")
@@ -74,6 +74,28 @@ fn a_full_plan_is_resolved() {
     assert_eq!(reviewer.models, ["large"]);
     assert_eq!(reviewer.env, [("CI".to_owned(), "0".to_owned()), ("DEPTH".to_owned(), "2".to_owned())]);
     assert_eq!(reviewer.budget.tool_calls.unwrap().soft, Some(20));
+    assert_eq!(reviewer.budget.tool_block, Some(ToolBlock::Names(vec!["read".to_owned(), "grep".to_owned()])));
+    assert_eq!((scout.budget.tool_block.as_ref(), &scout.tool_exempt[..]), (None, &["ask".to_owned()][..]));
+    let of_plan = Thresholds {
+        idle_ms: Some(120_000),
+        tool_open_ms: Some(600_000),
+        tool_open_of: [("bash".to_owned(), 1_200_000), ("web".to_owned(), 0)].into(),
+        exempt: vec!["ask".to_owned()],
+        long_ms: Some(3_600_000),
+        failures: Some(2),
+        first_event_ms: None,
+        ..Thresholds::default()
+    };
+    assert_eq!(lint.attention, of_plan);
+    let of_step = Thresholds {
+        idle_ms: None,
+        tool_open_of: [("bash".to_owned(), 1_200_000), ("web".to_owned(), 300_000)].into(),
+        long_turns: Some(30),
+        long_tokens: Some(100_000),
+        repeats: Some(7),
+        ..of_plan
+    };
+    assert_eq!(reviewer.attention, of_step);
     let LogicalStep::Group { concurrency, fail_fast, .. } = &plan.steps[1] else { panic!() };
     assert_eq!((*concurrency, *fail_fast), (2, true));
 }
@@ -141,6 +163,32 @@ fn every_mistake_has_its_place_its_words_and_its_advice() {
         ("tool_timeout = \"0s\"\nS", "tool_timeout", 1, 16, "a time of zero", "no limit"),
         ("tool_timeout = 1.5\nS", "tool_timeout", 1, 16, "a time needs its unit", "\"90s\""),
         ("tool_timeout = true\nS", "tool_timeout", 1, 16, "a time like", ""),
+        ("tool_timeout = \"0.4ms\"\nS", "tool_timeout", 1, 16, "a time of zero", ""),
+        ("tool_timeout = \"2147483648ms\"\nS", "tool_timeout", 1, 16, "1ms to 2147483647ms", "no limit"),
+        ("S\ntool_timeout = \"25d\"", "step[1].tool_timeout", 5, 16, "1ms to 2147483647ms", ""),
+        ("tool_timeout_exempt = \"ask, x\"\nS", "tool_timeout_exempt", 1, 23, "a list of texts", "[\"ask\", \"x\"]"),
+        ("S\ntool_timeout_exempt = [\"\"]", "step[1].tool_timeout_exempt", 5, 23, "has no name", ""),
+        // Attention.
+        ("attention = false\nS", "attention", 1, 13, "an attention table like", ""),
+        ("attention = { idel = \"1m\" }\nS", "attention.idel", 1, 15, "unknown key `idel`", "`idle`"),
+        ("attention = { idle = 5 }\nS", "attention.idle", 1, 22, "a time needs its unit", "\"5s\""),
+        ("attention = { idle = \"0s\" }\nS", "attention.idle", 1, 22, "a time of zero", ""),
+        ("attention = { idle = true }\nS", "attention.idle", 1, 22, "or false is needed here, not true", "built-in"),
+        ("attention = { enabled = 1 }\nS", "attention.enabled", 1, 25, "true or false", ""),
+        ("attention = { tools = [\"bash\"] }\nS", "attention.tools", 1, 23, "a table of tools like", ""),
+        ("attention = { tools = { bash = 5 } }\nS", "attention.tools.bash", 1, 32, "a time needs its unit", ""),
+        ("attention = { exempt = \"bash\" }\nS", "attention.exempt", 1, 24, "a list of texts", "[\"bash\"]"),
+        ("attention = { tool_failures = 0 }\nS", "attention.tool_failures", 1, 31, "at least 1", ""),
+        ("attention = { tool_failures = true }\nS", "attention.tool_failures", 1, 31, "or false", ""),
+        ("S\nattention = { repeated_calls = \"5\" }", "step[1].attention.repeated_calls", 5, 32, "a whole number", ""),
+        (
+            "[[step]]\nattention = {}\nparallel = [{ agent = \"scout\", task = \"t\" }]",
+            "step[1].attention",
+            2,
+            1,
+            "a group with `parallel` cannot have `attention`",
+            "members",
+        ),
         ("env = [\"A=1\"]\nS", "env", 1, 7, "a table of variables", ""),
         ("env = { A = 1 }\nS", "env.A", 1, 13, "a text is needed here", "\"1\" in quotes"),
         ("env = { \"A=B\" = \"1\" }\nS", "env.\"A=B\"", 1, 9, "cannot be the name of a variable", ""),
@@ -167,6 +215,40 @@ fn every_mistake_has_its_place_its_words_and_its_advice() {
             34,
             "above the hard one",
             "smaller",
+        ),
+        (
+            "budget = { tokens = { hard = 2, block = \"*\" } }\nS",
+            "budget.tokens.block",
+            1,
+            33,
+            "unknown key `block`",
+            "",
+        ),
+        ("budget = { tool_calls = { block = \"*\" } }\nS", "budget.tool_calls", 1, 25, "neither `soft` nor `hard`", ""),
+        (
+            "budget = { tool_calls = { soft = 2, block = \"*\" } }\nS",
+            "budget.tool_calls.block",
+            1,
+            45,
+            "at the hard limit, and there is none",
+            "add `hard`",
+        ),
+        (
+            "budget = { tool_calls = { hard = 2, block = \"read\" } }\nS",
+            "budget.tool_calls.block",
+            1,
+            45,
+            "\"*\" for all",
+            "[\"read\"]",
+        ),
+        ("budget = { tool_calls = { hard = 2, block = [] } }\nS", "budget.tool_calls.block", 1, 45, "does nothing", ""),
+        (
+            "budget = { tool_calls = { hard = 2, block = 5 } }\nS",
+            "budget.tool_calls.block",
+            1,
+            45,
+            "a list of texts",
+            "",
         ),
         ("budget = { cost_usd = 0 }\nS", "budget.cost_usd", 1, 23, "above zero", ""),
         ("budget = { cost_usd = nan }\nS", "budget.cost_usd", 1, 23, "above zero", ""),
@@ -388,9 +470,19 @@ fn odd_things_are_warnings() {
             "list of processes",
         ),
         (
-            "[[step]]\nagent = \"scout\"\ntask = \"t\"\nbudget = { idle = \"1m\", tokens = 5 }",
+            "[[step]]\nagent = \"scout\"\ntask = \"t\"\ntool_timeout = \"6m\"\nbudget = { time = \"5m\" }",
+            "step[1].tool_timeout",
+            "longer than the whole step's",
+        ),
+        (
+            "tool_timeout = \"6m\"\nbudget = { time = \"5m\" }\n[[step]]\nagent = \"scout\"\ntask = \"t\"",
+            "tool_timeout",
+            "longer than the whole run's",
+        ),
+        (
+            "[[step]]\nagent = \"scout\"\ntask = \"t\"\nbudget = { idle = \"6m\", time = \"5m\" }",
             "step[1].budget.idle",
-            "`idle`, `tokens` are kept but not enforced",
+            "longer than the whole time",
         ),
         (
             "budget = { time = \"1m\" }\n[[step]]\nagent = \"scout\"\ntask = \"t\"\nbudget = { time = \"2m\" }",
@@ -523,10 +615,11 @@ fn a_runner_config_is_a_plan() {
     assert_eq!(plan.session_dir.as_deref(), Some(Path::new("/t/sessions/36d641b6")));
     assert_eq!((plan.mode(), plan.deadline_at_ms), (RunMode::Chain, Some(1_764_000_000_500)));
     assert_eq!(plan.budget.time, Some(Duration::from_secs(60)));
-    assert_eq!(
-        (plan.budget.turns, plan.budget.tokens.unwrap().hard),
-        (Some(TurnLimit { max: 10, grace: 1 }), Some(9000))
-    );
+    assert_eq!((plan.budget.tokens.unwrap().hard, plan.usage_spares_children), (Some(9000), true));
+    // Turns are granted to each step, not to all of them together.
+    assert_eq!(plan.budget.turns, None);
+    assert!(steps(&loaded).iter().all(|s| s.budget.turns == Some(TurnLimit { max: 10, grace: 1 })));
+    assert_eq!((plan.control.clone(), loaded.warnings.len()), (Control::default(), 0));
     let [first, native, external] = steps(&loaded)[..] else { panic!() };
     assert_eq!((first.key.as_str(), first.agent.as_str(), first.task.as_str()), ("found", "worker", "Look"));
     assert_eq!(first.models, ["fake/fake-1:high", "fake/fake-2"]);
@@ -541,6 +634,116 @@ fn a_runner_config_is_a_plan() {
         Runner::ExternalCli { command: "sh".to_owned(), args: vec!["-c".to_owned(), "cat".to_owned()] }
     );
     assert!(matches!(plan.steps[1], LogicalStep::Group { concurrency: 2, fail_fast: true, .. }));
+}
+
+#[test]
+fn a_runner_config_has_its_limits_and_thresholds() {
+    let loaded = config(&|c| {
+        c["toolBudget"] = serde_json::json!({ "hard": 8, "soft": 5 });
+        c["steps"][0]["toolBudget"] = serde_json::json!({ "hard": 3, "block": "*" });
+        c["steps"][1]["parallel"][0]["toolBudget"] = serde_json::json!({ "hard": 4, "block": ["bash"] });
+        c["usageBudget"]["costUsd"] = serde_json::json!({ "soft": 0.5, "hard": 1 });
+        c["controlConfig"] = serde_json::json!({
+            "enabled": false, "needsAttentionAfterMs": 1500.5, "activeNoticeAfterMs": 9000, "activeNoticeAfterTurns": 7,
+            "activeNoticeAfterTokens": 8, "failedToolAttemptsBeforeAttention": 2, "notifyOn": ["needs_attention", "new"],
+            "notifyChannels": [],
+        });
+        c["controlIntercomTarget"] = "parent".into();
+        c["childIntercomTargets"] = serde_json::json!(["one", null, "three"]);
+    })
+    .unwrap();
+    let names = |names: &[&str]| Some(ToolBlock::Names(names.iter().map(|n| (*n).to_owned()).collect()));
+    let calls: Vec<_> =
+        steps(&loaded).iter().map(|s| (s.budget.tool_calls.unwrap(), s.budget.tool_block.clone())).collect();
+    let limit = |soft, hard| Limit { soft, hard: Some(hard) };
+    assert_eq!(
+        calls,
+        [
+            (limit(None, 3), Some(ToolBlock::All)),
+            (limit(None, 4), names(&["bash"])),
+            (limit(Some(5), 8), names(&["read", "grep", "find", "ls"])),
+        ]
+    );
+    assert_eq!((loaded.plan.budget.tool_calls, loaded.plan.run_limits().usage_spares_children), (None, true));
+    assert_eq!(loaded.plan.budget.cost, Some(Limit { soft: Some(CostUsd(0.5)), hard: Some(CostUsd(1.0)) }));
+    let expected = Thresholds {
+        enabled: false,
+        idle_ms: Some(1500),
+        tool_open_ms: Some(9000),
+        long_ms: Some(9000),
+        long_turns: Some(7),
+        long_tokens: Some(8),
+        failures: Some(2),
+        ..Thresholds::default()
+    };
+    assert!(steps(&loaded).iter().all(|s| s.attention == expected));
+    let control = Control {
+        notify_on: NotifyOn { needs_attention: true, active_long_running: false },
+        channels: vec![],
+        intercom_to: Some("parent".to_owned()),
+        child_targets: vec![Some("one".to_owned()), None, Some("three".to_owned())],
+    };
+    assert_eq!(loaded.plan.control, control);
+}
+
+#[test]
+fn thresholds_of_a_runner_config_that_can_be_none_leave_the_built_in_ones() {
+    for bad in [serde_json::json!(0), (-5).into(), 0.5.into(), "60000".into(), serde_json::Value::Null, true.into()] {
+        let loaded = config(&|c| {
+            c["controlConfig"] = serde_json::json!({
+                "enabled": "yes", "needsAttentionAfterMs": bad, "activeNoticeAfterMs": bad, "activeNoticeAfterTurns": bad,
+                "activeNoticeAfterTokens": bad, "failedToolAttemptsBeforeAttention": bad, "notifyOn": bad,
+                "notifyChannels": bad,
+            });
+        })
+        .unwrap();
+        assert!(steps(&loaded).iter().all(|s| s.attention == Thresholds::default()), "{bad}");
+        assert_eq!(loaded.plan.control, Control::default(), "{bad}");
+    }
+    let loaded = config(&|c| c["controlConfig"] = 5.into()).unwrap();
+    assert_eq!(steps(&loaded)[0].attention, Thresholds::default());
+}
+
+#[test]
+fn what_a_runner_config_leaves_open_the_configuration_does_not_fill_in() {
+    let text = std::fs::read_to_string(fixtures().join("configs/chain.json")).unwrap();
+    let mut options = options();
+    options.defaults.tool_timeout = Some(Duration::from_secs(1));
+    options.defaults.attention.idle = Some(Rule::Off);
+    let text = text.replace("\"/w\"", &format!("{:?}", fixtures().display().to_string())).replace("toolTimeoutMs", "x");
+    let loaded = plan::load_source(&Source::new("c.json", text), &fixtures(), &options).unwrap();
+    assert!(steps(&loaded).iter().all(|s| s.tool_timeout.is_none() && s.attention == Thresholds::default()));
+}
+
+#[test]
+fn the_time_of_a_tool_call_comes_from_the_nearest_place() {
+    let agents = tempfile::tempdir().unwrap();
+    std::fs::write(agents.path().join("a.md"), "---\nname: a\ntoolTimeoutMs: 3000\n---\nYou.\n").unwrap();
+    let mut options = options();
+    options.agent_folders = Some(vec![(agents.path().to_owned(), plan::agents::Flavor::Subdeck)]);
+    options.defaults.tool_timeout = Some(Duration::from_secs(1));
+    options.defaults.tool_exempt = Some(vec!["d".to_owned()]);
+    options.defaults.attention.idle = Some(Rule::At(7));
+    options.defaults.attention.repeated_calls = Some(Rule::Off);
+    let limits = |text: &str| {
+        let loaded = plan::load_source(&Source::new("p.toml", text), &fixtures(), &options).unwrap();
+        let step = steps(&loaded)[0];
+        (
+            step.tool_timeout.unwrap().as_secs(),
+            step.tool_exempt.concat(),
+            step.attention.idle_ms,
+            step.attention.repeats,
+        )
+    };
+    let with = |plan: &str, agent: &str, step: &str| {
+        limits(&format!("{plan}\n[[step]]\nagent = \"{agent}\"\nsystem_prompt = \"You.\"\ntask = \"t\"\n{step}\n"))
+    };
+    let said = "tool_timeout = \"2s\"\ntool_timeout_exempt = [\"p\"]\nattention = { idle = \"5s\" }";
+    let own = "tool_timeout = \"4s\"\ntool_timeout_exempt = []\nattention = { idle = false, repeated_calls = 2 }";
+    assert_eq!(with("", "b", ""), (1, "d".to_owned(), Some(7), None));
+    assert_eq!(with(said, "b", ""), (2, "p".to_owned(), Some(5000), None));
+    assert_eq!(with(said, "a", ""), (3, "p".to_owned(), Some(5000), None));
+    assert_eq!(with(said, "a", own), (4, String::new(), None, Some(2)));
 }
 
 #[test]
@@ -574,6 +777,8 @@ fn a_runner_config_is_checked_too() {
             "not supported yet",
         ),
         (|c| c["toolTimeoutMs"] = 0.into(), "toolTimeoutMs", "1 to 2147483647"),
+        (|c| c["steps"][0]["toolTimeoutMs"] = 2_147_483_648_u64.into(), "steps[1].toolTimeoutMs", "1 to 2147483647"),
+        (|c| c["toolBudget"] = serde_json::json!({"hard": 1, "soft": 2}), "toolBudget.soft", "lies above the hard one"),
         (|c| c["timeoutMs"] = (-5).into(), "timeoutMs", "not negative"),
         (|c| c["permissionRules"] = serde_json::json!([1]), "", ""),
         (|c| c["capabilityCeiling"] = serde_json::json!({}), "capabilityCeiling", "not supported yet"),

@@ -74,9 +74,9 @@ fn check_prints_what_would_run() {
     assert_eq!(output.status.code(), Some(0));
     let cwd = fixtures().canonicalize().unwrap();
     let expected = format!(
-        "small: 2 steps in {}\n\n1. scout\n   runner   pi, can be steered\n   model    small  thinking low\n   \
-         task     Look around\n   tools    read, grep, find, ls\n   limits   time 5m\n\n\
-         group of 1, all at once\n  2. sh\n     runner   command: sh -c true\n",
+        "small: 2 steps in {}\n\n1. scout\n   runner    pi, can be steered\n   model     small  thinking low\n   \
+         task      Look around\n   tools     read, grep, find, ls\n   limits    time 5m\n\n\
+         group of 1, all at once\n  2. sh\n     runner    command: sh -c true\n",
         cwd.display()
     );
     assert_eq!(text(&output.stdout), expected);
@@ -90,6 +90,52 @@ fn check_prints_what_would_run() {
     assert_eq!(report["ok"], Value::Bool(false));
     let first = &report["problems"][0];
     assert_eq!((&first["line"], &first["column"], &first["key"]), (&1.into(), &1.into(), &"nmae".into()));
+}
+
+#[test]
+fn check_prints_limits_and_the_thresholds_that_are_set() {
+    let world = World::new();
+    let plan = "attention = { idle = \"2m\", tools = { web = false }, exempt = [\"ask\"], tool_failures = false }\n\
+                [[step]]\nrunner = { command = \"sh\" }\ntool_timeout = \"5m\"\ntool_timeout_exempt = [\"bash\"]\n\
+                budget = { tool_calls = { soft = 2, hard = 3, block = [\"read\", \"ls\"] } }\n";
+    let check = |plan: &str| {
+        let mut command = Command::cargo_bin("subdeck").unwrap();
+        command.env_clear().env("HOME", world.home()).env("PATH", "/usr/bin:/bin").current_dir(fixtures());
+        let output = command.args(["check", "-"]).write_stdin(plan).output().unwrap();
+        assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+        text(&output.stdout)
+    };
+    let shown = check(plan);
+    let lines: Vec<&str> = shown.lines().skip(1).collect();
+    assert_eq!(
+        lines,
+        [
+            "attention  idle 2m, web off, exempt ask, tool_failures off",
+            "",
+            "1. sh",
+            "   runner    command: sh",
+            "   limits    tool calls 3 with a warning at 2, then none of read ls, a tool call 5m, \
+             no time limit for calls of bash",
+        ]
+    );
+    let two = format!("{plan}[[step]]\nrunner = {{ command = \"sh\" }}\nattention = {{ enabled = false }}\n");
+    let shown = check(&two);
+    let looks: Vec<&str> = shown.lines().filter(|l| l.contains("attention")).map(str::trim).collect();
+    assert_eq!(looks, ["attention idle 2m, web off, exempt ask, tool_failures off", "attention off"]);
+}
+
+#[test]
+fn a_limit_of_the_environment_that_cannot_be_had_starts_nothing() {
+    let world = World::new();
+    let root = world.home().join("runs");
+    for args in [&["check", "small.toml"][..], &["run", "--no-tui", "--root", root.to_str().unwrap(), "small.toml"]] {
+        let mut command = Command::cargo_bin("subdeck").unwrap();
+        command.env_clear().env("HOME", world.home()).env("PATH", "/usr/bin:/bin").current_dir(fixtures());
+        let output = command.env("PI_SUBAGENT_TOOL_TIMEOUT_MS", "soon").args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains("environment PI_SUBAGENT_TOOL_TIMEOUT_MS"), "{}", text(&output.stderr));
+    }
+    assert!(!root.exists());
 }
 
 #[test]

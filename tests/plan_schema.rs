@@ -40,12 +40,14 @@ fn every_key_of_the_reader_is_in_the_schema_and_no_other() {
         keys.sort_unstable();
         keys
     };
-    let tables: [(&str, &[&str]); 7] = [
+    let tables: [(&str, &[&str]); 9] = [
         ("", keys::PLAN),
         ("/$defs/step", keys::STEP),
         ("/$defs/group", keys::GROUP),
         ("/$defs/budget", keys::BUDGET),
         ("/$defs/limit/oneOf/1", keys::LIMIT),
+        ("/$defs/tool_calls/oneOf/1", keys::TOOL_CALLS),
+        ("/$defs/attention", keys::ATTENTION),
         ("/$defs/turns/oneOf/1", keys::TURNS),
         ("/$defs/runner/oneOf/1", keys::RUNNER),
     ];
@@ -82,6 +84,15 @@ fn good_plans_are_valid_and_bad_ones_are_not() {
         json!({ "budget": { "time": "5" } }),
         json!({ "budget": { "tokens": {} } }),
         json!({ "budget": { "turns": { "grace": 1 } } }),
+        json!({ "budget": { "tool_calls": { "block": "*" } } }),
+        json!({ "budget": { "tool_calls": { "soft": 1, "block": "*" } } }),
+        json!({ "budget": { "tool_calls": { "hard": 1, "block": [] } } }),
+        json!({ "budget": { "tool_calls": { "hard": 1, "block": "read" } } }),
+        json!({ "attention": { "idle": true } }),
+        json!({ "attention": { "idle": 5 } }),
+        json!({ "attention": { "tool_failures": 0 } }),
+        json!({ "attention": { "tools": ["bash"] } }),
+        json!({ "tool_timeout_exempt": "ask" }),
         json!({ "runner": "claude" }),
         json!({ "runner": {} }),
         json!({ "parallel": [] }),

@@ -13,6 +13,7 @@ use crate::config::{Config, Env};
 use crate::plan::{
     self, Budget, Input, Limit, Loaded, LogicalStep, PiTransport, Plan, Problem, Problems, Runner, Severity, Step,
 };
+use crate::run::{Thresholds, ToolBlock};
 use crate::text::{self, SafeText};
 
 /// Validate a plan and print what would run
@@ -117,7 +118,7 @@ fn show(to: &mut dyn Write, plan: &Plan) -> std::io::Result<()> {
     let name = plan.name.as_deref().map(|n| format!("{n}: ")).unwrap_or_default();
     lines::line(to, &format!("{name}{steps} in {}", plan.cwd.display()))?;
     if let Some(task) = &plan.task {
-        lines::line(to, &format!("task    {}", brief(task)))?;
+        lines::line(to, &format!("task       {}", brief(task)))?;
     }
     // Only a runner config names these, and it may name any place.
     if let Some(folder) = &plan.run_dir {
@@ -127,7 +128,13 @@ fn show(to: &mut dyn Write, plan: &Plan) -> std::io::Result<()> {
         lines::line(to, &format!("result  {}", file.display()))?;
     }
     if let Some(limits) = limits(&plan.budget) {
-        lines::line(to, &format!("limits  {limits}"))?;
+        lines::line(to, &format!("limits     {limits}"))?;
+    }
+    // What holds for every step is said once.
+    let mut thresholds = plan.flat().map(|s| &s.attention);
+    let common = thresholds.next().filter(|first| thresholds.all(|t| t == *first));
+    if let Some(looks) = common.and_then(attention) {
+        lines::line(to, &format!("attention  {looks}"))?;
     }
     let mut number = 0;
     for logical in &plan.steps {
@@ -135,7 +142,7 @@ fn show(to: &mut dyn Write, plan: &Plan) -> std::io::Result<()> {
         match logical {
             LogicalStep::Single(step) => {
                 number += 1;
-                show_step(to, plan, step, number, "")?;
+                show_step(to, plan, step, number, common.is_none(), "")?;
             }
             LogicalStep::Group { steps, concurrency, fail_fast } => {
                 let at_once = if *concurrency >= steps.len() { "all".to_owned() } else { concurrency.to_string() };
@@ -143,7 +150,7 @@ fn show(to: &mut dyn Write, plan: &Plan) -> std::io::Result<()> {
                 lines::line(to, &format!("group of {}, {at_once} at once{fail_fast}", steps.len()))?;
                 for step in steps {
                     number += 1;
-                    show_step(to, plan, step, number, "  ")?;
+                    show_step(to, plan, step, number, common.is_none(), "  ")?;
                 }
             }
         }
@@ -151,7 +158,15 @@ fn show(to: &mut dyn Write, plan: &Plan) -> std::io::Result<()> {
     Ok(())
 }
 
-fn show_step(to: &mut dyn Write, plan: &Plan, step: &Step, number: usize, indent: &str) -> std::io::Result<()> {
+/// One step; `looks` says whether its thresholds are its own.
+fn show_step(
+    to: &mut dyn Write,
+    plan: &Plan,
+    step: &Step,
+    number: usize,
+    looks: bool,
+    indent: &str,
+) -> std::io::Result<()> {
     let mut title = format!("{indent}{number}. {}", step.key);
     if step.agent != step.key {
         title.push_str(&format!("  agent {}", step.agent));
@@ -160,7 +175,7 @@ fn show_step(to: &mut dyn Write, plan: &Plan, step: &Step, number: usize, indent
         title.push_str(&format!("  \"{label}\""));
     }
     lines::line(to, &title)?;
-    let mut row = |name: &str, value: String| lines::line(to, &format!("{indent}   {name:<8} {value}"));
+    let mut row = |name: &str, value: String| lines::line(to, &format!("{indent}   {name:<9} {value}"));
     row("runner", runner(&step.runner))?;
     if !step.models.is_empty() || step.thinking.is_some() {
         let mut models =
@@ -191,8 +206,14 @@ fn show_step(to: &mut dyn Write, plan: &Plan, step: &Step, number: usize, indent
     }
     let mut all: Vec<String> = limits(&step.budget).into_iter().collect();
     all.extend(step.tool_timeout.map(|t| format!("a tool call {}", time(t))));
+    if !step.tool_exempt.is_empty() {
+        all.push(format!("no time limit for calls of {}", step.tool_exempt.join(", ")));
+    }
     if !all.is_empty() {
         row("limits", all.join(", "))?;
+    }
+    if let Some(looks) = attention(&step.attention).filter(|_| looks) {
+        row("attention", looks)?;
     }
     Ok(())
 }
@@ -243,11 +264,38 @@ fn limits(budget: &Budget) -> Option<String> {
         budget.time.map(|t| format!("time {}", time(t))),
         budget.idle.map(|t| format!("idle {}", time(t))),
         budget.turns.map(|t| format!("turns {} and {} to finish", t.max, t.grace)),
-        count("tool calls", budget.tool_calls),
+        count("tool calls", budget.tool_calls).map(|calls| match &budget.tool_block {
+            Some(ToolBlock::Names(names)) => format!("{calls}, then none of {}", names.join(" ")),
+            Some(ToolBlock::All) | None => calls,
+        }),
         count("tokens", budget.tokens),
         money,
     ];
     let all: Vec<String> = all.into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
+/// The thresholds that differ from the built-in ones, by the names that they have in a plan.
+fn attention(own: &Thresholds) -> Option<String> {
+    let built_in = Thresholds::default();
+    if !own.enabled {
+        return Some("off".to_owned());
+    }
+    let ms = |ms: u64| time(Duration::from_millis(ms));
+    let say = |name: &str, own: Option<u64>, built_in: Option<u64>, value: &dyn Fn(u64) -> String| {
+        (own != built_in).then(|| format!("{name} {}", own.map_or_else(|| "off".to_owned(), value)))
+    };
+    let mut all = Vec::new();
+    all.extend(say("idle", own.idle_ms, built_in.idle_ms, &ms));
+    all.extend(say("tool_open", own.tool_open_ms, built_in.tool_open_ms, &ms));
+    all.extend(own.tool_open_of.iter().filter_map(|(t, at)| say(t, Some(*at).filter(|at| *at > 0), Some(0), &ms)));
+    all.extend((!own.exempt.is_empty()).then(|| format!("exempt {}", own.exempt.join(" "))));
+    all.extend(say("long_running", own.long_ms, built_in.long_ms, &ms));
+    all.extend(say("long_running_turns", own.long_turns, built_in.long_turns, &text::count));
+    all.extend(say("long_running_tokens", own.long_tokens, built_in.long_tokens, &text::count));
+    all.extend(say("tool_failures", own.failures, built_in.failures, &text::count));
+    all.extend(say("no_first_event", own.first_event_ms, built_in.first_event_ms, &ms));
+    all.extend(say("repeated_calls", own.repeats, built_in.repeats, &text::count));
     (!all.is_empty()).then(|| all.join(", "))
 }
 

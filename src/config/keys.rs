@@ -1,11 +1,14 @@
 //! The keys of the configuration, one table for reading, explaining and testing.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Env;
-use crate::plan::reader::Reader;
+use crate::plan::reader::{Reader, TOOL_TIME_RANGE};
 use crate::plan::tree::{Kind as NodeKind, Node};
+use crate::plan::{Rule, read_attention};
+use crate::run::Limits;
 use crate::text::{parse_duration, parse_size, span};
 
 /// A key.
@@ -38,8 +41,18 @@ pub enum Kind {
     Count,
     /// A time with its unit.
     Time,
-    /// Milliseconds, as another program's variable has them.
+    /// The longest time of a tool call, with its unit.
+    ToolTime,
+    /// The same in milliseconds, as another program's variable has it.
     Milliseconds,
+    /// A time with its unit, or false.
+    TimeRule,
+    /// A whole number of at least 1, or false.
+    CountRule,
+    /// A list of names; in a variable with `,` between them.
+    Words,
+    /// Tools, each with a time or false; in a variable like `bash=20m,web=false`.
+    ToolRules,
     /// A size with its unit.
     Size,
     /// True or false.
@@ -59,6 +72,35 @@ pub enum Value {
     Time(Duration),
     Size(u64),
     Bool(bool),
+    Off,
+    Words(Vec<String>),
+    Rules(BTreeMap<String, Rule>),
+}
+
+impl Value {
+    /// What it says of a rule.
+    pub(super) fn rule(&self) -> Option<Rule> {
+        match self {
+            Self::Off => Some(Rule::Off),
+            Self::Time(time) => Some(Rule::At(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))),
+            Self::Count(count) => Some(Rule::At(*count)),
+            _ => None,
+        }
+    }
+
+    const fn of_time(rule: Rule) -> Self {
+        match rule {
+            Rule::Off => Self::Off,
+            Rule::At(ms) => Self::Time(Duration::from_millis(ms)),
+        }
+    }
+
+    const fn of_count(rule: Rule) -> Self {
+        match rule {
+            Rule::Off => Self::Off,
+            Rule::At(count) => Self::Count(count),
+        }
+    }
 }
 
 const fn key(name: &'static str, kind: Kind, variables: &'static [&'static str], built_in: &'static str) -> Key {
@@ -74,8 +116,20 @@ pub const KEYS: &[Key] = &[
     key("defaults.model", Kind::Text, &["SUBDECK_MODEL"], ""),
     key("defaults.concurrency", Kind::Count, &["SUBDECK_CONCURRENCY"], "4"),
     key("defaults.time", Kind::Time, &["SUBDECK_TIME"], ""),
-    key("defaults.tool_timeout", Kind::Time, &["SUBDECK_TOOL_TIMEOUT"], ""),
+    key("defaults.tool_timeout", Kind::ToolTime, &["SUBDECK_TOOL_TIMEOUT"], ""),
+    key("defaults.tool_timeout_exempt", Kind::Words, &["SUBDECK_TOOL_TIMEOUT_EXEMPT"], ""),
     key("defaults.output", Kind::Word(&["text", "jsonl"]), &["SUBDECK_OUTPUT"], "text"),
+    key("defaults.attention.enabled", Kind::Bool, &["SUBDECK_ATTENTION"], "true"),
+    key("defaults.attention.idle", Kind::TimeRule, &["SUBDECK_ATTENTION_IDLE"], "1m"),
+    key("defaults.attention.tool_open", Kind::TimeRule, &["SUBDECK_ATTENTION_TOOL_OPEN"], "4m"),
+    key("defaults.attention.tools", Kind::ToolRules, &["SUBDECK_ATTENTION_TOOLS"], ""),
+    key("defaults.attention.exempt", Kind::Words, &["SUBDECK_ATTENTION_EXEMPT"], ""),
+    key("defaults.attention.long_running", Kind::TimeRule, &["SUBDECK_ATTENTION_LONG_RUNNING"], "4m"),
+    key("defaults.attention.long_running_turns", Kind::CountRule, &["SUBDECK_ATTENTION_LONG_RUNNING_TURNS"], ""),
+    key("defaults.attention.long_running_tokens", Kind::CountRule, &["SUBDECK_ATTENTION_LONG_RUNNING_TOKENS"], ""),
+    key("defaults.attention.tool_failures", Kind::CountRule, &["SUBDECK_ATTENTION_TOOL_FAILURES"], "3"),
+    key("defaults.attention.no_first_event", Kind::TimeRule, &["SUBDECK_ATTENTION_NO_FIRST_EVENT"], "45s"),
+    key("defaults.attention.repeated_calls", Kind::CountRule, &["SUBDECK_ATTENTION_REPEATED_CALLS"], "5"),
     key("capture.step", Kind::Size, &["SUBDECK_CAPTURE_STEP"], "2GiB"),
     key("capture.run", Kind::Size, &["SUBDECK_CAPTURE_RUN"], "8GiB"),
     key("ui.theme", Kind::Word(&["auto", "color", "mono"]), &["SUBDECK_THEME"], "auto"),
@@ -97,7 +151,7 @@ impl Key {
     /// Its table, empty at the top, and its name there.
     #[must_use]
     pub fn split(&self) -> (&'static str, &'static str) {
-        self.name.split_once('.').unwrap_or(("", self.name))
+        self.name.rsplit_once('.').unwrap_or(("", self.name))
     }
 }
 
@@ -128,16 +182,34 @@ impl Kind {
                 .map(Value::Count)
                 .ok_or_else(|| "a whole number of at least 1 is needed".to_owned()),
             Self::Time => match parse_duration(text) {
-                Ok(Duration::ZERO) => Err("a time of zero allows nothing".to_owned()),
+                Ok(span) if span.as_millis() == 0 => Err("a time of zero allows nothing".to_owned()),
                 Ok(span) => Ok(Value::Time(span)),
                 Err(error) => Err(error.to_string()),
+            },
+            Self::ToolTime => match Self::Time.parse(text, base, env)? {
+                Value::Time(time) if time.as_millis() > u128::from(Limits::TOOL_MOST) => {
+                    Err(TOOL_TIME_RANGE.to_owned())
+                }
+                time => Ok(time),
             },
             Self::Milliseconds => text
                 .parse()
                 .ok()
-                .filter(|ms| (1..=2_147_483_647).contains(ms))
+                .filter(|ms| (1..=Limits::TOOL_MOST).contains(ms))
                 .map(|ms| Value::Time(Duration::from_millis(ms)))
                 .ok_or_else(|| "1 to 2147483647 milliseconds are needed".to_owned()),
+            Self::TimeRule | Self::CountRule if is_off(text) => Ok(Value::Off),
+            Self::TimeRule => Self::Time.parse(text, base, env),
+            Self::CountRule => Self::Count.parse(text, base, env),
+            Self::Words => Ok(Value::Words(parts(text).map(str::to_owned).collect())),
+            Self::ToolRules => {
+                let rules = parts(text).map(|part| {
+                    let (tool, rule) = part.split_once('=').ok_or("tools like bash=20m,web=false are needed")?;
+                    let rule = Self::TimeRule.parse(rule, base, env)?.rule().unwrap_or(Rule::Off);
+                    Ok((tool.trim().to_owned(), rule))
+                });
+                rules.collect::<Result<_, String>>().map(Value::Rules)
+            }
             Self::Size => match parse_size(text) {
                 Ok(0) => Err("a size of zero captures nothing".to_owned()),
                 Ok(bytes) => Ok(Value::Size(bytes)),
@@ -178,6 +250,10 @@ impl Kind {
                 reader.wrong_type(node, "a list of folders");
                 None
             }
+            (Self::TimeRule, _) => read_attention::time_rule(reader, node).map(Value::of_time),
+            (Self::CountRule, _) => read_attention::count_rule(reader, node).map(Value::of_count),
+            (Self::ToolRules, _) => Some(Value::Rules(read_attention::tool_rules(reader, node))),
+            (Self::Words, _) => reader.list(node).map(|words| Value::Words(words.value)),
             (_, NodeKind::String(text)) => match self.parse(text, base, env) {
                 Ok(value) => Some(value),
                 Err(message) => {
@@ -185,7 +261,7 @@ impl Kind {
                     None
                 }
             },
-            (Self::Time, _) => reader.duration(node).map(|d| Value::Time(d.value)),
+            (Self::Time | Self::ToolTime, _) => reader.duration(node).map(|d| Value::Time(d.value)),
             (Self::Size, NodeKind::Int(number)) => {
                 reader
                     .error(node.span.clone(), &node.path, "a size needs its unit")
@@ -213,8 +289,24 @@ impl std::fmt::Display for Value {
             Self::Time(time) => f.write_str(&span(*time)),
             Self::Size(size) => f.write_str(&written_size(*size)),
             Self::Bool(truth) => write!(f, "{truth}"),
+            Self::Off => f.write_str("false"),
+            Self::Words(words) => f.write_str(&words.join(",")),
+            Self::Rules(rules) => {
+                let rules: Vec<_> =
+                    rules.iter().map(|(tool, rule)| format!("{tool}={}", Self::of_time(*rule))).collect();
+                f.write_str(&rules.join(","))
+            }
         }
     }
+}
+
+/// Whether a word of a variable switches a rule off.
+fn is_off(text: &str) -> bool {
+    matches!(text, "0" | "false" | "no" | "off")
+}
+
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
 /// A size as people write it in a file, without rounding.

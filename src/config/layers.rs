@@ -54,26 +54,23 @@ fn file(config: &mut Config, problems: &mut Vec<Problem>, env: &Env, path: &Path
     let base = if layer == Layer::Project { folder.parent().unwrap_or(folder) } else { folder };
     let mut reader = Reader::new(&source).lenient();
     let mut file = File { config, env, path, base, layer, trusted, refused: Vec::new() };
-    let mut tops: Vec<&str> =
-        KEYS.iter().map(|key| key.split()).map(|(table, name)| if table.is_empty() { name } else { table }).collect();
-    tops.push("env");
-    tops.dedup();
-    if let Some(top) = reader.table(&root, "a table of configuration keys", &tops) {
-        file.table(&mut reader, &top, "");
-        let mut tables: Vec<&str> = KEYS.iter().map(|key| key.split().0).filter(|table| !table.is_empty()).collect();
-        tables.dedup();
-        for table in tables {
-            let Some(node) = top.get(table) else { continue };
-            let names: Vec<&str> =
-                KEYS.iter().map(Key::split).filter(|(t, _)| *t == table).map(|(_, name)| name).collect();
-            if let Some(fields) = reader.table(node, "a table of configuration keys", &names) {
-                file.table(&mut reader, &fields, table);
-            }
-        }
+    if let Some(top) = reader.table(&root, "a table of configuration keys", &[names_in(""), vec!["env"]].concat()) {
+        file.tables(&mut reader, &top, "");
         file.variables(&mut reader, &top);
     }
     file.finish(&mut reader);
     problems.extend(reader.finish());
+}
+
+/// What can stand in a table: keys, and tables in it. Nothing for what is no table.
+fn names_in(table: &str) -> Vec<&'static str> {
+    let inside = |key: &Key| match table {
+        "" => Some(key.name),
+        _ => key.name.strip_prefix(table)?.strip_prefix('.'),
+    };
+    let mut names: Vec<_> = KEYS.iter().filter_map(inside).map(|n| n.split('.').next().unwrap_or(n)).collect();
+    names.dedup();
+    names
 }
 
 /// One file while it is read.
@@ -97,7 +94,20 @@ impl File<'_> {
         }
     }
 
-    fn table(&mut self, reader: &mut Reader<'_>, fields: &Fields<'_>, table: &str) {
+    /// A table and those in it.
+    fn tables(&mut self, reader: &mut Reader<'_>, fields: &Fields<'_>, table: &str) {
+        self.keys(reader, fields, table);
+        for name in names_in(table) {
+            let inner = if table.is_empty() { name.to_owned() } else { format!("{table}.{name}") };
+            let names = names_in(&inner);
+            let Some(node) = fields.get(name).filter(|_| !names.is_empty()) else { continue };
+            if let Some(fields) = reader.table(node, "a table of configuration keys", &names) {
+                self.tables(reader, &fields, &inner);
+            }
+        }
+    }
+
+    fn keys(&mut self, reader: &mut Reader<'_>, fields: &Fields<'_>, table: &str) {
         for key in KEYS.iter().filter(|key| key.split().0 == table) {
             let Some(entry) = fields.entry(key.split().1) else { continue };
             let Some(value) = key.kind.read(reader, &entry.node, self.base, self.env) else { continue };

@@ -16,7 +16,7 @@ pub use environment::Env;
 pub use keys::{KEYS, Key, Kind, Value};
 pub use trust::{Trust, TrustError, TrustedProject};
 
-use crate::plan::{Defaults, Problem};
+use crate::plan::{Attention, Defaults, Problem};
 
 /// Where a value comes from. The order is the precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -158,6 +158,8 @@ impl Config {
             },
             time: self.time("defaults.time"),
             tool_timeout: self.time("defaults.tool_timeout"),
+            tool_exempt: self.words("defaults.tool_timeout_exempt"),
+            attention: self.attention(),
             env: variables.collect(),
         }
     }
@@ -196,6 +198,33 @@ impl Config {
     #[must_use]
     pub fn mouse(&self) -> bool {
         self.truth("ui.mouse").unwrap_or(false)
+    }
+
+    fn attention(&self) -> Attention {
+        let rule = |name: &str| self.value(&format!("defaults.attention.{name}"))?.rule();
+        Attention {
+            enabled: self.truth("defaults.attention.enabled"),
+            idle: rule("idle"),
+            tool_open: rule("tool_open"),
+            tools: match self.value("defaults.attention.tools") {
+                Some(Value::Rules(rules)) => rules.clone(),
+                _ => BTreeMap::new(),
+            },
+            exempt: self.words("defaults.attention.exempt"),
+            long_running: rule("long_running"),
+            long_running_turns: rule("long_running_turns"),
+            long_running_tokens: rule("long_running_tokens"),
+            tool_failures: rule("tool_failures"),
+            no_first_event: rule("no_first_event"),
+            repeated_calls: rule("repeated_calls"),
+        }
+    }
+
+    fn words(&self, key: &str) -> Option<Vec<String>> {
+        match self.value(key) {
+            Some(Value::Words(words)) => Some(words.clone()),
+            _ => None,
+        }
     }
 
     fn text(&self, key: &str) -> Option<&str> {

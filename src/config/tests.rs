@@ -116,7 +116,12 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
         "defaults.concurrency" => ("3", "3"),
         "defaults.output" => ("\"jsonl\"", "jsonl"),
         "ui.theme" => ("\"mono\"", "mono"),
-        "ui.ascii" | "ui.mouse" => ("true", "1"),
+        "ui.ascii" | "ui.mouse" | "defaults.attention.enabled" => ("true", "1"),
+        "defaults.attention.tools" => ("{ bash = \"20m\", web = false }", "bash=20m, web=off"),
+        "defaults.attention.exempt" | "defaults.tool_timeout_exempt" => ("[\"ask\", \"wait\"]", "ask,wait"),
+        "defaults.attention.long_running_turns" | "defaults.attention.long_running_tokens" => ("40", "40"),
+        "defaults.attention.tool_failures" | "defaults.attention.repeated_calls" => ("false", "off"),
+        name if name.starts_with("defaults.attention.") => ("\"90s\"", "90s"),
         "defaults.time" | "defaults.tool_timeout" => ("\"90s\"", "90s"),
         "capture.step" | "capture.run" => ("\"5MiB\"", "5MiB"),
         _ => ("\"word\"", "word"),
@@ -134,6 +139,11 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     assert_eq!(config.root(), Some(world.path("home/runs").as_path()));
     assert_eq!(config.roots(), [world.path("home/.config/subdeck/a"), PathBuf::from("/b")]);
     assert_eq!((config.capture_step(), config.theme(), config.ascii()), (5 << 20, "mono", true));
+    let of_file = config.defaults();
+    let thresholds = of_file.attention.thresholds();
+    assert_eq!((thresholds.idle_ms, thresholds.long_turns, thresholds.repeats), (Some(90_000), Some(40), None));
+    assert_eq!((thresholds.tool_open("bash"), thresholds.tool_open("web")), (Some(1_200_000), None));
+    assert_eq!(of_file.tool_exempt, Some(vec!["ask".to_owned(), "wait".to_owned()]));
     for key in KEYS {
         world.set(key.variables[0], examples(key).1);
     }
@@ -143,6 +153,38 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
         assert_eq!(last.origin, Origin::Environment(key.variables[0].into()), "{}", key.name);
     }
     assert_eq!(config.roots(), [world.path("repo/deep/a"), PathBuf::from("/b")]);
+    assert_eq!(config.defaults(), of_file);
+}
+
+#[test]
+fn built_in_thresholds_are_shown_as_they_are() {
+    let world = World::new();
+    let text: String = KEYS
+        .iter()
+        .filter(|key| key.name.starts_with("defaults.attention.") && !key.built_in.is_empty())
+        .map(|key| match key.kind {
+            super::Kind::TimeRule => format!("{} = \"{}\"\n", key.name, key.built_in),
+            _ => format!("{} = {}\n", key.name, key.built_in),
+        })
+        .collect();
+    world.user(&text);
+    assert_eq!(world.config().defaults().attention.thresholds(), crate::run::Thresholds::default());
+}
+
+#[test]
+fn a_limit_on_tool_calls_that_cannot_be_had_names_its_source() {
+    let mut world = World::new();
+    let sources = |world: &World| world.problems().into_iter().map(|p| (p.0, p.1)).collect::<Vec<_>>();
+    world.set("PI_SUBAGENT_TOOL_TIMEOUT_MS", "  ");
+    assert_eq!(sources(&world), []);
+    for text in ["0", "1.5", "2147483648", "5m", "-1"] {
+        world.set("PI_SUBAGENT_TOOL_TIMEOUT_MS", text);
+        assert_eq!(sources(&world), [("environment PI_SUBAGENT_TOOL_TIMEOUT_MS".to_owned(), 0)], "{text}");
+    }
+    world.set("PI_SUBAGENT_TOOL_TIMEOUT_MS", "2147483647");
+    assert_eq!(sources(&world), []);
+    world.user("[defaults]\ntool_timeout = \"25d\"\n");
+    assert_eq!(sources(&world), [("config.toml".to_owned(), 2)]);
 }
 
 #[test]
@@ -150,7 +192,7 @@ fn what_is_wrong_is_named_with_its_place_and_the_rest_holds() {
     let mut world = World::new();
     world.user(
         "rooot = \"x\"\nroots = \"x\"\n[defaults]\ntime = 5\nmodel = \"m\"\nconcurrency = 0\n\
-         [capture]\nstep = 5\nrun = \"5 parsecs\"\n[ui]\ntheme = \"pink\"\nascii = \"yes\"\nmuose = true\n",
+         attention = { idle = true, idel = 5, tools = { bash = 5 } }\n[capture]\nstep = 5\nrun = \"5 parsecs\"\n[ui]\ntheme = \"pink\"\nascii = \"yes\"\nmuose = true\n",
     );
     world.set("SUBDECK_CONCURRENCY", "many");
     let user = "config.toml";
@@ -159,11 +201,14 @@ fn what_is_wrong_is_named_with_its_place_and_the_rest_holds() {
         (user, 2, "roots", "a list of folders is needed here, not a text"),
         (user, 4, "defaults.time", "a time needs its unit"),
         (user, 6, "defaults.concurrency", "a whole number of at least 1 is needed here"),
-        (user, 8, "capture.step", "a size needs its unit"),
-        (user, 9, "capture.run", "unknown unit"),
-        (user, 11, "ui.theme", "`auto`, `color` or `mono` is needed"),
-        (user, 12, "ui.ascii", "true or false is needed here, not a text"),
-        (user, 13, "ui.muose", "unknown key `muose`"),
+        (user, 7, "defaults.attention.idle", "a time like \"2m\" or false is needed here, not true"),
+        (user, 7, "defaults.attention.idel", "unknown key `idel`"),
+        (user, 7, "defaults.attention.tools.bash", "a time needs its unit"),
+        (user, 9, "capture.step", "a size needs its unit"),
+        (user, 10, "capture.run", "unknown unit"),
+        (user, 12, "ui.theme", "`auto`, `color` or `mono` is needed"),
+        (user, 13, "ui.ascii", "true or false is needed here, not a text"),
+        (user, 14, "ui.muose", "unknown key `muose`"),
         ("environment SUBDECK_CONCURRENCY", 0, "defaults.concurrency", "`many`: a whole number"),
     ];
     let problems = world.problems();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::reader::Spanned;
-use super::{Budget, PiTransport, SystemPromptMode};
+use super::{Attention, Budget, Control, PiTransport, SystemPromptMode};
 use crate::run::RunMode;
 
 /// The whole plan.
@@ -16,8 +16,10 @@ pub(crate) struct DraftPlan {
     pub(crate) cwd: Option<Spanned<String>>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) concurrency: Option<usize>,
-    pub(crate) tool_timeout: Option<Duration>,
+    pub(crate) tool_timeout: Option<Spanned<Duration>>,
+    pub(crate) tool_exempt: Option<Vec<String>>,
     pub(crate) budget: Budget,
+    pub(crate) attention: Attention,
     pub(crate) steps: Vec<DraftLogical>,
     /// What only runner configs have.
     pub(crate) fixed: Option<Fixed>,
@@ -34,6 +36,7 @@ pub(crate) struct Fixed {
     pub(crate) owner_id: Option<String>,
     pub(crate) mode: Option<RunMode>,
     pub(crate) deadline_at_ms: Option<i64>,
+    pub(crate) control: Control,
 }
 
 #[derive(Debug)]
@@ -65,8 +68,10 @@ pub(crate) struct DraftStep {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) output: Option<Spanned<String>>,
     pub(crate) session: Option<Spanned<String>>,
-    pub(crate) tool_timeout: Option<Duration>,
+    pub(crate) tool_timeout: Option<Spanned<Duration>>,
+    pub(crate) tool_exempt: Option<Vec<String>>,
     pub(crate) budget: Budget,
+    pub(crate) attention: Attention,
     /// `{task}` in the arguments is meant literally when the step has no task.
     pub(crate) literal: bool,
     /// Something of the step was wrong already, so that what is missing is not worth a second error.

@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep, Fixed};
+use super::foreign_limits::{attention, control, grant, tool_budget, turn_budget, usage_budget};
 use super::reader::{Fields, Reader, Spanned};
 use super::stored::parse_mode;
 use super::tree::{Kind, Node};
-use super::{Budget, Limit, SystemPromptMode};
-use crate::run::{CostUsd, TurnLimit};
+use super::{Budget, SystemPromptMode};
 
 /// Fields of the whole run that this version cannot honour.
 const RUN_LATER: &[(&str, &str)] = &[
@@ -53,7 +53,7 @@ pub(super) fn plan(reader: &mut Reader<'_>, root: &Node) -> DraftPlan {
     }
     let run_dir = required_path(reader, &fields, "asyncDir");
     let result_path = required_path(reader, &fields, "resultPath");
-    let budget = Budget { time: milliseconds(reader, &fields, "timeoutMs"), ..run_budget(reader, &fields) };
+    let budget = Budget { time: milliseconds(reader, &fields, "timeoutMs"), ..usage_budget(reader, &fields) };
     // Both are written by the launcher; the earlier end counts (runner-behaviour 3.4).
     let deadline_at_ms = number(reader, &fields, "deadlineAt").map(|ms| ms.value as i64);
     let fixed = Fixed {
@@ -65,11 +65,13 @@ pub(super) fn plan(reader: &mut Reader<'_>, root: &Node) -> DraftPlan {
         owner_id: word(reader, &fields, "completionOwnerId").map(|s| s.value),
         mode: word(reader, &fields, "resultMode").map(|s| parse_mode(&s.value)),
         deadline_at_ms,
+        control: control(reader, &fields),
     };
     let mut draft = DraftPlan {
         cwd: required(reader, &fields, "cwd"),
-        tool_timeout: milliseconds(reader, &fields, "toolTimeoutMs"),
+        tool_timeout: tool_timeout(reader, &fields),
         budget,
+        attention: attention(&fields),
         fixed: Some(fixed),
         ..DraftPlan::default()
     };
@@ -85,6 +87,10 @@ pub(super) fn plan(reader: &mut Reader<'_>, root: &Node) -> DraftPlan {
         }
         Some((_, node)) => reader.wrong_type(node, "a list of steps"),
         None => reader.error(root.span.clone(), "steps", "the run has no steps").suggest("add `steps`"),
+    }
+    let each = Budget { turns: turn_budget(reader, &fields), ..tool_budget(reader, &fields) };
+    for step in draft.steps.iter_mut().flat_map(members_mut) {
+        grant(&mut step.budget, &each);
     }
     draft
 }
@@ -144,17 +150,13 @@ fn step(reader: &mut Reader<'_>, node: &Node) -> Option<DraftStep> {
         cwd: word(reader, &fields, "cwd"),
         output: word(reader, &fields, "outputPath"),
         session: word(reader, &fields, "sessionFile"),
-        tool_timeout: milliseconds(reader, &fields, "toolTimeoutMs"),
-        budget: Budget { time: milliseconds(reader, &fields, "timeoutMs"), ..Budget::default() },
+        tool_timeout: tool_timeout(reader, &fields),
+        budget: Budget { time: milliseconds(reader, &fields, "timeoutMs"), ..tool_budget(reader, &fields) },
         ..DraftStep::default()
     };
     step.models = step.models.or_else(|| word(reader, &fields, "model").map(|s| vec![s.value]));
     step.broken.task = present(&fields, "task").is_some() && step.task.is_none();
     step.broken.runner = present(&fields, "runner").is_some() && step.runner.is_none();
-    if let Some(calls) = present(&fields, "toolBudget") {
-        step.budget.tool_calls = limit(reader, calls, |n| Some(n as u64));
-        reader.not_enforced(calls.span.clone(), &calls.path, "toolBudget");
-    }
     step.system_prompt_mode = word(reader, &fields, "systemPromptMode").map(|m| match m.value.as_str() {
         "replace" => SystemPromptMode::Replace,
         _ => SystemPromptMode::Append,
@@ -183,45 +185,13 @@ fn runner(reader: &mut Reader<'_>, node: &Node) -> Option<Spanned<DraftRunner>> 
     }
 }
 
-fn run_budget(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Budget {
-    let mut budget = Budget::default();
-    if let Some(node) = present(fields, "turnBudget")
-        && let Some(turns) = reader.open(node, "a turn budget")
-    {
-        let max = number(reader, &turns, "maxTurns").map(|s| s.value as u64).filter(|n| *n > 0);
-        let grace = number(reader, &turns, "graceTurns").map_or(TurnLimit::GRACE, |s| s.value as u64);
-        budget.turns = max.map(|max| TurnLimit { max, grace });
-        reader.not_enforced(node.span.clone(), &node.path, "turnBudget");
-    }
-    if let Some(node) = present(fields, "usageBudget")
-        && let Some(usage) = reader.open(node, "a usage budget")
-    {
-        budget.tokens = present(&usage, "tokens").and_then(|n| limit(reader, n, |n| Some(n as u64)));
-        budget.cost = present(&usage, "costUsd").and_then(|n| limit(reader, n, |n| Some(CostUsd(n))));
-        reader.not_enforced(node.span.clone(), &node.path, "usageBudget");
-    }
-    budget
-}
-
-fn limit<T>(reader: &mut Reader<'_>, node: &Node, make: fn(f64) -> Option<T>) -> Option<Limit<T>> {
-    let fields = reader.open(node, "a limit")?;
-    let soft = number(reader, &fields, "soft");
-    let hard = number(reader, &fields, "hard");
-    if let (Some(soft), Some(hard)) = (&soft, &hard)
-        && soft.value > hard.value
-    {
-        reader.error_at(soft, "the soft limit lies above the hard one and could never be reached");
-    }
-    Some(Limit { soft: soft.and_then(|s| make(s.value)), hard: hard.and_then(|s| make(s.value)) })
-}
-
 /// A field that is there and not null.
-fn present<'n>(fields: &Fields<'n>, key: &str) -> Option<&'n Node> {
+pub(super) fn present<'n>(fields: &Fields<'n>, key: &str) -> Option<&'n Node> {
     fields.get(key).filter(|n| !matches!(n.kind, Kind::Null))
 }
 
 /// A text; empty ones count as absent.
-fn word(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Spanned<String>> {
+pub(super) fn word(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Spanned<String>> {
     present(fields, key)?;
     reader.string(fields, key).filter(|text| !text.value.trim().is_empty())
 }
@@ -246,7 +216,7 @@ fn required_path(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Str
     path.value
 }
 
-fn list(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Vec<String>> {
+pub(super) fn list(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Vec<String>> {
     present(fields, key)?;
     reader.strings(fields, key).map(|s| s.value)
 }
@@ -257,7 +227,7 @@ fn truth(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<bool
 }
 
 /// A finite number that is not negative; times may carry a fraction (run-directory 0).
-fn number(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Spanned<f64>> {
+pub(super) fn number(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Spanned<f64>> {
     let node = present(fields, key)?;
     let number = match node.kind {
         Kind::Int(number) => number as f64,
@@ -274,15 +244,27 @@ fn number(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Spa
     None
 }
 
+fn tool_timeout(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Spanned<Duration>> {
+    let at = Spanned::of(present(fields, "toolTimeoutMs")?, ());
+    milliseconds(reader, fields, "toolTimeoutMs").map(|time| at.map(|()| time))
+}
+
+fn members_mut(logical: &mut DraftLogical) -> &mut [DraftStep] {
+    match logical {
+        DraftLogical::Single(step) => std::slice::from_mut(&mut **step),
+        DraftLogical::Group { steps, .. } => steps,
+    }
+}
+
 fn whole(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str, least: u64) -> Option<usize> {
     number(reader, fields, key).map(|n| (n.value as u64).max(least) as usize)
 }
 
-/// Milliseconds; 1 to 2147483647 (runner-behaviour 3.6).
+/// Whole milliseconds; 1 to 2147483647 (runner-behaviour 3.6).
 fn milliseconds(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Duration> {
     let ms = number(reader, fields, key)?;
     if (1.0..=2_147_483_647.0).contains(&ms.value) {
-        return Some(Duration::from_micros((ms.value * 1000.0) as u64));
+        return Some(Duration::from_millis(ms.value as u64));
     }
     reader.error_at(&ms, format!("`{key}` must be 1 to 2147483647 milliseconds"));
     None

@@ -1,7 +1,18 @@
 //! The keys of a plan file. The reader takes them from here, and a test holds the published schema to them.
 
 /// Keys of the whole plan.
-pub const PLAN: &[&str] = &["name", "task", "cwd", "env", "concurrency", "tool_timeout", "budget", "step"];
+pub const PLAN: &[&str] = &[
+    "name",
+    "task",
+    "cwd",
+    "env",
+    "concurrency",
+    "tool_timeout",
+    "tool_timeout_exempt",
+    "budget",
+    "attention",
+    "step",
+];
 
 /// Keys of a step.
 pub const STEP: &[&str] = &[
@@ -25,7 +36,9 @@ pub const STEP: &[&str] = &[
     "output",
     "session",
     "tool_timeout",
+    "tool_timeout_exempt",
     "budget",
+    "attention",
 ];
 
 /// Keys of a group.
@@ -44,8 +57,26 @@ pub const BUDGET: &[&str] = &["time", "idle", "turns", "tool_calls", "tokens", "
 /// Keys of a limit.
 pub const LIMIT: &[&str] = &["soft", "hard"];
 
+/// Keys of the limit on tool calls.
+pub const TOOL_CALLS: &[&str] = &["soft", "hard", "block"];
+
 /// Keys of the turn limit.
 pub const TURNS: &[&str] = &["max", "grace"];
+
+/// Keys of what makes a person look.
+pub const ATTENTION: &[&str] = &[
+    "enabled",
+    "idle",
+    "tool_open",
+    "tools",
+    "exempt",
+    "long_running",
+    "long_running_turns",
+    "long_running_tokens",
+    "tool_failures",
+    "no_first_event",
+    "repeated_calls",
+];
 
 /// Runner types that run now.
 pub const RUNNERS: &[&str] = &["pi", "demo", "external-cli"];

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::agents::Flavor;
 use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep};
 use super::reader::{Reader, Spanned};
-use super::{Budget, Plan, Problem, Problems, Severity, Source, foreign, read, resolve, tree};
+use super::{Attention, Budget, Plan, Problem, Problems, Severity, Source, foreign, read, resolve, tree};
 
 /// Where a plan is read from.
 pub enum Input<'a> {
@@ -72,6 +72,10 @@ pub struct Defaults {
     pub time: Option<Duration>,
     /// The longest time a tool call may take.
     pub tool_timeout: Option<Duration>,
+    /// Tools without a limit on their time, beside the ones that never have one.
+    pub tool_exempt: Option<Vec<String>>,
+    /// When somebody should look.
+    pub attention: Attention,
     /// Variables of every step.
     pub env: Vec<(String, String)>,
 }

@@ -4,16 +4,20 @@
 //! nothing else. Never starts anything, never writes outside of what it is told to.
 
 pub mod agents;
+mod attention;
 mod draft;
 mod foreign;
+mod foreign_limits;
 mod ids;
 pub mod keys;
+mod limits;
 mod load;
 mod model;
 pub(crate) mod nearest;
 mod problem;
 pub mod programs;
 pub(crate) mod read;
+pub(crate) mod read_attention;
 mod read_budget;
 mod read_runner;
 pub(crate) mod reader;
@@ -24,10 +28,13 @@ pub mod stored;
 pub mod template;
 pub mod tree;
 
+pub use attention::{Attention, Rule};
 pub use load::{
     Defaults, Input, LoadOptions, Loaded, ScriptCheck, ScriptProblem, from_agent, from_command, load, load_source,
 };
-pub use model::{Budget, Carried, Limit, LogicalStep, PiTransport, Plan, Runner, Step, SystemPromptMode};
+pub use model::{
+    Budget, Carried, Control, Limit, LogicalStep, NotifyOn, PiTransport, Plan, Runner, Step, SystemPromptMode,
+};
 pub use problem::{Problem, Problems, Severity};
 pub(crate) use source::open_regular;
 pub use source::{MAX_BYTES, Position, Source};

@@ -40,6 +40,53 @@ pub struct Plan {
     pub resumed_from: Option<String>,
     /// A hard limit on tokens or money keeps only the next child from starting (runner configs).
     pub usage_spares_children: bool,
+    /// Who is told of what needs a look.
+    pub control: Control,
+}
+
+/// Who is told of what needs a look, in the words of the records that tell it (runner-behaviour 4.4). Only runner
+/// configs can say something else than the default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// What is told at all.
+    pub notify_on: NotifyOn,
+    /// The channels that a record names.
+    pub channels: Vec<String>,
+    /// Whom the channel `intercom` reaches.
+    pub intercom_to: Option<String>,
+    /// The name that each child has there, by its flat index.
+    pub child_targets: Vec<Option<String>>,
+}
+
+impl Control {
+    /// The channels when nothing else is said.
+    pub const CHANNELS: [&str; 3] = ["event", "async", "intercom"];
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self {
+            notify_on: NotifyOn::default(),
+            channels: Self::CHANNELS.map(str::to_owned).into(),
+            intercom_to: None,
+            child_targets: Vec::new(),
+        }
+    }
+}
+
+/// What is told (runner-behaviour 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotifyOn {
+    /// A step needs a look.
+    pub needs_attention: bool,
+    /// A step runs for long.
+    pub active_long_running: bool,
+}
+
+impl Default for NotifyOn {
+    fn default() -> Self {
+        Self { needs_attention: true, active_long_running: true }
+    }
 }
 
 impl Plan {

@@ -2,6 +2,7 @@
 
 use super::draft::{DraftLogical, DraftPlan, DraftStep};
 use super::nearest::nearest;
+use super::read_attention::{attention, tool_names};
 use super::read_budget::budget;
 use super::read_runner::runner;
 use super::reader::{Fields, Reader};
@@ -18,8 +19,10 @@ pub(super) fn plan(reader: &mut Reader<'_>, root: &Node) -> DraftPlan {
         cwd: reader.word(&fields, "cwd"),
         env: fields.get("env").map(|n| env(reader, n)).unwrap_or_default(),
         concurrency: concurrency(reader, &fields),
-        tool_timeout: fields.get("tool_timeout").and_then(|n| reader.duration(n)).map(|s| s.value),
+        tool_timeout: fields.get("tool_timeout").and_then(|n| reader.tool_time(n)),
+        tool_exempt: tool_names(reader, &fields, "tool_timeout_exempt"),
         budget: fields.get("budget").map(|n| budget(reader, n)).unwrap_or_default(),
+        attention: fields.get("attention").map(|n| attention(reader, n)).unwrap_or_default(),
         steps: Vec::new(),
         fixed: None,
     };
@@ -125,8 +128,10 @@ fn step(reader: &mut Reader<'_>, node: &Node) -> Option<DraftStep> {
         env: fields.get("env").map(|n| env(reader, n)).unwrap_or_default(),
         output: reader.word(&fields, "output"),
         session: reader.word(&fields, "session"),
-        tool_timeout: fields.get("tool_timeout").and_then(|n| reader.duration(n)).map(|s| s.value),
+        tool_timeout: fields.get("tool_timeout").and_then(|n| reader.tool_time(n)),
+        tool_exempt: tool_names(reader, &fields, "tool_timeout_exempt"),
         budget: fields.get("budget").map(|n| budget(reader, n)).unwrap_or_default(),
+        attention: fields.get("attention").map(|n| attention(reader, n)).unwrap_or_default(),
         ..DraftStep::default()
     };
     step.broken.agent = fields.has("agent") && step.agent.is_none();

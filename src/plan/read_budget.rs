@@ -1,27 +1,65 @@
 //! The budget table of a run or a step.
 
+use super::read_attention::tool_names;
 use super::reader::{Reader, Spanned};
 use super::tree::{Kind, Node};
 use super::{Budget, Limit, keys};
-use crate::run::{CostUsd, TurnLimit};
+use crate::run::{CostUsd, ToolBlock, TurnLimit};
 
 pub(super) fn budget(reader: &mut Reader<'_>, node: &Node) -> Budget {
     let Some(fields) = reader.table(node, "a budget table like { time = \"30m\" }", keys::BUDGET) else {
         return Budget::default();
     };
-    let budget = Budget {
-        time: fields.get("time").and_then(|n| reader.duration(n)).map(|s| s.value),
-        idle: fields.get("idle").and_then(|n| reader.duration(n)).map(|s| s.value),
-        turns: fields.get("turns").and_then(|n| turns(reader, n)),
-        tool_calls: fields.get("tool_calls").and_then(|n| limit(reader, n, count)),
-        tokens: fields.get("tokens").and_then(|n| limit(reader, n, count)),
-        cost: fields.get("cost_usd").and_then(|n| limit(reader, n, money)),
-        ..Budget::default()
-    };
-    for entry in fields.entries().iter().filter(|e| e.key != "time" && keys::BUDGET.contains(&e.key.as_str())) {
-        reader.not_enforced(entry.key_span.clone(), &entry.node.path, &entry.key);
+    let time = fields.get("time").and_then(|n| reader.duration(n)).map(|s| s.value);
+    let idle = fields.get("idle").and_then(|n| reader.duration(n));
+    if let (Some(time), Some(idle)) = (time, &idle)
+        && idle.value > time
+    {
+        reader
+            .warn_at(idle, "the limit of silence is longer than the whole time and is never reached")
+            .suggest("the limit of time ends it first");
     }
-    budget
+    Budget {
+        time,
+        idle: idle.map(|s| s.value),
+        turns: fields.get("turns").and_then(|n| turns(reader, n)),
+        tool_calls: fields.get("tool_calls").and_then(|n| limit(reader, n, keys::TOOL_CALLS, count)),
+        tool_block: fields.get("tool_calls").and_then(|n| block(reader, n)),
+        tokens: fields.get("tokens").and_then(|n| limit(reader, n, keys::LIMIT, count)),
+        cost: fields.get("cost_usd").and_then(|n| limit(reader, n, keys::LIMIT, money)),
+    }
+}
+
+/// Which tools the hard limit of calls blocks.
+fn block(reader: &mut Reader<'_>, node: &Node) -> Option<ToolBlock> {
+    let (Kind::Table(entries), written) = (&node.kind, node.get("block")?) else { return None };
+    if entries.iter().all(|e| e.key != "hard") {
+        // Of a table with nothing else in it the limit itself is missed already.
+        if entries.len() > 1 {
+            reader
+                .error(written.span.clone(), &written.path, "tools are blocked at the hard limit, and there is none")
+                .suggest("add `hard`, or leave `block` out");
+        }
+        return None;
+    }
+    if let Kind::String(word) = &written.kind {
+        if word == "*" {
+            return Some(ToolBlock::All);
+        }
+        reader
+            .error(written.span.clone(), &written.path, "tools to block are \"*\" for all, or a list of names")
+            .suggest(format!("write [{word:?}]"));
+        return None;
+    }
+    let fields = reader.open(node, "a limit")?;
+    let names = tool_names(reader, &fields, "block")?;
+    if names.is_empty() {
+        reader
+            .error(written.span.clone(), &written.path, "a hard limit that blocks no tool does nothing")
+            .suggest("write \"*\" for all tools, or leave `hard` out");
+        return None;
+    }
+    Some(ToolBlock::Names(names))
 }
 
 fn count(reader: &mut Reader<'_>, node: &Node) -> Option<Spanned<u64>> {
@@ -48,13 +86,14 @@ fn money(reader: &mut Reader<'_>, node: &Node) -> Option<Spanned<CostUsd>> {
 fn limit<T: Copy + PartialOrd>(
     reader: &mut Reader<'_>,
     node: &Node,
+    known: &[&str],
     value: fn(&mut Reader<'_>, &Node) -> Option<Spanned<T>>,
 ) -> Option<Limit<T>> {
     if matches!(node.kind, Kind::Int(_) | Kind::Float(_)) {
         return value(reader, node).map(|hard| Limit { soft: None, hard: Some(hard.value) });
     }
-    let fields = reader.table(node, "a limit like { soft = 20, hard = 30 }", keys::LIMIT)?;
-    if fields.entries().is_empty() {
+    let fields = reader.table(node, "a limit like { soft = 20, hard = 30 }", known)?;
+    if fields.entries().iter().all(|e| e.key == "block") {
         reader.error(node.span.clone(), &node.path, "the limit has neither `soft` nor `hard`");
     }
     let soft = fields.get("soft").and_then(|n| value(reader, n));

@@ -3,10 +3,15 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use super::limits::millis;
 use super::nearest::nearest;
 use super::tree::{Entry, Kind, Node};
 use super::{Problem, Source};
+use crate::run::Limits;
 use crate::text::parse_duration;
+
+/// What is said of a time for tool calls that is too long.
+pub(crate) const TOOL_TIME_RANGE: &str = "a tool call can be given 1ms to 2147483647ms, about 24 days";
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
@@ -35,8 +40,6 @@ impl<T> Spanned<T> {
 pub(crate) struct Reader<'s> {
     source: &'s Source,
     problems: Vec<Problem>,
-    /// Limits that are kept but not enforced: where the first stands, and their names.
-    unenforced: Option<(Range<usize>, String, Vec<String>)>,
     /// Unknown keys are warnings.
     lenient: bool,
 }
@@ -68,7 +71,7 @@ impl<'n> Fields<'n> {
 
 impl<'s> Reader<'s> {
     pub(crate) const fn new(source: &'s Source) -> Self {
-        Self { source, problems: Vec::new(), unenforced: None, lenient: false }
+        Self { source, problems: Vec::new(), lenient: false }
     }
 
     /// The same, with warnings for unknown keys: those of a newer version must not make an older one useless.
@@ -101,22 +104,8 @@ impl<'s> Reader<'s> {
         self.warn(at.span.clone(), &at.path, message)
     }
 
-    /// Notes a limit that is kept but not enforced; all of them become one warning.
-    pub(crate) fn not_enforced(&mut self, span: Range<usize>, path: &str, name: &str) {
-        let (_, _, names) = self.unenforced.get_or_insert_with(|| (span, path.to_owned(), Vec::new()));
-        if names.iter().all(|known| known != name) {
-            names.push(name.to_owned());
-        }
-    }
-
     /// Everything that was noted, in the order of the text, each thing once.
     pub(crate) fn finish(mut self) -> Vec<Problem> {
-        if let Some((span, path, names)) = self.unenforced.take() {
-            let verb = if names.len() == 1 { "is" } else { "are" };
-            let names = names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-            self.warn(span, &path, format!("{names} {verb} kept but not enforced by this version"))
-                .suggest("limits of time are enforced");
-        }
         self.problems.sort_by_key(|p| p.position);
         self.problems.dedup();
         self.problems
@@ -194,7 +183,11 @@ impl<'s> Reader<'s> {
 
     /// A list of texts.
     pub(crate) fn strings(&mut self, fields: &Fields<'_>, key: &str) -> Option<Spanned<Vec<String>>> {
-        let node = fields.get(key)?;
+        self.list(fields.get(key)?)
+    }
+
+    /// The same, of a value.
+    pub(crate) fn list(&mut self, node: &Node) -> Option<Spanned<Vec<String>>> {
         let Kind::Array(elements) = &node.kind else {
             let note = self.error(
                 node.span.clone(),
@@ -249,16 +242,27 @@ impl<'s> Reader<'s> {
         None
     }
 
+    /// The longest time of a tool call: 1 ms to [`Limits::TOOL_MOST`] (runner-behaviour 3.6).
+    pub(crate) fn tool_time(&mut self, node: &Node) -> Option<Spanned<Duration>> {
+        let time = self.duration(node)?;
+        if millis(time.value) <= Limits::TOOL_MOST {
+            return Some(time);
+        }
+        self.error_at(&time, TOOL_TIME_RANGE).suggest("leave the key out for no limit");
+        None
+    }
+
     /// A time with its unit.
     pub(crate) fn duration(&mut self, node: &Node) -> Option<Spanned<Duration>> {
         match &node.kind {
             Kind::String(text) => match parse_duration(text) {
-                Ok(Duration::ZERO) => {
+                // Times are kept in whole milliseconds.
+                Ok(span) if span.as_millis() == 0 => {
                     self.error(node.span.clone(), &node.path, "a time of zero allows nothing")
                         .suggest("leave the key out for no limit");
                     None
                 }
-                Ok(span) => Some(Spanned::of(node, span)),
+                Ok(span) => Some(Spanned::of(node, Duration::from_millis(millis(span)))),
                 Err(error) => {
                     self.error(node.span.clone(), &node.path, error.to_string());
                     None

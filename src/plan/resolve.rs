@@ -1,13 +1,14 @@
 //! A draft becomes a plan that is ready to run: agents looked up, defaults filled in, paths absolute.
 
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use super::agents::{self, AgentDef, Agents, Flavor};
 use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep};
 use super::ids::{self, members};
 use super::nearest::{nearest, one_of};
 use super::reader::{Reader, Spanned};
-use super::{Budget, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode, programs};
+use super::{Budget, Defaults, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode, programs};
 
 /// How many children of a group run at once when nothing else is said (runner-behaviour 2.3).
 const CONCURRENCY: usize = 4;
@@ -64,6 +65,13 @@ pub(super) fn resolve(reader: &mut Reader<'_>, mut draft: DraftPlan, base: &Path
             }
         }
     }
+    if let (Some(tool), Some(run), false) = (&draft.tool_timeout, draft.budget.time, foreign)
+        && tool.value > run
+    {
+        reader
+            .warn_at(tool, "the time of a tool call is longer than the whole run's")
+            .suggest("the run's time ends it first");
+    }
     let mut budget = over(&options.budget, &draft.budget);
     if !foreign {
         budget.time = budget.time.or(options.defaults.time);
@@ -84,7 +92,8 @@ pub(super) fn resolve(reader: &mut Reader<'_>, mut draft: DraftPlan, base: &Path
         mode: fixed.mode,
         deadline_at_ms: fixed.deadline_at_ms,
         resumed_from: None,
-        usage_spares_children: false,
+        usage_spares_children: foreign,
+        control: fixed.control,
     }
 }
 
@@ -171,7 +180,9 @@ impl Resolver<'_, '_> {
             None => self.cwd.to_owned(),
         };
         let task = self.task(draft, &runner);
-        let mut env = if self.foreign { Vec::new() } else { self.options.defaults.env.clone() };
+        // Whoever wrote a runner config has filled in what it knows of the configuration.
+        let defaults = if self.foreign { Defaults::default() } else { self.options.defaults.clone() };
+        let mut env = defaults.env;
         let runner_env = match &runner {
             DraftRunner::Pi { env, .. } | DraftRunner::ExternalCli { env, .. } | DraftRunner::Demo { env, .. } => env,
         };
@@ -180,7 +191,7 @@ impl Resolver<'_, '_> {
             env.push((name.clone(), value.clone()));
         }
         let is_pi = matches!(runner, DraftRunner::Pi { .. });
-        let default_model = self.options.defaults.model.clone().filter(|_| is_pi && !self.foreign);
+        let default_model = defaults.model.filter(|_| is_pi);
         let models = draft.models.clone().or_else(|| base.map(|b| b.models.clone()).filter(|m| !m.is_empty()));
         let tools = draft.tools.clone().or_else(|| self.tools(base?, &runner, draft));
         let system_prompt = draft.system_prompt.clone().or_else(|| base.map(|b| b.system_prompt.clone()));
@@ -188,16 +199,15 @@ impl Resolver<'_, '_> {
         let context = draft.inherit_project_context.or_else(|| base.map(|b| b.inherit_project_context));
         let skills = draft.inherit_skills.or_else(|| base.map(|b| b.inherit_skills));
         let output = draft.output.as_ref().map(|o| o.value.clone()).or_else(|| base.and_then(|b| b.output.clone()));
-        let tool_timeout = draft.tool_timeout.or(base.and_then(|b| b.tool_timeout)).or(self.draft.tool_timeout);
-        if let (Some(own), Some(all)) = (draft.budget.time, self.draft.budget.time)
-            && own > all
-            && !self.foreign
-        {
-            let at = Spanned { value: (), span: draft.span.clone(), path: draft.path.clone() };
-            self.reader
-                .warn_at(&at, "the step's time is longer than the whole run's")
-                .suggest("the run's time ends it first");
-        }
+        self.times(draft);
+        let own = |timeout: &Option<Spanned<Duration>>| timeout.as_ref().map(|t| t.value);
+        let tool_timeout = own(&draft.tool_timeout)
+            .or(base.and_then(|b| b.tool_timeout))
+            .or(own(&self.draft.tool_timeout))
+            .or(defaults.tool_timeout);
+        let tool_exempt = draft.tool_exempt.as_ref().or(self.draft.tool_exempt.as_ref());
+        let tool_exempt = tool_exempt.or(defaults.tool_exempt.as_ref()).cloned().unwrap_or_default();
+        let attention = draft.attention.over(&self.draft.attention).over(&defaults.attention);
         let step = Step {
             key: id,
             agent,
@@ -216,9 +226,9 @@ impl Resolver<'_, '_> {
             inherit_skills: skills.unwrap_or(true),
             output: output.map(PathBuf::from),
             budget: draft.budget.clone(),
-            tool_timeout: tool_timeout.or(self.options.defaults.tool_timeout),
-            tool_exempt: Vec::new(),
-            attention: crate::run::Thresholds::default(),
+            tool_timeout,
+            tool_exempt,
+            attention: attention.thresholds(),
             session_file: draft.session.as_ref().map(|s| absolute(&cwd, &s.value, self.options)),
             carried: None,
             runner: self.runner(runner),
@@ -258,6 +268,28 @@ impl Resolver<'_, '_> {
             self.reader.warn_at(&at, missing.message).suggest("a step before has to make it");
         }
         self.missing.push(missing.program);
+    }
+
+    /// Notes times of a step that another one ends first.
+    fn times(&mut self, draft: &DraftStep) {
+        if self.foreign {
+            return;
+        }
+        if let (Some(own), Some(all)) = (draft.budget.time, self.draft.budget.time)
+            && own > all
+        {
+            let at = Spanned { value: (), span: draft.span.clone(), path: draft.path.clone() };
+            self.reader
+                .warn_at(&at, "the step's time is longer than the whole run's")
+                .suggest("the run's time ends it first");
+        }
+        if let (Some(tool), Some(step)) = (&draft.tool_timeout, draft.budget.time)
+            && tool.value > step
+        {
+            self.reader
+                .warn_at(tool, "the time of a tool call is longer than the whole step's")
+                .suggest("the step's time ends it first");
+        }
     }
 
     fn runner(&self, runner: DraftRunner) -> Runner {

@@ -3,14 +3,18 @@
 //! Holds the prompts, so the file is for its owner alone. Of variables it holds the names and never a value; whoever
 //! reads the plan to run it again supplies the values. Unknown fields of a newer version are passed over.
 
+mod limits;
+mod step;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, Carried, Limit, LogicalStep, PiTransport, Plan, Runner, Step, SystemPromptMode};
-use crate::run::{CostUsd, RunMode, Thresholds, TurnLimit};
+use super::{LogicalStep, Plan};
+use crate::run::RunMode;
+use limits::{BudgetDoc, ControlDoc};
+use step::StepDoc;
 
 /// The version that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
@@ -119,6 +123,10 @@ struct Doc {
     deadline_at: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resumed_from: Option<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    usage_spares_children: bool,
+    #[serde(default, skip_serializing_if = "ControlDoc::is_default")]
+    control: ControlDoc,
 }
 
 /// A group has `parallel`, a single step everything else.
@@ -141,230 +149,6 @@ struct GroupDoc {
 
 const fn one() -> usize {
     1
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct StepDoc {
-    id: String,
-    agent: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    label: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    phase: Option<String>,
-    #[serde(default)]
-    task: String,
-    cwd: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    env: Vec<String>,
-    runner: RunnerDoc,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    models: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    thinking: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tools: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    extensions: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    system_prompt: Option<String>,
-    #[serde(default, skip_serializing_if = "is_false")]
-    replace_system_prompt: bool,
-    #[serde(default, skip_serializing_if = "is_false")]
-    inherit_project_context: bool,
-    #[serde(default, skip_serializing_if = "is_false")]
-    inherit_skills: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    output: Option<String>,
-    #[serde(default)]
-    budget: BudgetDoc,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool_timeout_ms: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    session_file: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    carried: Option<CarriedDoc>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct CarriedDoc {
-    #[serde(default)]
-    output: String,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "kebab-case")]
-enum RunnerDoc {
-    Pi {
-        transport: TransportDoc,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        command: Option<String>,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        args: Vec<String>,
-    },
-    ExternalCli {
-        command: String,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        args: Vec<String>,
-    },
-    Demo {
-        script: String,
-    },
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum TransportDoc {
-    Rpc,
-    Json,
-}
-
-#[derive(Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BudgetDoc {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    time_ms: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    idle_ms: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    turns: Option<TurnsDoc>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<LimitDoc<u64>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tokens: Option<LimitDoc<u64>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cost_usd: Option<LimitDoc<f64>>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct TurnsDoc {
-    max: u64,
-    #[serde(default)]
-    grace: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct LimitDoc<T> {
-    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
-    soft: Option<T>,
-    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
-    hard: Option<T>,
-}
-
-fn ms(span: Option<Duration>) -> Option<u64> {
-    span.map(|s| u64::try_from(s.as_millis()).unwrap_or(u64::MAX))
-}
-
-impl BudgetDoc {
-    fn of(budget: &Budget) -> Self {
-        let limit = |l: Limit<u64>| LimitDoc { soft: l.soft, hard: l.hard };
-        let usd = |c: CostUsd| Some(c.0).filter(|c| c.is_finite());
-        Self {
-            time_ms: ms(budget.time),
-            idle_ms: ms(budget.idle),
-            turns: budget.turns.map(|t| TurnsDoc { max: t.max, grace: t.grace }),
-            tool_calls: budget.tool_calls.map(limit),
-            tokens: budget.tokens.map(limit),
-            cost_usd: budget.cost.map(|l| LimitDoc { soft: l.soft.and_then(usd), hard: l.hard.and_then(usd) }),
-        }
-    }
-
-    fn budget(self) -> Budget {
-        let limit = |l: LimitDoc<u64>| Limit { soft: l.soft, hard: l.hard };
-        Budget {
-            time: self.time_ms.map(Duration::from_millis),
-            idle: self.idle_ms.map(Duration::from_millis),
-            turns: self.turns.map(|t| TurnLimit { max: t.max, grace: t.grace }),
-            tool_calls: self.tool_calls.map(limit),
-            tokens: self.tokens.map(limit),
-            cost: self.cost_usd.map(|l| Limit { soft: l.soft.map(CostUsd), hard: l.hard.map(CostUsd) }),
-            tool_block: None,
-        }
-    }
-}
-
-impl StepDoc {
-    fn of(step: &Step) -> Self {
-        Self {
-            id: step.key.clone(),
-            agent: step.agent.clone(),
-            label: step.label.clone(),
-            phase: step.phase.clone(),
-            task: step.task.clone(),
-            cwd: text(&step.cwd),
-            env: step.env.iter().map(|(name, _)| name.clone()).collect(),
-            runner: match step.runner.clone() {
-                Runner::Pi { transport, command, args } => {
-                    let transport = match transport {
-                        PiTransport::Rpc => TransportDoc::Rpc,
-                        PiTransport::Json => TransportDoc::Json,
-                    };
-                    RunnerDoc::Pi { transport, command, args }
-                }
-                Runner::ExternalCli { command, args } => RunnerDoc::ExternalCli { command, args },
-                Runner::Demo { script } => RunnerDoc::Demo { script },
-            },
-            models: step.models.clone(),
-            thinking: step.thinking.clone(),
-            tools: step.tools.clone(),
-            extensions: step.extensions.clone(),
-            system_prompt: step.system_prompt.clone(),
-            replace_system_prompt: step.system_prompt_mode == SystemPromptMode::Replace,
-            inherit_project_context: step.inherit_project_context,
-            inherit_skills: step.inherit_skills,
-            output: step.output.as_deref().map(text),
-            budget: BudgetDoc::of(&step.budget),
-            tool_timeout_ms: ms(step.tool_timeout),
-            session_file: step.session_file.as_deref().map(text),
-            carried: step.carried.as_ref().map(|c| CarriedDoc { output: c.output.clone() }),
-        }
-    }
-
-    fn step(self, value_of: &dyn Fn(&str, &str) -> Option<String>, missing: &mut Vec<(String, String)>) -> Step {
-        let mut env = Vec::with_capacity(self.env.len());
-        for name in self.env {
-            match value_of(&self.id, &name) {
-                Some(value) => env.push((name, value)),
-                None => missing.push((self.id.clone(), name)),
-            }
-        }
-        let replace = self.replace_system_prompt;
-        Step {
-            key: self.id,
-            agent: self.agent,
-            label: self.label,
-            phase: self.phase,
-            task: self.task,
-            cwd: self.cwd.into(),
-            env,
-            runner: match self.runner {
-                RunnerDoc::Pi { transport, command, args } => {
-                    let transport = match transport {
-                        TransportDoc::Rpc => PiTransport::Rpc,
-                        TransportDoc::Json => PiTransport::Json,
-                    };
-                    Runner::Pi { transport, command, args }
-                }
-                RunnerDoc::ExternalCli { command, args } => Runner::ExternalCli { command, args },
-                RunnerDoc::Demo { script } => Runner::Demo { script },
-            },
-            models: self.models,
-            thinking: self.thinking,
-            tools: self.tools,
-            extensions: self.extensions,
-            system_prompt: self.system_prompt,
-            system_prompt_mode: if replace { SystemPromptMode::Replace } else { SystemPromptMode::Append },
-            inherit_project_context: self.inherit_project_context,
-            inherit_skills: self.inherit_skills,
-            output: self.output.map(PathBuf::from),
-            budget: self.budget.budget(),
-            tool_timeout: self.tool_timeout_ms.map(Duration::from_millis),
-            tool_exempt: Vec::new(),
-            attention: Thresholds::default(),
-            session_file: self.session_file.map(PathBuf::from),
-            carried: self.carried.map(|c| Carried { output: c.output }),
-        }
-    }
 }
 
 impl Doc {
@@ -393,6 +177,8 @@ impl Doc {
             mode: plan.mode.as_ref().map(mode_word),
             deadline_at: plan.deadline_at_ms,
             resumed_from: plan.resumed_from.clone(),
+            usage_spares_children: plan.usage_spares_children,
+            control: ControlDoc::of(&plan.control),
         }
     }
 
@@ -423,7 +209,8 @@ impl Doc {
             mode: self.mode.as_deref().map(parse_mode),
             deadline_at_ms: self.deadline_at,
             resumed_from: self.resumed_from,
-            usage_spares_children: false,
+            usage_spares_children: self.usage_spares_children,
+            control: self.control.control(),
         }
     }
 }
@@ -451,104 +238,4 @@ pub(super) fn parse_mode(word: &str) -> RunMode {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn full_step() -> Step {
-        Step {
-            key: "a".into(),
-            agent: "scout".into(),
-            label: Some("Look".into()),
-            phase: Some("one".into()),
-            task: "Do {previous}".into(),
-            cwd: "/w".into(),
-            env: vec![("TOKEN".into(), "s3cret".into()), ("GONE".into(), "s3cret".into())],
-            runner: Runner::Pi { transport: PiTransport::Json, command: Some("pi2".into()), args: vec!["-x".into()] },
-            models: vec!["m".into(), "n".into()],
-            thinking: Some("high".into()),
-            tools: Some(vec![]),
-            extensions: Some(vec!["e".into()]),
-            system_prompt: Some("Be".into()),
-            system_prompt_mode: SystemPromptMode::Replace,
-            inherit_project_context: true,
-            inherit_skills: true,
-            output: Some("o.md".into()),
-            budget: Budget {
-                time: Some(Duration::from_millis(1500)),
-                idle: Some(Duration::from_secs(9)),
-                turns: Some(TurnLimit { max: 40, grace: 2 }),
-                tool_calls: Some(Limit { soft: Some(20), hard: Some(30) }),
-                tokens: Some(Limit { soft: None, hard: Some(7) }),
-                cost: Some(Limit { soft: Some(CostUsd(0.5)), hard: None }),
-                tool_block: None,
-            },
-            tool_exempt: Vec::new(),
-            attention: Thresholds::default(),
-            tool_timeout: Some(Duration::from_secs(600)),
-            session_file: Some("/s.jsonl".into()),
-            carried: Some(Carried { output: "done".into() }),
-        }
-    }
-
-    fn full_plan() -> Plan {
-        let command = Runner::ExternalCli { command: "make".into(), args: vec!["{task}".into()] };
-        let demo = Runner::Demo { script: "scout".into() };
-        Plan {
-            name: Some("n".into()),
-            task: Some("t".into()),
-            cwd: "/w".into(),
-            budget: full_step().budget,
-            steps: vec![
-                LogicalStep::Single(Box::new(full_step())),
-                LogicalStep::Group {
-                    steps: vec![
-                        Step { key: "b".into(), runner: command, ..Step::default() },
-                        Step { key: "c".into(), runner: demo, ..Step::default() },
-                        Step { key: "d".into(), ..Step::default() },
-                    ],
-                    concurrency: 2,
-                    fail_fast: true,
-                },
-            ],
-            run_id: Some("id".into()),
-            run_dir: Some("/r".into()),
-            result_path: Some("/r.json".into()),
-            session_id: Some("s".into()),
-            session_dir: Some("/sessions".into()),
-            owner_id: Some("o".into()),
-            mode: Some(RunMode::Unknown("odd".into())),
-            deadline_at_ms: Some(5),
-            usage_spares_children: false,
-            resumed_from: Some("before".into()),
-        }
-    }
-
-    #[test]
-    fn everything_but_values_comes_back() {
-        let plan = full_plan();
-        let bytes = encode(&plan);
-        assert!(!String::from_utf8(bytes.clone()).unwrap().contains("s3cret"));
-        let value_of = |_step: &str, name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
-        let stored = decode(&bytes, &value_of).unwrap();
-        assert_eq!(stored.missing_env, [("a".to_owned(), "GONE".to_owned())]);
-        let mut expected = plan;
-        if let LogicalStep::Single(step) = &mut expected.steps[0] {
-            step.env.pop();
-        }
-        assert_eq!(stored.plan, expected);
-        assert_eq!(encode(&stored.plan).len(), encode(&expected).len());
-    }
-
-    #[test]
-    fn unknown_fields_are_passed_over_and_newer_versions_refused() {
-        let text = r#"{"version":1,"cwd":"/w","new":{},"steps":[{"id":"a","agent":"pi","cwd":"/w","x":1,
-            "runner":{"type":"pi","transport":"rpc","y":2}}]}"#;
-        let stored = decode(text.as_bytes(), &|_, _| None).unwrap();
-        assert_eq!(stored.plan.flat().map(|s| s.key.as_str()).collect::<Vec<_>>(), ["a"]);
-        let newer = text.replace("\"version\":1", "\"version\":2");
-        assert!(matches!(decode(newer.as_bytes(), &|_, _| None), Err(StoredError::TooNew(2))));
-        for broken in ["", "{", "[]", "{\"version\":1}", "{\"version\":1,\"cwd\":\"/\",\"steps\":[{}]}", "\u{feff}"] {
-            assert!(matches!(decode(broken.as_bytes(), &|_, _| None), Err(StoredError::Malformed(_))), "{broken}");
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,79 @@
+//! What a plan grants, as the core counts it.
+
+use std::time::Duration;
+
+use super::{Budget, Plan, Step};
+use crate::run::Limits;
+
+impl Step {
+    /// What the step may use beside its time.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits { tool_ms: self.tool_timeout.map(millis), tool_exempt: self.tool_exempt.clone(), ..limits(&self.budget) }
+    }
+}
+
+impl Plan {
+    /// What all steps together may use beside the run's time. Tool calls have their limits of time in the steps.
+    #[must_use]
+    pub fn run_limits(&self) -> Limits {
+        Limits { usage_spares_children: self.usage_spares_children, ..limits(&self.budget) }
+    }
+}
+
+fn limits(budget: &Budget) -> Limits {
+    Limits {
+        idle_ms: budget.idle.map(millis),
+        turns: budget.turns,
+        tool_calls: budget.tool_calls,
+        tool_block: budget.tool_block.clone().unwrap_or_default(),
+        tokens: budget.tokens,
+        cost: budget.cost,
+        ..Limits::default()
+    }
+}
+
+/// Whole milliseconds.
+pub(super) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{CostUsd, Limit, ToolBlock, TurnLimit};
+
+    #[test]
+    fn the_core_gets_what_the_plan_grants() {
+        let budget = Budget {
+            time: Some(Duration::from_secs(1)),
+            idle: Some(Duration::from_millis(1500)),
+            turns: Some(TurnLimit { max: 4, grace: 2 }),
+            tool_calls: Some(Limit { soft: Some(2), hard: Some(3) }),
+            tool_block: Some(ToolBlock::Names(vec!["read".into()])),
+            tokens: Some(Limit { soft: None, hard: Some(7) }),
+            cost: Some(Limit { soft: Some(CostUsd(0.5)), hard: None }),
+        };
+        let run = Limits {
+            idle_ms: Some(1500),
+            turns: budget.turns,
+            tool_calls: budget.tool_calls,
+            tool_block: ToolBlock::Names(vec!["read".into()]),
+            tokens: budget.tokens,
+            cost: budget.cost,
+            usage_spares_children: true,
+            ..Limits::default()
+        };
+        let plan = Plan { budget: budget.clone(), usage_spares_children: true, ..Plan::default() };
+        assert_eq!(plan.run_limits(), run);
+        let step = Step {
+            budget,
+            tool_timeout: Some(Duration::from_secs(6)),
+            tool_exempt: vec!["ask".into()],
+            ..Step::default()
+        };
+        let own = Limits { usage_spares_children: false, tool_ms: Some(6000), tool_exempt: vec!["ask".into()], ..run };
+        assert_eq!(step.limits(), own);
+        assert_eq!(Step::default().limits(), Limits::default());
+    }
+}

@@ -26,6 +26,42 @@ fn a_command_runs_prints_and_ends_with_its_cause() {
 }
 
 #[test]
+fn logs_of_a_run_are_those_of_every_step_in_order_and_of_a_step_its_own() {
+    let world = World::new();
+    let step = |id: &str, script: &str| {
+        format!(
+            "[[step]]\nid = \"{id}\"\nlabel = \"the {id}\"\nrunner = {{ type = \"external-cli\", command = \"sh\", args = [\"-c\", \"{script}\"] }}\n"
+        )
+    };
+    let plan = [step("one", "echo a1; echo a2"), step("mute", "true"), step("two", "echo b1; echo b2 >&2")].concat();
+    let plan = world.file("plan.toml", &plan);
+    let done = world.output(&["run", "--no-tui", plan.to_str().unwrap()]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let logs = |args: &[&str]| world.output(&[&["logs"], args].concat()).stdout;
+    assert_eq!(logs(&[]), "==> 1 the one <==\na1\na2\n\n==> 3 the two <==\nb1\nb2\n");
+    assert_eq!(logs(&["-f"]), logs(&[]));
+    assert_eq!(logs(&["-n", "1"]), "==> 1 the one <==\na2\n\n==> 3 the two <==\nb2\n");
+    assert_eq!(logs(&["--stderr"]), "==> 3 the two <==\nb2\n");
+    assert_eq!(logs(&["--raw"]), "a1\na2\nb1\nb2\n");
+    assert_eq!(logs(&["@last:2"]), "");
+    assert_eq!(logs(&["@last:two"]), "b1\nb2\n");
+}
+
+#[test]
+fn a_line_without_end_is_bounded_for_people_and_whole_for_programs() {
+    let world = World::new();
+    let script = "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo after";
+    let done = world.output(&["run", "--no-tui", "--", "sh", "-c", script]);
+    assert_eq!(done.code, 0, "{done:?}");
+    for shown in [&done.stdout, &world.output(&["logs"]).stdout, &world.output(&["attach", "--no-tui"]).stdout] {
+        assert!(shown.len() < 20_000, "{}", shown.len());
+        assert!(shown.contains("more of this line") && shown.contains("after"));
+    }
+    assert_eq!(world.output(&["logs", "-n", "1"]).stdout, "after\n");
+    assert_eq!(world.output(&["logs", "--raw"]).stdout.len(), 3_000_007);
+}
+
+#[test]
 fn what_cannot_be_started_says_so() {
     let world = World::new();
     let done = world.output(&["run", "--no-tui", "--", "no-such-program-here"]);

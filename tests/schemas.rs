@@ -7,12 +7,13 @@ mod support;
 
 use jsonschema::Validator;
 use serde_json::Value;
-use subdeck::headless::{json_event, status_json};
+use subdeck::headless::{json_event, json_output, status_json};
 use subdeck::run::{
     AgentEvent, ControlSource, CostUsd, Ending, EndingCause, Event, ExitInfo, MessageRole, OpenCall, Retrying, RunId,
     RunMeta, RunPhase, RunState, RunnerKind, SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta,
     StepOutcome, StepPhase, Stream, TargetState, Timestamp, Tokens, ToolOutcome, Usage, What, reduce,
 };
+use subdeck::rundir::LogLine;
 use support::{Done, Run, World, wait_for};
 
 fn validator(subject: &str) -> Validator {
@@ -69,6 +70,35 @@ fn a_complete_run() {
     assert_eq!(status["steps"].as_array().unwrap().len(), 7);
     let done = world.output(&["attach", "--no-tui", "--output", "json"]);
     check_status(&serde_json::from_str(&done.stdout).unwrap());
+}
+
+#[test]
+fn what_plain_commands_print_is_among_the_events_and_the_status() {
+    let world = World::new();
+    let script = "echo one; printf 'a\\033[31mb' >&2; sleep 0.01; printf 'no end'";
+    let done = world.output(&["run", "--no-tui", "--output", "jsonl", "--", "sh", "-c", script]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let types = check_events(&done);
+    let place = |kind: &str| types.iter().position(|t| t == kind).unwrap();
+    let last = types.iter().rposition(|t| t == "output").unwrap();
+    assert!(place("step_started") < place("output") && last < place("step_ended"), "{types:?}");
+    assert!(!done.stdout.contains('\u{1b}'));
+    let lines = |text: &str| -> Vec<(String, String, u64)> {
+        let values = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let printed = values.filter(|v| v["type"] == "output" || v.get("type").is_none());
+        let of = |v: &Value, key: &str| v[key].as_str().unwrap().to_owned();
+        printed.map(|v| (of(&v, "stream"), of(&v, "text"), v["step"].as_u64().unwrap())).collect()
+    };
+    let printed = lines(&done.stdout);
+    let row = |stream: &str, text: &str| (stream.to_owned(), text.to_owned(), 1);
+    assert_eq!(printed.len(), 3, "{printed:?}");
+    for row in [row("stdout", "one"), row("stderr", "a\u{1b}[31mb"), row("stdout", "no end")] {
+        assert!(printed.contains(&row), "{row:?} {printed:?}");
+    }
+    let run = world.only_run();
+    assert_eq!(lines(&world.output(&["logs", "--json", run.id()]).stdout), printed);
+    let status = check_run(&world, run.id(), 0);
+    assert!(status["steps"][0]["recent_output"].as_array().unwrap().contains(&"one".into()), "{status:#}");
 }
 
 #[test]
@@ -199,7 +229,23 @@ fn every_kind_of_event_is_in_the_schema_with_all_that_it_can_carry() {
         .iter()
         .map(|kind| kind["$ref"].as_str().unwrap().trim_start_matches("#/$defs/").to_owned())
         .collect();
+    let line = json_output(&state, StepId(0), &log_line());
+    assert!(validator.is_valid(&line), "no event of the schema: {line:#}");
+    seen.insert(line["type"].as_str().unwrap().to_owned());
     assert_eq!(seen, published);
+}
+
+fn log_line() -> LogLine {
+    LogLine {
+        start: 0,
+        end: 2,
+        bytes: vec![b't', 0xff],
+        stream: Stream::Err,
+        at: Some(Timestamp::from_millis(1_764_000_000_000)),
+        attempt: 1,
+        cut: true,
+        complete: false,
+    }
 }
 
 fn at(what: What) -> Event {

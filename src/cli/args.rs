@@ -39,7 +39,7 @@ pub enum Command {
     Status(StatusArgs),
     /// Print the events of a run.
     Events(EventsArgs),
-    /// Print the output of a step.
+    /// Print the output of a step, or of every step.
     Logs(LogsArgs),
     /// Wait for a run to reach a state.
     Wait(WaitArgs),
@@ -223,13 +223,13 @@ pub struct EventsArgs {
 /// `subdeck logs`.
 #[derive(Debug, Args)]
 pub struct LogsArgs {
-    /// Which run, and which step; without a step the only or current one.
+    /// Which run, and which step; without a step all of them in their order.
     #[arg(value_name = "RUN[:STEP]", default_value = "@last")]
     pub target: String,
-    /// Go on as output comes, until the step is over.
+    /// Go on as output comes, until the step or the run is over.
     #[arg(long, short)]
     pub follow: bool,
-    /// Only the last N lines.
+    /// Only the last N lines (of each step).
     #[arg(long, short = 'n', value_name = "N")]
     pub lines: Option<usize>,
     /// Only standard error.

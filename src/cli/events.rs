@@ -38,6 +38,9 @@ pub fn events(args: &EventsArgs) -> anyhow::Result<ExitCode> {
                 out::print(&text)?;
             }
             if (!args.follow && !changes.behind) || follower.is_over() {
+                if args.json && follower.is_over() {
+                    printer.end(follower.state());
+                }
                 return Ok(ExitCode::SUCCESS);
             }
             follower.wait_gathered().await;

@@ -1,4 +1,4 @@
-//! `subdeck logs`: the output of a step.
+//! `subdeck logs`: the output of a step, or of every step in their order.
 
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
@@ -9,14 +9,12 @@ use serde_json::json;
 use super::args::LogsArgs;
 use super::find;
 use super::load::World;
+use crate::headless::{Output, Piece, left_out, text_of};
 use crate::run::{RunState, StepId, Stream};
-use crate::rundir::{Follower, LogLine, StepLog};
-use crate::text::StyledLine;
+use crate::rundir::{Follower, LogLine};
+use crate::text::SafeText;
 
-/// Lines read at a time.
-const BATCH: usize = 2000;
-
-/// Prints the output of a step, and what comes.
+/// Prints the output of one step or of all, and what comes.
 pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
     let world = World::look()?;
     let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
@@ -24,23 +22,34 @@ pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
         follower.poll();
-        let step = match step {
-            Some(step) => step,
-            None => the_one(follower.state())?,
-        };
-        let mut log = StepLog::open(&dir, step);
-        log.refresh();
-        let mut position = match args.lines {
-            None => 0,
-            Some(0) => log.len(),
-            Some(n) => log.lines_before(log.len(), n).first().map_or(log.len(), |l| l.start),
-        };
-        let mut stdout = BufWriter::with_capacity(64 * 1024, std::io::stdout().lock());
+        if step.is_none() && follower.state().steps.is_empty() && !args.follow {
+            bail!("the run has no steps yet");
+        }
+        let mut pages: Vec<Page> = Vec::new();
+        let mut out = Out { to: BufWriter::with_capacity(64 * 1024, std::io::stdout().lock()), args, shown: None };
         loop {
-            let over = follower.is_over() || follower.state().step(step).is_none_or(|s| s.phase.is_terminal());
-            log.refresh();
-            let result = print_from(&mut stdout, &mut log, &mut position, args, over || !args.follow);
-            match result.and_then(|()| stdout.flush()) {
+            let run_is_over = follower.is_over();
+            let state = follower.state();
+            // A chain may grow while it is followed.
+            let wanted: Vec<StepId> = match step {
+                Some(step) => vec![step],
+                None => state.steps.iter().map(|s| s.id).collect(),
+            };
+            for id in wanted.iter().skip(pages.len()) {
+                let mut output = Output::open(&dir, *id, args.raw || args.json);
+                if let Some(most) = args.lines {
+                    output.seek_last(most);
+                }
+                pages.push(Page { id: *id, output });
+            }
+            let done = |id: StepId| run_is_over || state.step(id).is_none_or(|s| s.phase.is_terminal());
+            let mut result = Ok(());
+            for page in &mut pages {
+                let last = !args.follow || done(page.id);
+                result = result.and_then(|()| out.page(state, page, last, wanted.len() > 1));
+            }
+            let over = run_is_over || (step.is_some() && wanted.iter().all(|id| done(*id)));
+            match result.and_then(|()| out.to.flush()) {
                 // A reader that has seen enough is no error; any other failure is.
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
                 Err(error) => return Err(error.into()),
@@ -53,56 +62,57 @@ pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The step that is meant when none is named.
-fn the_one(state: &RunState) -> anyhow::Result<StepId> {
-    match state.steps.as_slice() {
-        [only] => Ok(only.id),
-        [] => bail!("the run has no steps yet"),
-        _ => match state.current {
-            Some(current) => Ok(current),
-            None => bail!("the run has {} steps; name one, such as RUN:1", state.steps.len()),
-        },
-    }
+/// The output of a step and how far it was printed.
+struct Page {
+    id: StepId,
+    output: Output,
 }
 
-fn print_from(
-    stdout: &mut impl Write,
-    log: &mut StepLog,
-    position: &mut u64,
-    args: &LogsArgs,
-    last: bool,
-) -> std::io::Result<()> {
-    loop {
-        let lines = log.lines_since(*position, BATCH);
-        let before = *position;
-        for line in &lines {
-            if !last && !line.complete && line.end >= log.len() {
+/// Where lines go, and whose line was the last.
+struct Out<'a, W: Write> {
+    to: W,
+    args: &'a LogsArgs,
+    shown: Option<StepId>,
+}
+
+impl<W: Write> Out<'_, W> {
+    /// Prints what is new of a step, below its name when there are several.
+    fn page(&mut self, state: &RunState, page: &mut Page, last: bool, several: bool) -> std::io::Result<()> {
+        let id = page.id;
+        page.output.read(last, |piece| {
+            if let Piece::Line(line) = &piece
+                && self.args.stderr
+                && line.stream != Stream::Err
+            {
                 return Ok(());
             }
-            *position = line.end;
-            if args.stderr && line.stream != Stream::Err {
-                continue;
+            if several && !self.args.raw && !self.args.json && self.shown != Some(id) {
+                let title = state.step(id).map_or("", |s| s.title());
+                let gap = if self.shown.is_some() { "\n" } else { "" };
+                writeln!(self.to, "{gap}==> {id} {} <==", SafeText::line(title))?;
             }
-            print_line(stdout, line, args)?;
-        }
-        if *position == before {
-            return Ok(());
-        }
+            self.shown = Some(id);
+            match piece {
+                Piece::Line(line) => self.line(id, line),
+                Piece::LeftOut(bytes) => writeln!(self.to, "{}", left_out(bytes)),
+            }
+        })
     }
-}
 
-fn print_line(stdout: &mut impl Write, line: &LogLine, args: &LogsArgs) -> std::io::Result<()> {
-    if args.raw {
-        stdout.write_all(&line.bytes)?;
-        return stdout.write_all(if line.complete { b"\n" } else { b"" });
+    fn line(&mut self, id: StepId, line: &LogLine) -> std::io::Result<()> {
+        if self.args.raw {
+            self.to.write_all(&line.bytes)?;
+            return self.to.write_all(if line.complete { b"\n" } else { b"" });
+        }
+        if self.args.json {
+            let stream = crate::rundir::records::stream_word(line.stream);
+            let value = json!({
+                "v": crate::headless::VERSION, "step": id.number(),
+                "ts": line.at.map(crate::run::Timestamp::millis), "stream": stream, "attempt": line.attempt,
+                "text": String::from_utf8_lossy(&line.bytes), "cut": line.cut,
+            });
+            return writeln!(self.to, "{}", crate::headless::json_line(&value));
+        }
+        writeln!(self.to, "{}", text_of(line))
     }
-    if args.json {
-        let stream = crate::rundir::records::stream_word(line.stream);
-        let value = json!({
-            "v": crate::headless::VERSION, "ts": line.at.map(crate::run::Timestamp::millis), "stream": stream,
-            "attempt": line.attempt, "text": String::from_utf8_lossy(&line.bytes), "cut": line.cut,
-        });
-        return writeln!(stdout, "{}", crate::headless::json_line(&value));
-    }
-    writeln!(stdout, "{}", StyledLine::parse(&line.bytes).text())
 }

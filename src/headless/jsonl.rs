@@ -4,7 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::json::without_nulls;
-use crate::run::{AgentEvent, ControlSource, Event, MessageRole, RunState, StepId, ToolOutcome, What};
+use crate::run::{AgentEvent, ControlSource, Event, MessageRole, RunState, StepId, Timestamp, ToolOutcome, What};
+use crate::rundir::LogLine;
 use crate::rundir::records::{cause_word, stream_word};
 
 /// The version that every line carries as `v`.
@@ -14,10 +15,26 @@ pub const VERSION: u32 = 1;
 #[must_use]
 pub fn event(state: &RunState, event: &Event) -> Option<Value> {
     let (kind, step, fields) = fields(&event.what)?;
+    Some(line(state, kind, Some(event.at), step, fields))
+}
+
+/// A line that a plain command printed, or a piece of one; what it says is what `logs --json` says.
+#[must_use]
+pub fn output(state: &RunState, step: StepId, log: &LogLine) -> Value {
+    let fields = json!({
+        "stream": stream_word(log.stream), "attempt": log.attempt, "text": String::from_utf8_lossy(&log.bytes),
+        "cut": log.cut,
+    });
+    line(state, "output", log.at, Some(step), fields)
+}
+
+fn line(state: &RunState, kind: &str, at: Option<Timestamp>, step: Option<StepId>, fields: Value) -> Value {
     let mut line = Map::new();
     line.insert("v".into(), json!(VERSION));
     line.insert("type".into(), json!(kind));
-    line.insert("ts".into(), json!(event.at.millis()));
+    if let Some(at) = at {
+        line.insert("ts".into(), json!(at.millis()));
+    }
     line.insert("run".into(), json!(state.id.as_str()));
     if let Some(id) = step {
         line.insert("step".into(), json!(id.number()));
@@ -29,7 +46,7 @@ pub fn event(state: &RunState, event: &Event) -> Option<Value> {
     if let Value::Object(fields) = without_nulls(fields) {
         line.extend(fields);
     }
-    Some(Value::Object(line))
+    Value::Object(line)
 }
 
 fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {

@@ -5,19 +5,22 @@
 
 mod json;
 mod jsonl;
+mod output;
 mod status_json;
 mod summary;
 mod text;
 
 pub use json::{document as json_document, line as json_line};
-pub use jsonl::{VERSION, event as json_event};
+pub use jsonl::{VERSION, event as json_event, output as json_output};
+pub use output::{Output, Piece, left_out, text_of};
 pub use status_json::{document as status_document, run as status_json, unreadable as unreadable_json};
 pub use summary::summary;
 pub use text::TextPrinter;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use crate::run::RunState;
+use crate::run::{RunState, StepId, What};
 use crate::rundir::{Changes, RunDir};
 
 /// How a followed run is printed.
@@ -38,6 +41,9 @@ pub struct Printer<W: Write> {
     out: io::BufWriter<W>,
     format: Format,
     text: TextPrinter,
+    dir: RunDir,
+    /// What plain commands print, of those that were said to have started.
+    outputs: BTreeMap<StepId, Output>,
     closed: bool,
 }
 
@@ -45,7 +51,14 @@ impl<W: Write> Printer<W> {
     /// A printer that writes to `out`.
     #[must_use]
     pub fn new(out: W, format: Format, dir: &RunDir) -> Self {
-        Self { out: io::BufWriter::with_capacity(64 * 1024, out), format, text: TextPrinter::new(dir), closed: false }
+        Self {
+            out: io::BufWriter::with_capacity(64 * 1024, out),
+            format,
+            text: TextPrinter::new(dir),
+            dir: dir.clone(),
+            outputs: BTreeMap::new(),
+            closed: false,
+        }
     }
 
     /// Prints what is new.
@@ -68,7 +81,7 @@ impl<W: Write> Printer<W> {
         }
         let result = match self.format {
             Format::Text => self.text.finish(&mut self.out, state),
-            Format::Jsonl => Ok(()),
+            Format::Jsonl => self.rest(state),
             Format::Json => writeln!(self.out, "{}", json_document(&status_json(state))),
         };
         let result = result.and_then(|()| self.out.flush());
@@ -77,11 +90,38 @@ impl<W: Write> Printer<W> {
 
     fn lines(&mut self, state: &RunState, changes: &Changes) -> io::Result<()> {
         for event in &changes.news {
+            // What a step had printed before it ended stands before the line that says so.
+            if let What::StepEnded { step, .. } = &event.what {
+                self.output(state, *step, true)?;
+            }
             if let Some(value) = json_event(state, event) {
                 writeln!(self.out, "{}", json_line(&value))?;
             }
+            if let What::StepStarted { step } = &event.what
+                && state.step(*step).is_some_and(|s| !s.runner.is_agent())
+            {
+                self.outputs.entry(*step).or_insert_with(|| Output::open(&self.dir, *step, true));
+            }
+        }
+        for step in &changes.output {
+            self.output(state, *step, false)?;
         }
         self.out.flush()
+    }
+
+    fn rest(&mut self, state: &RunState) -> io::Result<()> {
+        let steps: Vec<StepId> = self.outputs.keys().copied().collect();
+        steps.into_iter().try_for_each(|step| self.output(state, step, true))
+    }
+
+    /// The new lines of a plain command.
+    fn output(&mut self, state: &RunState, step: StepId, last: bool) -> io::Result<()> {
+        let Some(output) = self.outputs.get_mut(&step) else { return Ok(()) };
+        let out = &mut self.out;
+        output.read(last, |piece| match piece {
+            Piece::Line(line) => writeln!(out, "{}", json_line(&json_output(state, step, line))),
+            Piece::LeftOut(_) => Ok(()),
+        })
     }
 
     /// A closed or full standard output ends the printing; what becomes of the run is not its business.

@@ -121,6 +121,7 @@ fn step(step: &StepState) -> Value {
             "ended_at": ms(Some(c.ended_at)), "outcome": c.outcome.map(outcome_word),
         })).collect::<Vec<_>>(),
         "last_message": step.last_message,
+        "recent_output": step.recent_output,
         "retrying": step.retrying.as_ref().map(|r| json!({
             "attempt": r.attempt, "max": r.max, "until": ms(r.until), "reason": r.reason,
         })),

@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use super::output::{Output, Piece, left_out, text_of};
 use super::summary::word_of;
 use crate::run::{AgentEvent, ControlSource, Event, RunState, StepId, Stream, TargetState, What};
-use crate::rundir::{Changes, RunDir, StepLog};
-use crate::text::{self as units, SafeText, StyledLine};
-
-/// Lines of one step printed at most per turn, so that one step does not starve the others.
-const BATCH: usize = 1000;
+use crate::rundir::{Changes, RunDir};
+use crate::text::{self as units, SafeText};
 
 /// Prints text.
 pub struct TextPrinter {
     dir: RunDir,
-    logs: BTreeMap<StepId, (StepLog, u64)>,
+    logs: BTreeMap<StepId, Output>,
     width: usize,
 }
 
@@ -72,26 +70,14 @@ impl TextPrinter {
     fn output(&mut self, out: &mut impl Write, state: &RunState, id: StepId, last: bool) -> io::Result<()> {
         let prefix = self.prefix(state, id);
         let dir = &self.dir;
-        let (log, position) = self.logs.entry(id).or_insert_with(|| (StepLog::open(dir, id), 0));
-        log.refresh();
-        loop {
-            let lines = log.lines_since(*position, BATCH);
-            let Some(newest) = lines.last().map(|l| l.end) else { return Ok(()) };
-            let before = *position;
-            for line in &lines {
-                // An unfinished last line waits for its end, unless there will be none.
-                if !last && line.end >= log.len() && !line.complete {
-                    break;
-                }
+        let output = self.logs.entry(id).or_insert_with(|| Output::open(dir, id, false));
+        output.read(last, |piece| match piece {
+            Piece::Line(line) => {
                 let mark = if line.stream == Stream::Err { "err│" } else { "│" };
-                let text = StyledLine::parse(&line.bytes).text();
-                writeln!(out, "{prefix}{mark} {}", text.as_str())?;
-                *position = line.end;
+                writeln!(out, "{prefix}{mark} {}", text_of(line))
             }
-            if *position == before || *position < newest {
-                return Ok(());
-            }
-        }
+            Piece::LeftOut(bytes) => writeln!(out, "{prefix}│ {}", left_out(bytes)),
+        })
     }
 
     fn happened(&self, state: &RunState, event: &Event) -> Option<String> {

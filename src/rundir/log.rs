@@ -17,6 +17,8 @@ use streams::{Half, Place, Run};
 /// Lines are cut at multiples of this many bytes when a whole block holds no line feed, so a line has less than twice
 /// as many bytes and every boundary can be found by looking at two blocks.
 pub const BLOCK: u64 = 64 * 1024;
+/// As many bytes of lines are given at once; one line is always given.
+const BYTES_AT_ONCE: u64 = 16 * 1024 * 1024;
 /// How many bytes are read at first to find the end of a line.
 const FIRST_PIECE: u64 = 4 * 1024;
 
@@ -39,6 +41,14 @@ pub struct LogLine {
     pub cut: bool,
     /// It ended with a line feed. Neither complete nor cut is the last line of a log that may still grow.
     pub complete: bool,
+}
+
+impl LogLine {
+    /// Whether it is a piece of a line that is too long and goes on behind it.
+    #[must_use]
+    pub const fn is_piece(&self) -> bool {
+        self.cut && self.end - self.start >= BLOCK
+    }
 }
 
 /// What a look at the files found.
@@ -88,12 +98,13 @@ impl StepLog {
         log
     }
 
-    /// At most `most` lines from the one that holds `position` on, oldest first.
+    /// At most `most` lines from the one that holds `position` on, oldest first; fewer of very long ones, never none.
     #[must_use]
     pub fn lines_from(&self, position: u64, most: usize) -> Vec<LogLine> {
         let mut lines = Vec::new();
         let Some(mut start) = self.line_start(position) else { return lines };
-        while lines.len() < most {
+        let stop = start.saturating_add(BYTES_AT_ONCE);
+        while lines.len() < most && start < stop {
             let Some(line) = self.line(start) else { break };
             start = line.end;
             lines.push(line);
@@ -118,7 +129,8 @@ impl StepLog {
         lines
     }
 
-    /// At most `most` lines that end at or before `position`, oldest first; with the log's length the last ones.
+    /// At most `most` lines that end at or before `position`, oldest first; with the log's length the last ones. Fewer of
+    /// very long ones, never none.
     #[must_use]
     pub fn lines_before(&self, position: u64, most: usize) -> Vec<LogLine> {
         let mut lines = Vec::new();
@@ -127,13 +139,36 @@ impl StepLog {
         if end < self.len() {
             end = self.line_start(end).unwrap_or(end);
         }
-        while lines.len() < most && end > 0 {
+        let stop = end.saturating_sub(BYTES_AT_ONCE);
+        while lines.len() < most && (end > stop || lines.is_empty()) && end > 0 {
             let Some(line) = self.line_start(end - 1).and_then(|start| self.line(start)) else { break };
             end = line.start;
             lines.push(line);
         }
         lines.reverse();
         lines
+    }
+
+    /// Where the line ends that goes on at `position`, behind the piece that ends there: behind its line feed, or where the
+    /// other stream comes in between. `None` when its end is not there yet.
+    #[must_use]
+    pub fn line_end(&self, position: u64) -> Option<u64> {
+        let place = self.place(position.checked_sub(1)?)?;
+        let mut at = position;
+        let mut window = vec![0; 1024 * 1024];
+        while at < place.end {
+            let many = usize::try_from(place.end - at).unwrap_or(usize::MAX).min(window.len());
+            let part = window.get_mut(..many)?;
+            let read = self.read_in(&place, at, part);
+            if let Some(found) = memchr::memchr(b'\n', part.get(..read)?) {
+                return Some(at + found as u64 + 1);
+            }
+            if read == 0 {
+                return None;
+            }
+            at += read as u64;
+        }
+        (place.end < self.len()).then_some(place.end)
     }
 
     /// The line that begins at a boundary.

@@ -11,6 +11,8 @@ use crate::rundir::{RealDisk, RunRoot, decode_status};
 
 const ENOSPC: i32 = 28;
 const EACCES: i32 = 13;
+/// No room on the disk, in the quota, for open files of the process and of the system (run-directory 6).
+const NO_ROOM: [i32; 4] = [ENOSPC, 122, 24, 23];
 
 /// What the disk does to an operation: the error it gives, if any.
 type Mood = Box<dyn FnMut(&Op) -> Option<i32> + Send>;
@@ -192,16 +194,16 @@ fn the_first_status_stands_before_the_first_record() {
     assert!(!world.recorder.is_pending());
 }
 
-/// The disk is full from some operation of the end on, for a while.
+/// There is no room, of any kind, from some operation of the end on, for a while.
 #[test]
 fn a_full_disk_delays_the_end_and_never_tears_it() {
     // One write of the steps' ends, and the eight operations of the run's.
-    for first in 0..9 {
+    for (first, code) in (0..9).flat_map(|first| NO_ROOM.map(|code| (first, code))) {
         let mut world = World::running();
         let mut asked = 0;
         world.set_mood(move |_| {
             asked += 1;
-            (asked > first).then_some(ENOSPC)
+            (asked > first).then_some(code)
         });
         world.end();
         for _ in 0..3 {
@@ -258,6 +260,32 @@ fn a_file_that_cannot_be_written_holds_nothing_else_back() {
             assert_eq!((told.len(), told[0]["status"].as_str()), (1, Some(phase.as_str())), "{place}");
             assert_eq!(world.exists("async-subagent-runs/ID/subagent-log-ID.md"), place != "subagent-log-", "{place}");
         }
+    }
+}
+
+#[test]
+fn while_there_is_no_room_only_the_newest_state_is_kept() {
+    for code in NO_ROOM {
+        let mut world = World::running();
+        world.recorder.flush_all();
+        world.set_mood(move |_| Some(code));
+        let before = std::fs::read(world.recorder.dir.status()).unwrap();
+        for pid in [11, 12, 13] {
+            world.recorder.record(What::ChildSpawned { step: StepId(0), pid, start_ticks: None });
+            world.recorder.flush_all();
+        }
+        let outcome = StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
+        world.recorder.record(What::StepEnded { step: StepId(1), outcome: Box::new(outcome) });
+        world.recorder.flush_all();
+        assert_eq!(std::fs::read(world.recorder.dir.status()).unwrap(), before, "{code}");
+        assert!(world.recorder.is_pending() && world.recorder.next_write().is_some(), "{code}");
+        world.set_mood(|_| None);
+        world.done.lock().unwrap().clear();
+        world.recorder.flush_all();
+        let status = |op: &Op| matches!(op, Op::Replace(path, _) if *path == world.recorder.dir.status());
+        assert_eq!(world.done.lock().unwrap().iter().filter(|op| status(op)).count(), 1, "{code}");
+        assert_eq!(world.status(), decode_status(&world.recorder.status_bytes()).unwrap(), "{code}");
+        assert_eq!(world.status().steps[1].phase, StepPhase::Complete, "{code}");
     }
 }
 

@@ -1,0 +1,410 @@
+//! The persistence checks of the behaviour specification (runner-behaviour 13, numbers 1 to 13), by the binary and a
+//! scripted child. Where Subdeck differs by design the check says so.
+
+#[path = "support/full_disk.rs"]
+#[allow(dead_code)]
+mod full_disk;
+#[path = "support/runs.rs"]
+#[allow(dead_code)]
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use full_disk::{SmallDisk, on_a_small_disk};
+use serde_json::{Value, json};
+use support::{Done, Run, World, files_below, signal, wait_child, wait_for};
+
+fn read(path: PathBuf) -> Option<Value> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn results(world: &World) -> PathBuf {
+    world.root().join("async-subagent-results")
+}
+
+fn public(world: &World, run: &Run) -> PathBuf {
+    results(world).join(format!("{}.json", run.id()))
+}
+
+fn marker(world: &World, run: &Run) -> PathBuf {
+    world.root().join("async-subagent-runs/.active-runs").join(run.id())
+}
+
+fn closed(run: &Run) -> PathBuf {
+    run.dir.join("control/steer-inbox-closed.json")
+}
+
+fn run_log(run: &Run) -> PathBuf {
+    run.dir.join(format!("subagent-log-{}.md", run.id()))
+}
+
+/// The pending result of a run, found as a reader finds it: by the entry of its session.
+fn pending(world: &World) -> Option<Value> {
+    files_below(&results(world).join("result-pending")).into_iter().find_map(read)
+}
+
+/// Starts a run from a runner config of pi-subagents with one child.
+fn configured(world: &World, more: Value) -> Run {
+    let id = "0b8f2c1e-6d1f-4e57-9d0a-2f6f3f3f9a10";
+    let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bin/agent.sh");
+    let mut config = json!({
+        "id": id,
+        "cwd": world.project(),
+        "placeholder": "{previous}",
+        "asyncDir": world.root().join("async-subagent-runs").join(id),
+        "resultPath": results(world).join(format!("{id}.json")),
+        "steps": [{
+            "agent": "worker", "task": "Go.", "inheritProjectContext": false, "inheritSkills": false,
+            "runner": { "type": "external-cli", "command": "sh", "args": [agent, "ok"] },
+        }],
+    });
+    config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let path = world.file("config.json", &config.to_string());
+    world.detach(&[path.to_str().unwrap()])
+}
+
+#[test]
+fn check_01_a_result_goes_from_pending_by_its_index_to_public() {
+    let world = World::new();
+    let run = configured(&world, json!({ "sessionId": "/home/demo/sessions/parent.jsonl" }));
+    run.wait_end();
+    let result = read(public(&world, &run)).unwrap();
+    assert_eq!(
+        (&result["state"], &result["sessionId"]),
+        (&"complete".into(), &"/home/demo/sessions/parent.jsonl".into())
+    );
+    assert!(files_below(&results(&world).join("result-pending")).is_empty());
+    // The session is a path and so its folder is a hash (run-directory 1.3, the value of the table there).
+    let bucket = "~sha256-3f867d9c13e7737350e9baa82739f884eb0b4611d0238e3783fec9cb710b42b2";
+    let name = format!("{}.json", run.id());
+    for folder in [format!("sessions/{bucket}"), "runs".to_owned()] {
+        let entry = read(results(&world).join("result-index").join(&folder).join(&name)).expect(&folder);
+        assert_eq!((&entry["file"], &entry["runId"]), (&name.as_str().into(), &run.id().into()), "{folder}");
+    }
+}
+
+/// The reference fails such a run, because a result needs a session. Ours gives it a session of its own
+/// (runner-behaviour 14.27), so that nothing is lost.
+#[test]
+fn check_02_a_run_without_a_session_gets_one_of_its_own() {
+    let world = World::new();
+    let run = configured(&world, json!({}));
+    let status = run.wait_end();
+    let session = format!("subdeck-{}", run.id());
+    assert_eq!((&status["state"], &status["sessionId"]), (&"complete".into(), &session.as_str().into()));
+    let result = read(public(&world, &run)).unwrap();
+    assert_eq!((&result["state"], &result["sessionId"]), (&"complete".into(), &session.as_str().into()));
+}
+
+#[test]
+fn check_03_the_owner_of_the_completion_stands_in_status_and_result() {
+    let world = World::new();
+    let owner = "7d9c6a52-2f63-4d0e-8f0e-0e3d5b1d4c11";
+    let run = configured(&world, json!({ "sessionId": "s", "completionOwnerId": owner }));
+    let status = run.wait_end();
+    assert_eq!(status["completionOwnerId"], owner);
+    assert_eq!(read(public(&world, &run)).unwrap()["completionOwnerId"], owner);
+}
+
+/// A run in the foreground whose child waits, with a word on the disk, until the file `go` is there.
+fn held(disk: &SmallDisk) -> (Child, Run) {
+    let script = "echo before; while [ ! -e go ]; do sleep 0.02; done; echo after";
+    let child = disk
+        .world
+        .subdeck(&["run", "--no-tui", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let run = disk.world.only_run();
+    run.wait_output(0, "before");
+    run.wait("the child in the status", |s| s["steps"][0]["externalProcess"]["pid"].is_number());
+    (child, run)
+}
+
+fn child_pid(run: &Run) -> u32 {
+    u32::try_from(run.status()["steps"][0]["externalProcess"]["pid"].as_u64().unwrap()).unwrap()
+}
+
+fn lives(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+}
+
+/// Fills the disk while the child runs and lets the child end.
+fn end_on_a_full_disk(disk: &SmallDisk) -> (Child, Run) {
+    let (child, run) = held(disk);
+    let pid = child_pid(&run);
+    disk.fill();
+    disk.world.file("go", "");
+    wait_for("the end of the child", || (!lives(pid)).then_some(()));
+    (child, run)
+}
+
+#[test]
+fn check_04_a_full_disk_delays_the_end_and_loses_nothing() {
+    on_a_small_disk("check_04_a_full_disk_delays_the_end_and_loses_nothing", |disk| {
+        let (mut command, run) = end_on_a_full_disk(disk);
+        let runner = run.runner_pid();
+        // For five seconds, so several tries: the runner lives and tells nothing of an end.
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_secs(5) {
+            assert!(lives(runner) && command.try_wait().unwrap().is_none());
+            assert_eq!(run.status()["state"], "running");
+            assert!(!public(&disk.world, &run).exists() && run.events_of("subagent.run.completed").is_empty());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        disk.free();
+        let status = wait_child(&mut command);
+        let done = Done::of(command.wait_with_output().unwrap());
+        assert_eq!(support::code(status), 0, "the exit code is that of the child's success: {done:?}");
+        assert!(done.stdout.contains(": complete  (1 of 1 steps"), "{done:?}");
+        assert_eq!(run.status()["state"], "complete");
+        assert_eq!(read(public(&disk.world, &run)).unwrap()["success"], true);
+        assert!(run_log(&run).exists() && !marker(&disk.world, &run).exists());
+        assert_eq!(run.events_of("subagent.run.completed").len(), 1);
+        disk.world.wait_until_empty();
+    });
+}
+
+/// The launcher makes the directory and so can only say that there is no room, leaving nothing half-made; a runner whose
+/// first documents lack room waits for it like for all others.
+#[test]
+fn check_05_without_room_at_the_start_nothing_is_half_made() {
+    on_a_small_disk("check_05_without_room_at_the_start_nothing_is_half_made", |disk| {
+        disk.fill();
+        for more in ["--no-tui", "--detach"] {
+            let done = disk.world.output(&["run", more, "--", "true"]);
+            assert_eq!(done.code, 7, "{done:?}");
+            assert!(done.stderr.contains("No space left") && done.stderr.contains("async-subagent-runs"), "{done:?}");
+            let made = fs::read_dir(disk.world.root().join("async-subagent-runs")).unwrap();
+            assert_eq!(made.count(), 0, "no directory of a run that never began");
+        }
+        disk.free();
+        let done = disk.world.output(&["run", "--no-tui", "--", "true"]);
+        assert_eq!(done.code, 0, "{done:?}");
+    });
+}
+
+#[test]
+fn check_06_only_the_newest_state_is_written_when_there_is_room_again() {
+    on_a_small_disk("check_06_only_the_newest_state_is_written_when_there_is_room_again", |disk| {
+        let step = |n: usize| {
+            let script = format!("touch at{n}; while [ ! -e go{n} ]; do sleep 0.02; done");
+            format!(
+                "[[step]]\nid = \"s{n}\"\nrunner = {{ type = \"external-cli\", command = \"sh\", args = [\"-c\", \"{script}\"] }}\n"
+            )
+        };
+        let plan = disk.world.file("plan.toml", &[1, 2, 3].map(step).concat());
+        let run = disk.world.detach(&[plan.to_str().unwrap()]);
+        let at = |n: usize| {
+            let mark = disk.world.project().join(format!("at{n}"));
+            wait_for("the child of the next step", || mark.exists().then_some(()));
+        };
+        at(1);
+        run.wait("the first child in the status", |s| s["steps"][0]["externalProcess"]["pid"].is_number());
+        disk.fill();
+        let before = run.status();
+        for n in [1, 2] {
+            disk.world.file(&format!("go{n}"), "");
+            at(n + 1);
+        }
+        assert_eq!(run.status(), before, "there is no room for another status");
+        disk.free();
+        // Two steps have ended since; of all the states in between none is written any more.
+        let after = run.wait("another status", |s| *s != before);
+        let words: Vec<_> = after["steps"].as_array().unwrap().iter().map(|s| s["status"].as_str().unwrap()).collect();
+        assert_eq!(words, ["complete", "complete", "running"]);
+        disk.world.file("go3", "");
+        assert_eq!(run.wait_end()["state"], "complete");
+    });
+}
+
+#[test]
+fn check_07_the_marker_of_a_live_run_follows_its_status() {
+    let world = World::new();
+    let mut seen = 0;
+    for _ in 0..5 {
+        let runs = world.root().join("async-subagent-runs");
+        let known: Vec<_> = fs::read_dir(&runs).into_iter().flatten().flatten().map(|e| e.file_name()).collect();
+        let mut child =
+            world.subdeck(&["run", "--detach", "--", "sleep", "0.1"]).stdout(Stdio::piped()).spawn().unwrap();
+        // From before there is a directory until the end: a marker is never seen without a status.
+        let dir = wait_for("a run directory", || {
+            let dirs = fs::read_dir(&runs).ok()?.flatten().map(|e| e.file_name());
+            dirs.filter(|n| !n.to_string_lossy().starts_with('.')).find(|n| !known.contains(n))
+        });
+        let run = world.run(dir.to_str().unwrap());
+        wait_for("the end of the run", || {
+            if marker(&world, &run).exists() {
+                seen += 1;
+                assert!(run.dir.join("status.json").exists(), "a marker without a status");
+            }
+            run_log(&run).exists().then_some(())
+        });
+        assert!(!marker(&world, &run).exists(), "the marker of a run that has ended");
+        assert!(wait_child(&mut child).success());
+    }
+    assert!(seen > 0, "a marker was there while a run lived");
+}
+
+/// With the keeper alive the loss would be recorded, with a result that says so; so it is killed too.
+#[test]
+fn check_08_a_paused_run_whose_runner_is_killed_has_a_recoverable_result() {
+    let world = World::new();
+    let run = world.detach(&["--", "sh", "-c", "trap '' INT TERM; echo up; while :; do sleep 0.05; done"]);
+    run.wait_output(0, "up");
+    let identity = read(run.dir.join("subdeck/runner.json")).unwrap();
+    let keeper = u32::try_from(identity["keeperPid"].as_u64().unwrap()).unwrap();
+    let runner = run.runner_pid();
+    run.control("interrupt.json", "{}");
+    // The child ignores what it is asked, so there are seconds between the pause and the end of the run.
+    let status = run.wait("the pause", |s| s["state"] == "paused");
+    signal(keeper, "-STOP");
+    signal(runner, "-KILL");
+    signal(keeper, "-KILL");
+    assert!(status["endedAt"].is_null(), "it was still pausing: {status}");
+    let result = pending(&world).expect("a pending result");
+    assert_eq!(
+        (&result["state"], &result["success"], &result["exitCode"]),
+        (&"paused".into(), &false.into(), &0.into())
+    );
+    assert_eq!(result["results"].as_array().unwrap().len(), 1, "with what became of each step");
+    let session = run.status()["sessionId"].as_str().unwrap().to_owned();
+    let entry = results(&world).join("result-index/sessions").join(session).join(format!("{}.json", run.id()));
+    assert_eq!(read(entry).unwrap()["runId"], run.id());
+    assert!(!public(&world, &run).exists());
+}
+
+#[test]
+fn check_09_a_terminal_status_is_never_seen_without_a_result() {
+    let world = World::new();
+    for script in ["true", "exit 3", "true", "sleep 0.05"] {
+        let run = world.detach(&["--", "sh", "-c", script]);
+        wait_for("a terminal status", || {
+            let status = run.status();
+            let over = status["state"] != "running";
+            // The pending result becomes the public one, so whoever misses both looks at the public one again.
+            let result =
+                || read(public(&world, &run)).or_else(|| pending(&world)).or_else(|| read(public(&world, &run)));
+            assert!(!over || result().is_some(), "{script}: {status} and no result");
+            over.then_some(())
+        });
+        run.wait_end();
+    }
+}
+
+#[test]
+fn check_10_a_result_that_cannot_be_written_makes_the_run_failed() {
+    let world = World::new();
+    let script = "echo up; while [ ! -e go ]; do sleep 0.02; done";
+    let mut command = world.subdeck(&["run", "--no-tui", "--", "sh", "-c", script]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let run = world.only_run();
+    run.wait_output(0, "up");
+    // A file where a folder must be; modes would not keep a superuser out.
+    let obstacle = results(&world).join("result-pending");
+    fs::write(&obstacle, "").unwrap();
+    world.file("go", "");
+    let done = Done::of(child.wait_with_output().unwrap());
+    assert_eq!(done.code, 1, "the run is recorded, as failed: {done:?}");
+    let status = run.wait_end();
+    assert_eq!((&status["state"], &status["steps"][0]["status"]), (&"failed".into(), &"complete".into()));
+    let error = status["error"].as_str().unwrap();
+    assert!(error.contains(obstacle.to_str().unwrap()) && error.contains("Not a directory"), "{error}");
+    let told = run.events_of("subagent.run.completed");
+    assert_eq!((told.len(), &told[0]["status"]), (1, &"failed".into()));
+    assert!(!public(&world, &run).exists());
+}
+
+/// Beside the table: when not even the status can be written, the run is not recorded, and whoever waits learns that.
+#[test]
+fn check_10_an_end_that_cannot_be_recorded_exits_with_7() {
+    let world = World::new();
+    let script = "echo up; while [ ! -e go ]; do sleep 0.02; done";
+    let mut command = world.subdeck(&["run", "--no-tui", "--", "sh", "-c", script]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let run = world.only_run();
+    run.wait_output(0, "up");
+    let status = run.dir.join("status.json");
+    wait_for("a status that is a folder", || {
+        let _ = fs::remove_file(&status);
+        fs::create_dir_all(status.join("in the way")).ok()
+    });
+    world.file("go", "");
+    let done = Done::of(child.wait_with_output().unwrap());
+    assert_eq!(done.code, 7, "{done:?}");
+    assert!(done.stderr.contains("the end of the run could not be recorded"), "{done:?}");
+    let says = fs::read_to_string(run.dir.join("runner.stderr.log")).unwrap();
+    assert!(says.contains("status.json"), "{says}");
+    world.wait_until_empty();
+}
+
+#[test]
+fn check_11_the_log_of_the_run_comes_when_there_is_room() {
+    on_a_small_disk("check_11_the_log_of_the_run_comes_when_there_is_room", |disk| {
+        let (mut command, run) = end_on_a_full_disk(disk);
+        assert!(!run_log(&run).exists());
+        disk.free();
+        assert!(wait_child(&mut command).success());
+        let log = fs::read_to_string(run_log(&run)).unwrap();
+        assert!(log.contains("## Steps") && log.contains("| complete"), "{log}");
+    });
+}
+
+#[test]
+fn check_12_the_closed_inbox_is_marked_also_after_a_full_disk() {
+    on_a_small_disk("check_12_the_closed_inbox_is_marked_also_after_a_full_disk", |disk| {
+        let (mut command, run) = end_on_a_full_disk(disk);
+        assert!(!closed(&run).exists());
+        disk.free();
+        assert!(wait_child(&mut command).success());
+        assert_eq!(read(closed(&run)).unwrap()["state"], "complete");
+        let world = World::new();
+        let run = world.detach(&["--", "true"]);
+        run.wait_end();
+        assert_eq!(read(closed(&run)).unwrap()["state"], "complete", "and on a disk with room");
+    });
+}
+
+#[test]
+fn check_13_a_runner_with_nothing_left_to_write_goes_at_once() {
+    let world = World::new();
+    // The quickest of several, because the machine may be busy with something else.
+    let quickest = (0..5).map(|_| {
+        let run = world.detach(&["--", "true"]);
+        let runner = run.runner_pid();
+        wait_for("the end of the runner", || (!lives(runner)).then_some(()));
+        let written = fs::metadata(run_log(&run)).unwrap().modified().unwrap();
+        SystemTime::now().duration_since(written).unwrap_or_default()
+    });
+    let quickest = quickest.min().unwrap();
+    assert!(quickest < Duration::from_secs(1), "{quickest:?} after the log");
+}
+
+/// Beside the table: a stop is a file, and for a file there is no room; the runner itself takes a signal.
+#[test]
+fn a_run_can_be_stopped_on_a_full_disk() {
+    on_a_small_disk("a_run_can_be_stopped_on_a_full_disk", |disk| {
+        let run = disk.world.detach(&["--", "sh", "-c", "echo up; sleep 300"]);
+        run.wait_output(0, "up");
+        run.wait("the child in the status", |s| s["steps"][0]["externalProcess"]["pid"].is_number());
+        let child = child_pid(&run);
+        disk.fill();
+        let done = disk.world.output(&["stop", run.id()]);
+        assert_eq!(done.code, 0, "{done:?}");
+        wait_for("the end of the child", || (!lives(child)).then_some(()));
+        assert_eq!(run.status()["state"], "running", "there is no room to say so");
+        let runner = run.runner_pid();
+        assert!(lives(runner), "it stays until it can");
+        disk.free();
+        let status = run.wait_end();
+        assert_eq!((&status["state"], &status["steps"][0]["status"]), (&"stopped".into(), &"stopped".into()));
+        assert_eq!(status["subdeck"]["endedBy"]["key"], "SIGTERM");
+        assert_eq!(disk.world.output(&["wait", run.id()]).code, 3);
+        disk.world.wait_until_empty();
+    });
+}

@@ -447,6 +447,43 @@ fn a_message_for_a_step_that_has_not_begun_waits_for_it() {
     world.wait_until_empty();
 }
 
+/// Whoever looks at the files sees what a child that reads its inbox itself would write there.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_answers_of_an_agent_are_acknowledged_in_the_inbox_and_taken_out_of_it() {
+    use rustix::fs::inotify;
+    let world = World::new();
+    let run = detach(&world, "rpc", &["listen"]);
+    run.wait("the agent", |s| s["steps"][0]["status"] == "running");
+    let folder = run.dir.join("control/steer-acks/0");
+    std::fs::create_dir_all(&folder).unwrap();
+    let fd = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).unwrap();
+    inotify::add_watch(&fd, &folder, inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::DELETE).unwrap();
+    let done = world.output(&["steer", run.id(), "think of bananas", "--wait"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let request = done.stdout.trim().to_owned();
+    assert_eq!(run.wait_end()["state"], "complete");
+    let mut seen = Vec::new();
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut reader = inotify::Reader::new(&fd, &mut buffer);
+    while let Ok(event) = reader.next() {
+        let name = event.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.ends_with(".json") {
+            seen.push((event.events().contains(inotify::ReadFlags::DELETE), name));
+        }
+    }
+    let stem = base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, request);
+    for end in ["-0-queued.json", "-1-delivered.json"] {
+        let of = |(_, name): &&(bool, String)| name.starts_with(&format!("{stem}-")) && name.ends_with(end);
+        let lives: Vec<bool> = seen.iter().filter(of).map(|(gone, _)| *gone).collect();
+        assert_eq!(lives, [false, true], "{end} is put there and taken out: {seen:?}");
+    }
+    for kind in ["queued", "delivered"] {
+        assert_eq!(run.events_of(&format!("subagent.steer.{kind}")).len(), 1, "{kind}");
+    }
+    world.wait_until_empty();
+}
+
 #[test]
 fn a_message_without_words_or_with_too_many_is_refused() {
     let world = World::new();

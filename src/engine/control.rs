@@ -2,12 +2,14 @@
 //! 3.4, with the fixes of product 5).
 
 use super::clock::now;
+use super::complain::complain;
 use super::dispatch::Engine;
+use crate::agents::Receipt;
 use crate::run::{
     ControlSource, EndingCause, STOPPED, SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepPhase,
     TargetState, What,
 };
-use crate::rundir::{ControlRequest, InboxReader, OwnRequest, OwnWhat, Steer};
+use crate::rundir::{ControlRequest, InboxReader, OwnRequest, OwnWhat, Steer, capability};
 
 /// How often the inbox is emptied at the end of a run.
 const LAST_LOOKS: usize = 10;
@@ -218,6 +220,22 @@ impl Engine {
         } else {
             let reason = "the child takes no more messages".to_owned();
             self.steer_moved(step, id, TargetState::Failed, Some(reason));
+        }
+    }
+
+    /// Says in the inbox what became of a message, in the place of a child that is talked to over its protocol: whoever
+    /// looks at the files sees what a child would write there (run-directory 3.6). The runner takes it out like any other.
+    pub(super) fn acknowledge(&mut self, step: StepId, receipt: &Receipt) {
+        match capability::acknowledge(
+            self.home.way(),
+            step,
+            &receipt.id,
+            receipt.state,
+            receipt.detail.as_deref(),
+            now(),
+        ) {
+            Ok(()) => self.posted = true,
+            Err(error) => complain("runner", &format_args!("cannot acknowledge a message: {error}")),
         }
     }
 

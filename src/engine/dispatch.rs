@@ -47,6 +47,8 @@ pub struct Engine {
     pub(super) capture: super::capture::Capture,
     /// The run's last sweep was begun.
     pub(super) swept: bool,
+    /// The runner put something into its own inbox.
+    pub(super) posted: bool,
 }
 
 /// Everything that the loop listens to beside its notes.
@@ -94,6 +96,7 @@ impl Engine {
             held: Vec::new(),
             capture,
             swept: false,
+            posted: false,
         };
         (engine, receiver)
     }
@@ -104,7 +107,7 @@ impl Engine {
         let mut look_at = Instant::now();
         let mut open = false;
         loop {
-            if Instant::now() >= look_at {
+            if std::mem::take(&mut self.posted) || Instant::now() >= look_at {
                 self.read_inbox(&mut doors.inbox);
                 self.look_home();
                 // However much else happens: a watcher that lost an event costs a request only this much time.

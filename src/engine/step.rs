@@ -259,6 +259,7 @@ impl Engine {
         };
         self.recorder.absorb(at, What::Agent { step, event });
         for receipt in receipts {
+            self.acknowledge(step, &receipt);
             self.steer_moved(step, &receipt.id, receipt.state, receipt.detail);
         }
         if let Some(active) = self.active.get_mut(&step)

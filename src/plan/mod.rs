@@ -16,6 +16,7 @@ mod model;
 pub(crate) mod nearest;
 mod problem;
 pub mod programs;
+mod raise;
 pub(crate) mod read;
 pub(crate) mod read_attention;
 mod read_budget;
@@ -36,5 +37,6 @@ pub use model::{
     Budget, Carried, Control, Limit, LogicalStep, NotifyOn, PiTransport, Plan, Runner, Step, SystemPromptMode,
 };
 pub use problem::{Problem, Problems, Severity};
+pub use raise::{End, Raise};
 pub(crate) use source::open_regular;
 pub use source::{MAX_BYTES, Position, Source};

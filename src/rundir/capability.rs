@@ -3,10 +3,8 @@
 
 use std::io;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-
 use super::RunDir;
+use super::control_own::{answer_name, answers};
 use super::json::Obj;
 use super::write::{Disk, Op, RealDisk};
 use crate::run::{Steerable, StepId, TargetState, Timestamp};
@@ -70,8 +68,7 @@ pub fn answer(dir: &RunDir, request: &str, refused: Option<&str>, now: Timestamp
     let mut obj = Obj::new();
     obj.set("id", request).set("ts", now.millis());
     obj.set("state", if refused.is_some() { "refused" } else { "done" }).opt("reason", refused);
-    let name = format!("{}.json", URL_SAFE_NO_PAD.encode(request));
-    RealDisk.perform(&Op::Replace(dir.control().join("subdeck-acks").join(name), obj.pretty()))
+    RealDisk.perform(&Op::Replace(answers(dir).join(answer_name(request)), obj.pretty()))
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub enum SendError {
     TooLong(usize),
     #[error("this runner cannot stop a single step; stop the run")]
     NoStepStop,
+    #[error("this runner takes no change of a limit; only those of subdeck do")]
+    NoBudgets,
     #[error("the run directory is gone")]
     Gone,
     #[error("the request cannot be written: {0}")]
@@ -55,8 +57,8 @@ impl From<io::Error> for SendError {
 /// Sends requests to the runner of a run.
 #[derive(Clone, Debug)]
 pub struct Inbox {
-    dir: RunDir,
-    source: ControlSource,
+    pub(super) dir: RunDir,
+    pub(super) source: ControlSource,
 }
 
 /// `<13-digit ms>-<base64url id>.json` (run-directory 3.1).
@@ -194,19 +196,7 @@ impl Inbox {
         Ok(write::replace(&self.dir.stop_requests().join(name), &obj.pretty())?)
     }
 
-    /// Asks to end everything at once, without grace; only runners of ours know this (run-directory 3.9).
-    ///
-    /// # Errors
-    /// Why nothing was sent.
-    pub fn kill(&self, now: Timestamp) -> Result<(), SendError> {
-        let id = uuid::Uuid::new_v4().to_string();
-        let mut obj = Obj::new();
-        obj.set("type", "kill").set("id", &id).set("ts", now.millis()).set("source", status::source(&self.source));
-        let path = self.folder("subdeck-requests")?.join(request_name(now, &id));
-        Ok(write::replace(&path, &obj.pretty())?)
-    }
-
-    fn check_live(&self, state: &RunState) -> Result<(), SendError> {
+    pub(super) fn check_live(&self, state: &RunState) -> Result<(), SendError> {
         if state.mode == RunMode::Workflow {
             return Err(SendError::Workflow);
         }
@@ -235,7 +225,7 @@ impl Inbox {
     }
 
     /// A folder of the inbox, made when missing; the run directory itself is never made again.
-    fn folder(&self, name: &str) -> Result<std::path::PathBuf, SendError> {
+    pub(super) fn folder(&self, name: &str) -> Result<std::path::PathBuf, SendError> {
         let control = self.dir.control();
         make(&control)?;
         if name.is_empty() {

@@ -8,6 +8,7 @@ pub mod capability;
 mod child;
 mod child_record;
 mod control;
+mod control_own;
 pub mod find;
 pub mod follow;
 mod home;
@@ -40,6 +41,7 @@ mod write;
 
 pub use append::{EVENTS_MAX_BYTES, EventLog, Kept};
 pub use control::{Inbox, SendError};
+pub use control_own::{Answered, answer_to};
 pub use find::{FindError, Listed, list_runs};
 pub use follow::{Changes, Follower, Health};
 pub use home::{Home, HomeDisk, Place};

@@ -49,6 +49,8 @@ pub enum Command {
     Interrupt(ControlArgs),
     /// Stop a run or one step: the whole process tree, proven empty.
     Stop(ControlArgs),
+    /// Show the limits of a run and what was used of them, or change some while it goes on.
+    Budget(BudgetArgs),
     /// Go on with paused or finished agents on their own sessions, in a new run.
     Resume(ResumeArgs),
     /// Run again what failed or never ran, in a new run.
@@ -309,6 +311,42 @@ pub struct ControlArgs {
     pub timeout: Duration,
     /// Why, to be recorded.
     #[arg(long)]
+    pub reason: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck budget`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+KEY is time, idle, turns, tool_calls, tokens, cost_usd or tool_timeout. `tool_calls`, `tokens` and `cost_usd` have a
+warning before their end: tokens.soft=VALUE. Turns that are granted beyond the limit are turns.grace=N. Times have a
+unit. Without a step the limits of the whole run are meant; tool_timeout then means every step that has not ended.
+
+Examples:
+  subdeck budget @last                                what is granted, and what was used
+  subdeck budget @last time=2h cost_usd=5             of the whole run
+  subdeck budget @last:reviewer turns=60 --wait       of one step; returns when the runner has taken it
+  subdeck budget @last tokens.soft=300_000 tokens=400_000")]
+pub struct BudgetArgs {
+    /// Which run, and which step; without a step the whole run.
+    #[arg(value_name = "RUN[:STEP]")]
+    pub target: String,
+    /// What to change; without any the limits are printed.
+    #[arg(value_name = "KEY=VALUE")]
+    pub changes: Vec<String>,
+    /// Print the limits as JSON.
+    #[arg(long, conflicts_with = "changes")]
+    pub json: bool,
+    /// Wait for the runner's answer.
+    #[arg(long, requires = "changes")]
+    pub wait: bool,
+    /// How long --wait waits (exit code 8 after it).
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    pub timeout: Duration,
+    /// Why, to be recorded.
+    #[arg(long, requires = "changes")]
     pub reason: Option<String>,
     #[command(flatten)]
     #[allow(missing_docs)]

@@ -14,7 +14,7 @@ use crate::plan::{
     self, Budget, Input, Limit, Loaded, LogicalStep, PiTransport, Plan, Problem, Problems, Runner, Severity, Step,
 };
 use crate::run::{Thresholds, ToolBlock};
-use crate::text::{self, SafeText};
+use crate::text::{self, SafeText, written};
 
 /// Validate a plan and print what would run
 #[derive(Debug, clap::Args)]
@@ -205,7 +205,7 @@ fn show_step(
         row("session", session.display().to_string())?;
     }
     let mut all: Vec<String> = limits(&step.budget).into_iter().collect();
-    all.extend(step.tool_timeout.map(|t| format!("a tool call {}", time(t))));
+    all.extend(step.tool_timeout.map(|t| format!("a tool call {}", written(t))));
     if !step.tool_exempt.is_empty() {
         all.push(format!("no time limit for calls of {}", step.tool_exempt.join(", ")));
     }
@@ -261,8 +261,8 @@ fn limits(budget: &Budget) -> Option<String> {
     };
     let money = budget.cost.map(|l| both("cost", l.soft.map(|c| text::cost(c.0)), l.hard.map(|c| text::cost(c.0))));
     let all = [
-        budget.time.map(|t| format!("time {}", time(t))),
-        budget.idle.map(|t| format!("idle {}", time(t))),
+        budget.time.map(|t| format!("time {}", written(t))),
+        budget.idle.map(|t| format!("idle {}", written(t))),
         budget.turns.map(|t| format!("turns {} and {} to finish", t.max, t.grace)),
         count("tool calls", budget.tool_calls).map(|calls| match &budget.tool_block {
             Some(ToolBlock::Names(names)) => format!("{calls}, then none of {}", names.join(" ")),
@@ -281,7 +281,7 @@ fn attention(own: &Thresholds) -> Option<String> {
     if !own.enabled {
         return Some("off".to_owned());
     }
-    let ms = |ms: u64| time(Duration::from_millis(ms));
+    let ms = |ms: u64| written(Duration::from_millis(ms));
     let say = |name: &str, own: Option<u64>, built_in: Option<u64>, value: &dyn Fn(u64) -> String| {
         (own != built_in).then(|| format!("{name} {}", own.map_or_else(|| "off".to_owned(), value)))
     };
@@ -305,16 +305,5 @@ fn both(name: &str, soft: Option<String>, hard: Option<String>) -> String {
         (Some(soft), None) => format!("{name} with a warning at {soft}"),
         (None, Some(hard)) => format!("{name} {hard}"),
         (None, None) => name.to_owned(),
-    }
-}
-
-/// A time as people write it in a plan.
-pub(super) fn time(span: Duration) -> String {
-    let ms = span.as_millis();
-    match ms {
-        _ if !ms.is_multiple_of(1000) => format!("{ms}ms"),
-        _ if ms.is_multiple_of(3_600_000) => format!("{}h", ms / 3_600_000),
-        _ if ms.is_multiple_of(60_000) => format!("{}m", ms / 60_000),
-        _ => format!("{}s", ms / 1000),
     }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use serde_json::json;
 
-use super::check::{print_problems, problem_json, time};
+use super::check::{print_problems, problem_json};
 use super::lines;
 use crate::config::{Config, Env, KEYS, Origin, Trust, Value};
 use crate::plan::{Problem, Severity};
@@ -128,7 +128,7 @@ fn table(to: &mut dyn Write, config: &Config) -> std::io::Result<()> {
 
 fn show(value: &Value) -> String {
     match value {
-        Value::Time(span) => time(*span),
+        Value::Time(span) => crate::text::written(*span),
         other => other.to_string(),
     }
 }

@@ -6,6 +6,8 @@ mod again;
 mod agents_cmd;
 pub mod args;
 mod attach;
+mod budget;
+mod budget_table;
 mod check;
 mod completions;
 mod config_cmd;
@@ -60,6 +62,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Command::Steer(args) => control::steer(&args),
         Command::Interrupt(args) => control::interrupt(&args),
         Command::Stop(args) => control::stop(&args),
+        Command::Budget(args) => budget::budget(&args),
         Command::Resume(args) => again::resume(args),
         Command::Retry(args) => again::retry(args),
         Command::Demo(args) => demo::demo(args),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::limits::millis;
 use super::nearest::nearest;
 use crate::run::{CostUsd, Limit, Limits, TurnLimit};
-use crate::text::parse_duration;
+use crate::text::{parse_duration, written};
 
 /// Which end of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Raise {
     #[must_use]
     pub fn value(self) -> Value {
         match self {
-            Self::Time(time) | Self::Idle(time) | Self::ToolTimeout(time) => json!(format!("{}ms", millis(time))),
+            Self::Time(time) | Self::Idle(time) | Self::ToolTimeout(time) => json!(written(time)),
             Self::Turns(n) | Self::TurnsGrace(n) | Self::ToolCalls(_, n) | Self::Tokens(_, n) => json!(n),
             Self::Cost(_, CostUsd(usd)) => json!(usd),
         }
@@ -224,9 +224,9 @@ mod tests {
     fn what_is_typed_arrives_as_it_was_meant() {
         let s = Duration::from_secs;
         for (word, raise, key, value) in [
-            ("time=1h30m", Raise::Time(s(5400)), "time", json!("5400000ms")),
-            ("idle = 5m", Raise::Idle(s(300)), "idle", json!("300000ms")),
-            ("tool_timeout=20m", Raise::ToolTimeout(s(1200)), "tool_timeout", json!("1200000ms")),
+            ("time=1h30m", Raise::Time(s(5400)), "time", json!("90m")),
+            ("idle = 5m", Raise::Idle(s(300)), "idle", json!("5m")),
+            ("tool_timeout=20m", Raise::ToolTimeout(s(1200)), "tool_timeout", json!("20m")),
             ("turns=50", Raise::Turns(50), "turns", json!(50)),
             ("turns.max=50", Raise::Turns(50), "turns", json!(50)),
             ("turns.grace=0", Raise::TurnsGrace(0), "turns.grace", json!(0)),

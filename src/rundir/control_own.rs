@@ -82,7 +82,8 @@ impl Inbox {
 }
 
 /// Where the answers to requests of ours are.
-pub(super) fn answers(dir: &RunDir) -> PathBuf {
+#[must_use]
+pub fn answers(dir: &RunDir) -> PathBuf {
     dir.control().join("subdeck-acks")
 }
 

@@ -41,7 +41,7 @@ mod write;
 
 pub use append::{EVENTS_MAX_BYTES, EventLog, Kept};
 pub use control::{Inbox, SendError};
-pub use control_own::{Answered, answer_to};
+pub use control_own::{Answered, answer_to, answers};
 pub use find::{FindError, Listed, list_runs};
 pub use follow::{Changes, Follower, Health};
 pub use home::{Home, HomeDisk, Place};

@@ -4,7 +4,7 @@
 use std::io;
 
 use super::{RunDir, open};
-use crate::plan::{Budget, Limit, stored};
+use crate::plan::{Budget, Limit, Plan, Step, stored};
 use crate::run::StepId;
 use crate::text::{cost, grouped, span};
 
@@ -28,15 +28,24 @@ pub fn bytes(dir: &RunDir) -> io::Result<Vec<u8>> {
     open::read_at_most(&open::regular(&dir.plan_json())?, MAX_BYTES)
 }
 
-/// Reads the plan of a run; nothing for runs that have none, such as foreign ones.
+/// The plan of a run, without the values of variables; nothing for runs that have none, such as foreign ones.
+#[must_use]
+pub fn plan(dir: &RunDir) -> Option<Plan> {
+    stored::decode(&bytes(dir).ok()?, &|_, _| None).ok().map(|stored| stored.plan)
+}
+
+/// What the plan of a run says of its steps; nothing for runs that have none.
 #[must_use]
 pub fn read(dir: &RunDir) -> Vec<StepDoc> {
-    let Ok(bytes) = bytes(dir) else { return Vec::new() };
-    let Ok(stored) = stored::decode(&bytes, &|_, _| None) else { return Vec::new() };
-    let plan = &stored.plan;
+    let Some(plan) = plan(dir) else { return Vec::new() };
     // What `{task}` stands for is known from the start; the other placeholders are filled when a step begins.
     let task = |text: &str| plan.task.as_ref().map_or_else(|| text.to_owned(), |task| text.replace("{task}", task));
-    plan.flat().map(|step| StepDoc { task: task(&step.task), limits: limits(&step.budget) }).collect()
+    let limits = |step: &Step| {
+        let mut all = limits(&step.budget);
+        all.extend(step.tool_timeout.map(|time| ("a tool call", span(time))));
+        all
+    };
+    plan.flat().map(|step| StepDoc { task: task(&step.task), limits: limits(step) }).collect()
 }
 
 /// What the plan says of the step with this id.

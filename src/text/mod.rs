@@ -15,6 +15,7 @@ pub use safe::{SafeText, width};
 pub use stream::Sanitizer;
 pub use units::{
     UNKNOWN, UnitError, bytes, clock, clock_long, cost, count, grouped, or_unknown, parse_duration, parse_size, span,
+    written,
 };
 
 /// The longest beginning of `text` that has at most `most` bytes and ends between two characters. What it gives is as

@@ -123,6 +123,18 @@ pub fn span(span: Duration) -> String {
     }
 }
 
+/// A time as people write it in a plan, without rounding to more than milliseconds: `250ms`, `90s`, `10m`, `2h`.
+#[must_use]
+pub fn written(span: Duration) -> String {
+    let ms = span.as_millis();
+    match ms {
+        _ if !ms.is_multiple_of(1000) => format!("{ms}ms"),
+        _ if ms.is_multiple_of(3_600_000) => format!("{}h", ms / 3_600_000),
+        _ if ms.is_multiple_of(60_000) => format!("{}m", ms / 60_000),
+        _ => format!("{}s", ms / 1000),
+    }
+}
+
 /// A count in few cells: `999`, `9.4k`, `412k`, `1.1M`, `3.0G`.
 #[must_use]
 pub fn count(n: u64) -> String {
@@ -230,6 +242,11 @@ mod tests {
             assert_eq!((clock(d).as_str(), span(d).as_str()), (running, took));
         }
         assert_eq!(clock_long(Duration::from_secs(761)), "00:12:41");
+        for (ms, text) in [(250, "250ms"), (90_000, "90s"), (90_500, "90500ms"), (5_400_000, "90m"), (7_200_000, "2h")]
+        {
+            assert_eq!(written(Duration::from_millis(ms)), text);
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)));
+        }
     }
 
     #[test]

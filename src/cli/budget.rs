@@ -1,0 +1,203 @@
+//! `subdeck budget`: shows limits and what was used of them, and asks the runner to change some.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+
+use super::args::BudgetArgs;
+use super::load::World;
+use super::{budget_table, find, out, source};
+use crate::engine::now;
+use crate::plan::Raise;
+use crate::run::{ExitCause, Limits, RunState, StepId};
+use crate::rundir::{Answered, Follower, Inbox, RunDir, Watch, answer_to, answers, plan_doc};
+use crate::text::SafeText;
+
+/// `subdeck budget`.
+pub fn budget(args: &BudgetArgs) -> anyhow::Result<ExitCode> {
+    let world = World::look()?;
+    let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
+    let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
+    follower.poll();
+    if args.changes.is_empty() {
+        return budget_table::print(follower.state(), &dir, step, args.json);
+    }
+    let raises: Vec<Raise> =
+        args.changes.iter().map(|word| Raise::parse(word)).collect::<Result<_, _>>().map_err(|e| anyhow!(e))?;
+    find::writable(&dir)?;
+    let raises = in_order(raises, granted(&dir, step))?;
+    let requests = requests(&raises, follower.state(), step)?;
+    let inbox = Inbox::open(&dir, source::here("cli", None, args.reason.as_deref()))?;
+    let mut sent = Vec::with_capacity(requests.len());
+    // The runner takes requests in the order of their times.
+    for ((step, raise), nth) in requests.into_iter().zip(0..) {
+        let id = inbox.budget(follower.state(), step, raise, now() + Duration::from_millis(nth))?;
+        out::print(&format!("{id}\n"))?;
+        sent.push(Sent { id, step, raise, answer: None });
+    }
+    if !args.wait {
+        return Ok(ExitCode::SUCCESS);
+    }
+    wait(&mut follower, &dir, &mut sent, args.timeout)?;
+    Ok(told(&sent, &follower))
+}
+
+/// The limits of the run or the step, as far as its plan knows them.
+fn granted(dir: &RunDir, step: Option<StepId>) -> Limits {
+    plan_doc::plan(dir)
+        .and_then(|plan| match step {
+            None => Some(plan.run_limits()),
+            Some(step) => plan.flat().nth(step.flat()).map(crate::plan::Step::limits),
+        })
+        .unwrap_or_default()
+}
+
+/// The changes in an order in which each of them makes sense, however they were typed: an end that rises goes before
+/// its warning, one that falls goes after it. The runner, which knows what was changed before, has the last word.
+fn in_order(mut raises: Vec<Raise>, mut limits: Limits) -> anyhow::Result<Vec<Raise>> {
+    let mut ordered = Vec::with_capacity(raises.len());
+    while !raises.is_empty() {
+        let before = raises.len();
+        let mut problem = None;
+        raises.retain(|raise| match raise.apply(&mut limits) {
+            Ok(()) => {
+                ordered.push(*raise);
+                false
+            }
+            Err(error) => {
+                problem.get_or_insert(error);
+                true
+            }
+        });
+        if let Some(problem) = problem.filter(|_| raises.len() == before) {
+            bail!(problem);
+        }
+    }
+    Ok(ordered)
+}
+
+/// A change for each place that has the limit: calls of tools are limited in the steps only.
+fn requests(raises: &[Raise], state: &RunState, step: Option<StepId>) -> anyhow::Result<Vec<(Option<StepId>, Raise)>> {
+    let mut requests = Vec::new();
+    for raise in raises {
+        if step.is_some() || !matches!(raise, Raise::ToolTimeout(_)) {
+            requests.push((step, *raise));
+            continue;
+        }
+        let open = state.steps.iter().filter(|s| !s.phase.is_terminal());
+        let before = requests.len();
+        requests.extend(open.map(|s| (Some(s.id), *raise)));
+        if requests.len() == before {
+            bail!("no step is left that calls tools");
+        }
+    }
+    Ok(requests)
+}
+
+/// A request on its way.
+struct Sent {
+    id: String,
+    step: Option<StepId>,
+    raise: Raise,
+    answer: Option<Answered>,
+}
+
+/// Waits for the answers, for as long as somebody is there to give them.
+fn wait(follower: &mut Follower, dir: &RunDir, sent: &mut [Sent], time: Duration) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let timeout = tokio::time::sleep(time);
+        tokio::pin!(timeout);
+        // The folder for the answers is made with the first of them.
+        let folders = || Watch::new([dir.control(), answers(dir)]);
+        let (mut complete, mut watch) = (answers(dir).is_dir(), folders());
+        loop {
+            follower.poll();
+            let over = follower.is_over();
+            for request in sent.iter_mut().filter(|s| s.answer.is_none()) {
+                request.answer = answer_to(dir, &request.id);
+            }
+            if over || sent.iter().all(|s| s.answer.is_some()) {
+                return Ok(());
+            }
+            if !complete && answers(dir).is_dir() {
+                // Answers may have come before the watch.
+                (complete, watch) = (true, folders());
+                continue;
+            }
+            tokio::select! {
+                () = &mut timeout => return Ok(()),
+                () = watch.changed() => {}
+                () = follower.wait() => {}
+            }
+        }
+    })
+}
+
+/// Tells what became of each request: 0 when all were done, 1 when one was refused, 8 when one was not answered.
+fn told(sent: &[Sent], follower: &Follower) -> ExitCode {
+    let mut cause = ExitCause::Complete;
+    for request in sent {
+        let of = request.step.map_or_else(|| "run".to_owned(), |step| format!("step {step}"));
+        let word = match &request.answer {
+            Some(Answered::Done) => "done".to_owned(),
+            Some(Answered::Refused(reason)) => {
+                cause = ExitCause::Failed;
+                format!("refused: {}", SafeText::line(reason))
+            }
+            None if follower.is_over() => {
+                cause = ExitCause::Failed;
+                "the run was over before it was taken".to_owned()
+            }
+            None => {
+                if cause == ExitCause::Complete {
+                    cause = ExitCause::WaitTimeout;
+                }
+                "not answered within the time that --timeout gave".to_owned()
+            }
+        };
+        eprintln!("{of}: {}: {word}", request.raise);
+    }
+    out::code(cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Limit, RunPhase, StepPhase, StepState};
+
+    fn raises(words: &[&str]) -> Vec<Raise> {
+        words.iter().map(|word| Raise::parse(word).unwrap()).collect()
+    }
+
+    #[test]
+    fn changes_are_sent_in_an_order_that_makes_sense() {
+        let limits = Limits { tokens: Some(Limit { soft: Some(20), hard: Some(40) }), ..Limits::default() };
+        for (typed, sent) in [
+            (["tokens=10", "tokens.soft=5"], ["tokens.soft=5", "tokens=10"]),
+            (["tokens.soft=50", "tokens=60"], ["tokens=60", "tokens.soft=50"]),
+            (["tokens.soft=30", "tokens=60"], ["tokens.soft=30", "tokens=60"]),
+            (["turns.grace=3", "turns=9"], ["turns=9", "turns.grace=3"]),
+        ] {
+            assert_eq!(in_order(raises(&typed), limits.clone()).unwrap(), raises(&sent), "{typed:?}");
+        }
+        let error = in_order(raises(&["turns=5", "tokens.soft=50"]), limits).unwrap_err().to_string();
+        assert!(error.contains("change `tokens` and `tokens.soft` together"), "{error}");
+    }
+
+    #[test]
+    fn the_time_of_tool_calls_is_changed_in_every_step_that_has_not_ended() {
+        let step = |id, phase| StepState { id: StepId(id), phase, ..StepState::default() };
+        let steps = vec![step(0, StepPhase::Complete), step(1, StepPhase::Running), step(2, StepPhase::Pending)];
+        let state = RunState { phase: RunPhase::Running, steps, ..RunState::default() };
+        let both = raises(&["tool_timeout=5m", "tokens=5"]);
+        let (tool, tokens) = (both[0], both[1]);
+        let all = requests(&both, &state, None).unwrap();
+        assert_eq!(all, [(Some(StepId(1)), tool), (Some(StepId(2)), tool), (None, tokens)]);
+        let one = requests(&both, &state, Some(StepId(1))).unwrap();
+        assert_eq!(one, [(Some(StepId(1)), tool), (Some(StepId(1)), tokens)]);
+        let ended = RunState { steps: vec![step(0, StepPhase::Failed)], ..state };
+        assert!(requests(&both, &ended, None).is_err());
+    }
+}

@@ -3,6 +3,9 @@
 
 use std::io;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use super::RunDir;
 use super::control_own::{answer_name, answers};
 use super::json::Obj;

@@ -226,6 +226,9 @@ fn the_log_reads_like_a_conversation() {
     for (name, expected) in table {
         assert_eq!(replay([read(name).as_slice()]).0.log, expected, "{name}");
     }
+    // That version says that the abort of a running tool is an error of the model.
+    let (seen, _) = replay([read("0.84.4-rpc-abort").as_slice()]);
+    assert!(seen.log.contains("broken off: This operation was aborted\n"), "{}", seen.log);
     let (seen, _) = replay([read("0.84.4-rpc-steer").as_slice()]);
     assert!(seen.log.contains("s1\n» Please also mention bananas\nAcknowledged steering"), "{}", seen.log);
 }

@@ -15,19 +15,16 @@ use crate::run::{ExitCause, SteerMode, SteerRequest, StepId, TargetState};
 use crate::rundir::{Follower, Inbox, RunDir, RunnerIdentity, RunnerLife, SendError, identity};
 use crate::text::SafeText;
 
+/// As many bytes are read of a message, so that one that is too long can be told by its length; white space around it
+/// does not count.
+const MOST_READ: u64 = 4 * 1024 * 1024;
+
 /// `subdeck steer`.
 pub fn steer(args: &SteerArgs) -> anyhow::Result<ExitCode> {
     let world = World::look()?;
     let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
     find::writable(&dir)?;
-    let message = if args.text == "-" {
-        let mut text = String::new();
-        let limit = SteerRequest::MAX_BYTES as u64 + 1;
-        std::io::stdin().lock().take(limit).read_to_string(&mut text).context("cannot read the message")?;
-        text
-    } else {
-        args.text.clone()
-    };
+    let message = if args.text == "-" { message_from(&mut std::io::stdin().lock())? } else { args.text.clone() };
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
     follower.poll();
     // With no step named the sender addresses every running one.
@@ -67,6 +64,18 @@ pub fn steer(args: &SteerArgs) -> anyhow::Result<ExitCode> {
         (true, true) => out::code(ExitCause::Failed),
         (true, false) => ExitCode::SUCCESS,
     })
+}
+
+/// A message from standard input, whole or not at all.
+fn message_from(input: &mut dyn Read) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    input.take(MOST_READ + 1).read_to_end(&mut bytes).context("cannot read the message")?;
+    if bytes.len() as u64 > MOST_READ {
+        bail!("the message has more than {MOST_READ} bytes; at most {} go, nothing was sent", SteerRequest::MAX_BYTES);
+    }
+    let at = |error: std::string::FromUtf8Error| error.utf8_error().valid_up_to() + 1;
+    String::from_utf8(bytes)
+        .map_err(|error| anyhow::anyhow!("the message is not UTF-8 text (byte {}); nothing was sent", at(error)))
 }
 
 /// `subdeck interrupt`.
@@ -199,4 +208,21 @@ fn wait_for(follower: &mut Follower, time: Duration, done: impl Fn(&Follower) ->
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_read_whole_or_refused_with_the_reason() {
+        let read = |bytes: &[u8]| message_from(&mut &*bytes).map_err(|e| e.to_string());
+        let long = "é".repeat(200_000);
+        assert_eq!(read(long.as_bytes()).as_deref(), Ok(long.as_str()), "its length is judged where it is sent");
+        assert_eq!(read(b"ab\xffcd"), Err("the message is not UTF-8 text (byte 3); nothing was sent".to_owned()));
+        // Cut in the middle of a character.
+        assert!(read(&"é".as_bytes()[..1]).is_err());
+        let endless = vec![b'x'; 5 * 1024 * 1024];
+        assert!(read(&endless).unwrap_err().contains("more than 4194304 bytes; at most 131072 go"));
+    }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::run::{
-    AgentEvent, Event, MessageRole, RunState, StepId, StepPhase, TargetState, Timestamp, ToolOutcome, What,
+    AgentEvent, Event, MessageRole, RunState, StepId, StepPhase, TargetState, Timestamp, ToolOutcome, What, broken_off,
 };
 use crate::text::{SafeText, clock, span};
 
@@ -89,7 +89,7 @@ fn entry(state: &RunState, event: &Event) -> Option<Entry> {
             let why = reason.as_deref().map(|r| format!(": {r}")).unwrap_or_default();
             one(Some(*step), Tone::Control, format!("attempt {attempt}{model}{why}"))
         }
-        What::Agent { step, event: said } => agent_entry(*step, event.at, said),
+        What::Agent { step, event: said } => agent_entry(state, *step, event.at, said),
         What::StepEnded { step, outcome } => {
             let elapsed = state.step(*step).and_then(|s| Some(event.at.since(s.started_at?)));
             let took = elapsed.map(|d| format!(" in {}", span(d))).unwrap_or_default();
@@ -167,7 +167,7 @@ fn entry(state: &RunState, event: &Event) -> Option<Entry> {
     }
 }
 
-fn agent_entry(step: StepId, at: Timestamp, event: &AgentEvent) -> Option<Entry> {
+fn agent_entry(state: &RunState, step: StepId, at: Timestamp, event: &AgentEvent) -> Option<Entry> {
     let one = |tone: Tone, text: String| Some(Entry { at, step: Some(step), text: vec![SafeText::line(&text)], tone });
     match event {
         AgentEvent::ToolStarted { tool, args, .. } => one(Tone::Tool, format!("› {tool} {args}")),
@@ -181,9 +181,17 @@ fn agent_entry(step: StepId, at: Timestamp, event: &AgentEvent) -> Option<Entry>
             };
             one(Tone::Bad, format!("✗ {tool} {word} {preview}"))
         }
-        AgentEvent::Message { role, preview, error, .. } => {
+        AgentEvent::Message { role, preview, error, stop, .. } => {
             if let Some(error) = error {
-                return one(Tone::Bad, format!("error: {error}"));
+                // What somebody asked for is no error.
+                let asked = state
+                    .step(step)
+                    .is_some_and(|s| s.ending.is_some() || matches!(s.phase, StepPhase::Paused | StepPhase::Stopped));
+                return if asked && broken_off(*stop, error) {
+                    one(Tone::Control, format!("broken off as asked: {error}"))
+                } else {
+                    one(Tone::Bad, format!("error: {error}"))
+                };
             }
             let text = SafeText::block(preview);
             let tone = match role {
@@ -268,6 +276,36 @@ mod tests {
         let lines: Vec<&str> = history.ticker.iter().map(|e| e.text[0].as_str()).collect();
         assert_eq!(lines, ["started", "› bash\u{fffd} ls\u{fffd}", "failed with exit 3: no"]);
         assert_eq!(history.of(step).count(), 3);
+    }
+
+    #[test]
+    fn an_abort_that_was_asked_for_is_no_error() {
+        let said = |error: &str| {
+            event(What::Agent {
+                step: StepId(0),
+                event: AgentEvent::Message {
+                    role: MessageRole::Assistant,
+                    preview: String::new(),
+                    model: None,
+                    stop: Some(crate::run::StopReason::Error),
+                    usage: None,
+                    error: Some(error.to_owned()),
+                    calls_tools: false,
+                },
+            })
+        };
+        let line = |phase: StepPhase, error: &str| {
+            let step = crate::run::StepState { phase, ..Default::default() };
+            let state = RunState { steps: vec![step], ..RunState::default() };
+            let mut history = History::default();
+            history.add(&state, &[said(error)]);
+            let entry = history.ticker.front().unwrap();
+            (entry.text[0].as_str().to_owned(), entry.tone == Tone::Bad)
+        };
+        let aborted = "This operation was aborted";
+        assert_eq!(line(StepPhase::Paused, aborted), (format!("broken off as asked: {aborted}"), false));
+        assert_eq!(line(StepPhase::Running, aborted), (format!("error: {aborted}"), true));
+        assert_eq!(line(StepPhase::Paused, "429"), ("error: 429".to_owned(), true));
     }
 
     #[test]

@@ -292,7 +292,7 @@ fn acknowledge(ui: &mut UiState, cx: Context<'_>) {
 fn quit(ui: &mut UiState, cx: Context<'_>) -> Vec<UiEffect> {
     if cx.read_only.is_none()
         && !cx.state.is_over()
-        && (living(cx.state) > 0 || cx.state.steps_ended() < cx.state.steps.len())
+        && (living(cx.state) > 0 || cx.state.steps.iter().any(|s| !s.phase.is_terminal()))
     {
         ui.overlays.push(Overlay::Quit { question: Question::new(cx.now) });
         return Vec::new();

@@ -133,6 +133,15 @@ pub enum AgentEvent {
     },
 }
 
+/// Whether an answer with an error was broken off instead of failing: by its stop or, where the agent calls even that an
+/// error, by the words that JavaScript has for it.
+#[must_use]
+pub fn broken_off(stop: Option<StopReason>, error: &str) -> bool {
+    let error = error.trim().trim_end_matches('.');
+    let words = ["This operation was aborted", "The operation was aborted", "Request was aborted", "Request aborted"];
+    stop == Some(StopReason::Aborted) || words.iter().any(|words| error.eq_ignore_ascii_case(words))
+}
+
 impl AgentEvent {
     /// Largest preview of a text, in bytes.
     pub const PREVIEW: usize = 2048;

@@ -14,7 +14,7 @@ mod steering;
 mod step_state;
 mod values;
 
-pub use agent_event::{AgentEvent, MessageRole, QueueContents, StopReason, ToolOutcome, Usage};
+pub use agent_event::{AgentEvent, MessageRole, QueueContents, StopReason, ToolOutcome, Usage, broken_off};
 pub use decide::{ABORT_TO_TERM, DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect, INT_TO_TERM, TERM_TO_KILL, decide};
 pub use event::{ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What};
 pub use judge::{Evidence, Judgement, Report, STOPPED, judge, signal_name};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::{ControlSource, CostUsd, RunId, Steering, StepId, StepState, Timestamp, Tokens};
+use super::{ControlSource, CostUsd, RunId, Steering, StepId, StepPhase, StepState, Timestamp, Tokens};
 
 /// Everything known of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -130,10 +130,11 @@ impl RunState {
         self.lost.is_some() || (self.phase.is_terminal() && self.ended_at.is_some())
     }
 
-    /// How many steps have ended; a lost one has no end that is known.
+    /// How many steps have ended; a lost one has no end that is known, and a paused one is to go on.
     #[must_use]
     pub fn steps_ended(&self) -> usize {
-        self.steps.iter().filter(|s| s.phase.is_terminal() && s.phase != super::StepPhase::Lost).count()
+        let ended = |phase: &StepPhase| phase.is_terminal() && !matches!(phase, StepPhase::Lost | StepPhase::Paused);
+        self.steps.iter().filter(|s| ended(&s.phase)).count()
     }
 }
 
@@ -218,4 +219,17 @@ pub struct NamedOutput {
     pub agent: String,
     /// The logical step.
     pub logical: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paused_step_has_not_ended() {
+        use StepPhase::{Complete, Failed, Lost, Paused, Pending, Running, Stopped};
+        let step = |phase| StepState { phase, ..StepState::default() };
+        let steps = [Complete, Failed, Stopped, Paused, Lost, Running, Pending].map(step).into();
+        assert_eq!(RunState { steps, ..RunState::default() }.steps_ended(), 3);
+    }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::follow::{Follower, Health, health};
 use super::trust::{self, Distrust};
-use super::{RunDir, RunRoot, is_run_id, open, status_read};
+use super::{RunDir, RunRoot, is_run_id, open, plan_doc, status_read};
 use crate::run::{RunId, RunState, StepId, Timestamp};
 use crate::text::SafeText;
 
@@ -25,7 +25,7 @@ pub struct Listed {
     pub state: io::Result<RunState>,
     /// How it is known that its runner died without ending it.
     pub lost: Option<String>,
-    /// Why its root is not ours to write into.
+    /// Why it is not ours to write into: its root, or that it is a link itself.
     pub distrust: Option<Distrust>,
 }
 
@@ -62,9 +62,15 @@ pub fn list_runs(root: &RunRoot) -> Vec<Listed> {
         .flatten()
         .filter_map(|entry| {
             let name = entry.file_name().to_string_lossy().into_owned();
-            // A link could lead anywhere, and names with a dot in front are no runs (run-directory 1.2, trap 11).
-            let is_run = is_run_id(&name) && entry.file_type().is_ok_and(|t| t.is_dir());
-            if is_run { list_one(RunDir::at(entry.path()), distrust) } else { None }
+            // Names with a dot in front are no runs (run-directory 1.2). A link could lead anywhere (trap 11), so what it
+            // leads to is shown and never written to (product 7).
+            let kind = entry.file_type().ok().filter(|_| is_run_id(&name))?;
+            let dir = RunDir::at(entry.path());
+            if kind.is_dir() {
+                return list_one(dir, distrust);
+            }
+            let leads_to_a_run = kind.is_symlink() && dir.path().is_dir() && dir.looks_like_one();
+            if leads_to_a_run { list_one(dir, Some(Distrust::Link)) } else { None }
         })
         .collect()
 }
@@ -75,7 +81,11 @@ fn list_one(dir: RunDir, distrust: Option<Distrust>) -> Option<Listed> {
         Ok(bytes) if is_dismissed(&bytes) => return None,
         Ok(bytes) => status_read::decode(&bytes).map_err(io::Error::other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => match health(&dir, None) {
-            Health::Starting => Ok(RunState { id: dir.id(), ..RunState::default() }),
+            Health::Starting => Ok(plan_doc::unstarted(&dir)),
+            Health::Lost(evidence) => {
+                let state = Ok(plan_doc::unstarted(&dir));
+                return Some(Listed { dir, state, lost: Some(evidence), distrust });
+            }
             _ => Err(io::Error::new(io::ErrorKind::NotFound, "it has no status.json")),
         },
         Err(error) => Err(error),
@@ -161,10 +171,9 @@ pub enum FindError {
 pub fn run(roots: &[RunRoot], word: &str, cwd: &Path) -> Result<RunDir, FindError> {
     if let Some(dir) = by_path(word, cwd) {
         // Requests are written into a run's directory, so a folder must look like one first.
-        let signs = [dir.status(), dir.plan_json(), dir.events()];
-        return if signs.iter().any(|p| p.exists()) { Ok(dir) } else { Err(FindError::NotARun(word.to_owned())) };
+        return if dir.looks_like_one() { Ok(dir) } else { Err(FindError::NotARun(word.to_owned())) };
     }
-    let by_id = |root: &RunRoot| root.run(&RunId(word.to_owned())).filter(|d| is_real_dir(d.path()));
+    let by_id = |root: &RunRoot| root.run(&RunId(word.to_owned())).filter(|d| d.path().is_dir());
     if let Some(dir) = roots.iter().find_map(by_id) {
         return Ok(dir);
     }
@@ -242,10 +251,6 @@ fn by_path(word: &str, cwd: &Path) -> Option<RunDir> {
     (word.contains('/') || matches!(word, "." | "..")).then_some(())?;
     let real = fs::canonicalize(path).ok()?;
     real.is_dir().then(|| RunDir::at(real))
-}
-
-fn is_real_dir(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|m| m.is_dir())
 }
 
 fn last(runs: Vec<Vec<Listed>>, cwd: &Path) -> Option<RunDir> {
@@ -356,6 +361,70 @@ mod tests {
         let mut runs = list_runs(&root);
         runs.sort_by_key(|r| r.dir.id());
         let seen: Vec<(String, bool)> = runs.iter().map(|r| (r.dir.id().0, r.state.is_ok())).collect();
-        assert_eq!(seen, [("bad".into(), false), ("good".into(), true), ("starting".into(), true)]);
+        let expected = [("bad", false), ("good", true), ("link", false), ("starting", true)];
+        assert_eq!(seen, expected.map(|(id, ok)| (id.to_owned(), ok)));
+    }
+
+    #[test]
+    fn a_link_to_a_run_is_shown_and_not_trusted_and_one_to_anything_else_is_not_shown() {
+        let temp = tempfile::tempdir().unwrap();
+        let (root, other) = (RunRoot::at(temp.path().join("a")), RunRoot::at(temp.path().join("b")));
+        root.create().unwrap();
+        let far = put(&other, "abcd1111", "far", "/", 10);
+        for (name, to) in [("linked", far.path()), ("folder", temp.path()), ("gone", Path::new("/nowhere"))] {
+            std::os::unix::fs::symlink(to, root.runs().join(name)).unwrap();
+        }
+        let runs = list_runs(&root);
+        let [only] = runs.as_slice() else { panic!("{runs:?}") };
+        assert_eq!((only.dir.id().0.as_str(), only.distrust), ("linked", Some(Distrust::Link)));
+        assert_eq!(only.state.as_ref().unwrap().name.as_deref(), Some("far"));
+        for word in ["linked", "link", "far"] {
+            assert_eq!(run(std::slice::from_ref(&root), word, Path::new("/")).as_ref(), Ok(&only.dir), "{word}");
+        }
+        assert_eq!(trust::check(only.dir.path()), Err(Distrust::Link));
+    }
+
+    #[test]
+    fn a_run_that_never_began_is_lost_after_a_while_and_has_its_name_from_the_start() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = RunRoot::at(temp.path());
+        let dir = RunDir::create(&root, &RunId("r".into())).unwrap();
+        let step = |key: &str| crate::plan::Step { key: key.into(), agent: "a".into(), ..Default::default() };
+        let plan = crate::plan::Plan {
+            name: Some("the name".into()),
+            cwd: "/work".into(),
+            steps: vec![crate::plan::LogicalStep::Group {
+                steps: vec![step("x"), step("y")],
+                concurrency: 2,
+                fail_fast: false,
+            }],
+            ..Default::default()
+        };
+        replace(&dir.plan_json(), &crate::plan::stored::encode(&plan)).unwrap();
+        let look = || {
+            let mut runs = list_runs(&root);
+            assert_eq!(runs.len(), 1);
+            let listed = runs.remove(0);
+            let state = listed.state.unwrap();
+            assert_eq!((state.name.as_deref(), state.cwd.as_str(), state.steps.len()), (Some("the name"), "/work", 2));
+            assert_eq!(state.steps[1].key, "y");
+            let mut follower = Follower::open(dir.path()).unwrap();
+            follower.poll();
+            assert_eq!(follower.state().name.as_deref(), Some("the name"));
+            assert_eq!((follower.lost(), follower.is_over()), (listed.lost.clone(), listed.lost.is_some()));
+            listed.lost
+        };
+        assert_eq!(look(), None);
+        let old = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+        fs::File::open(dir.path()).unwrap().set_modified(old).unwrap();
+        let evidence = look().unwrap();
+        assert!(evidence.starts_with("before it started: it has neither a status nor a runner"), "{evidence}");
+        // A runner that said who it is and is gone is evidence at once.
+        let mut runner = crate::rundir::RunnerIdentity::of_this_process(None);
+        runner.start_ticks = runner.start_ticks.map(|t| t + 1);
+        runner.write(&dir).unwrap();
+        fs::File::open(dir.path()).unwrap().set_modified(std::time::SystemTime::now()).unwrap();
+        let evidence = look().unwrap();
+        assert!(evidence.starts_with("before it started: the runner (pid"), "{evidence}");
     }
 }

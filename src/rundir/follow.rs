@@ -13,10 +13,11 @@ use std::time::{Duration, Instant, SystemTime};
 use super::identity::{self, RunnerLife};
 use super::tail::Tail;
 use super::watch::Watch;
-use super::{RunDir, merge, open, records, status_read};
+use super::{RunDir, merge, open, plan_doc, records, status_read};
 use crate::run::{Event, RunState, StepId, StepPhase, Timestamp, What, reduce};
 
-/// A directory without a status is starting for this long; then nobody knows.
+/// A directory without a status and without a runner is starting for this long; then it never will. A runner says who it
+/// is before anything else, so this is the time that a launcher may take on a busy machine.
 const STARTING: Duration = Duration::from_secs(30);
 /// How long changes are gathered while much happens.
 pub const GATHER: Duration = Duration::from_millis(40);
@@ -270,6 +271,8 @@ impl Follower {
     fn picture(&mut self) -> bool {
         let mut view = match &self.snapshot {
             Some(snapshot) => merge::merge(&self.reduced, snapshot, self.behind),
+            // What the plan says is all that is known of a run that is being started.
+            None if self.reduced.started_at.is_none() => plan_doc::unstarted(&self.dir),
             None => self.reduced.clone(),
         };
         if view.id.0.is_empty() {
@@ -339,6 +342,7 @@ pub(super) fn health(dir: &RunDir, state: Option<&RunState>) -> Health {
     match identity::probe(dir) {
         RunnerLife::Alive if state.is_some() => return Health::Live,
         RunnerLife::Alive => return Health::Starting,
+        RunnerLife::Dead(evidence) if state.is_none() => return Health::Lost(format!("before it started: {evidence}")),
         RunnerLife::Dead(evidence) => return Health::Lost(evidence),
         RunnerLife::Unknown(why) => return Health::Unknown(why),
         RunnerLife::NotOurs => {}
@@ -347,7 +351,14 @@ pub(super) fn health(dir: &RunDir, state: Option<&RunState>) -> Health {
         let age = fs::metadata(dir.path()).and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
         return match age {
             Some(age) if age < STARTING => Health::Starting,
-            _ => Health::Unknown("it has no status".into()),
+            Some(_) => {
+                let time = crate::text::span(STARTING);
+                Health::Lost(format!(
+                    "before it started: it has neither a status nor a runner {time} after it was made"
+                ))
+            }
+            // Made in the future, so nobody knows for how long it has been there.
+            None => Health::Unknown("it has no status".into()),
         };
     };
     let Some(pid) = state.pid else { return Health::Unknown("its status names no process".into()) };

@@ -170,6 +170,12 @@ impl RunDir {
         &self.path
     }
 
+    /// Whether there is anything of a run in it.
+    #[must_use]
+    pub fn looks_like_one(&self) -> bool {
+        [self.status(), self.plan_json(), self.events()].iter().any(|p| p.exists())
+    }
+
     /// The run's id as a word: the name of the directory, made readable where it is no text.
     #[must_use]
     pub fn id_str(&self) -> &str {

@@ -4,8 +4,8 @@
 use std::io;
 
 use super::{RunDir, open};
-use crate::plan::{Budget, Limit, Plan, Step, stored};
-use crate::run::StepId;
+use crate::plan::{Budget, Limit, LogicalStep, Plan, Step, stored};
+use crate::run::{RunState, StepId, StepState};
 use crate::text::{cost, grouped, span};
 
 /// Larger documents are not plans.
@@ -46,6 +46,34 @@ pub fn read(dir: &RunDir) -> Vec<StepDoc> {
         all
     };
     plan.flat().map(|step| StepDoc { task: task(&step.task), limits: limits(step) }).collect()
+}
+
+/// A run of which there is only the plan: its name, its folder and its steps, none of which has begun.
+#[must_use]
+pub fn unstarted(dir: &RunDir) -> RunState {
+    let mut state = RunState { id: dir.id(), ..RunState::default() };
+    let Some(plan) = plan(dir) else { return state };
+    state.cwd = plan.cwd.display().to_string();
+    state.logical_count = plan.steps.len();
+    for (logical, entry) in plan.steps.iter().enumerate() {
+        let members = match entry {
+            LogicalStep::Single(step) => std::slice::from_ref(&**step),
+            LogicalStep::Group { steps, .. } => steps.as_slice(),
+        };
+        for step in members {
+            state.steps.push(StepState {
+                id: StepId(u32::try_from(state.steps.len()).unwrap_or(u32::MAX)),
+                key: step.key.clone(),
+                agent: step.agent.clone(),
+                label: step.label.clone(),
+                phase_title: step.phase.clone(),
+                logical,
+                ..StepState::default()
+            });
+        }
+    }
+    state.name = plan.name;
+    state
 }
 
 /// What the plan says of the step with this id.

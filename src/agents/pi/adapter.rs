@@ -13,7 +13,7 @@ use super::live::Live;
 use super::record::{Record, with_record};
 use super::talk::{PROMPT_ID, unwrapped};
 use crate::agents::{Adapter, Facts, Line, Oversize, Sink};
-use crate::run::{AgentEvent, MessageRole, Report, StopReason, Stream, ToolOutcome};
+use crate::run::{AgentEvent, MessageRole, Report, StopReason, Stream, ToolOutcome, broken_off};
 
 /// How much of the end of standard output outside the protocol is kept, in bytes (runner-behaviour 1.5).
 const RAW_TAIL: usize = 128 * 1024;
@@ -142,11 +142,8 @@ impl PiAdapter {
                     Some("assistant") => {
                         live.message(&text, sink);
                         if let Some(error) = &body.error_message {
-                            let what = if body.stop_reason.as_deref() == Some("aborted") {
-                                "broken off"
-                            } else {
-                                "model error"
-                            };
+                            let stop = (body.stop_reason.as_deref() == Some("aborted")).then_some(StopReason::Aborted);
+                            let what = if broken_off(stop, error) { "broken off" } else { "model error" };
                             live.line(Stream::Own, &format!("{what}: {}", preview(error)), sink);
                         }
                     }

@@ -10,7 +10,7 @@ use crate::deck::actions::{self, Section, Situation, TABLE, key_name};
 use crate::deck::attention::evidence;
 use crate::deck::compose::candidates;
 use crate::deck::model::{Composer, Danger, Overlay, UiState, living};
-use crate::run::{SteerMode, SteerRequest, Steerable, StepId};
+use crate::run::{SteerMode, SteerRequest, Steerable, StepId, StepPhase};
 use crate::text::{SafeText, grouped};
 
 /// Draws the topmost overlay. The picture behind it stands back, except for the composer, which is written while one
@@ -199,7 +199,7 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
         Danger::Run => {
             let many = living(scene.state);
             let children = if many == 1 { "1 child ends".to_owned() } else { format!("{many} children end") };
-            let waiting = scene.state.steps.len().saturating_sub(scene.state.steps_ended() + many);
+            let waiting = scene.state.steps.iter().filter(|s| s.phase == StepPhase::Pending).count();
             let never = if waiting > 0 { format!(", {waiting} never start") } else { String::new() };
             ("stop run", "End the whole run?".to_owned(), format!("{children}{never}."))
         }

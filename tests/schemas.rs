@@ -9,9 +9,10 @@ use jsonschema::Validator;
 use serde_json::Value;
 use subdeck::headless::{json_event, json_output, status_json};
 use subdeck::run::{
-    AgentEvent, ControlSource, CostUsd, Ending, EndingCause, Event, ExitInfo, MessageRole, OpenCall, Retrying, RunId,
-    RunMeta, RunPhase, RunState, RunnerKind, SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta,
-    StepOutcome, StepPhase, Stream, TargetState, Timestamp, Tokens, ToolOutcome, Usage, What, reduce,
+    AgentEvent, Condition, ControlSource, CostUsd, End, Ending, EndingCause, Event, ExitInfo, MessageRole, Metric,
+    NextAttempt, Notice, OpenCall, Raise, Reason, Retrying, RunId, RunMeta, RunPhase, RunState, RunnerKind, Stage,
+    SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, TargetState,
+    Timestamp, Tokens, ToolOutcome, Usage, What, reduce,
 };
 use subdeck::rundir::LogLine;
 use support::{Done, Run, World, wait_for};
@@ -339,11 +340,47 @@ fn every_what() -> Vec<What> {
         What::RunEnded { state: RunPhase::Complete, error: Some(text()) },
         What::RunLost { message: text() },
         What::Unknown { kind: text() },
+        What::AttemptEnded {
+            step,
+            exit_code: 1,
+            error: text(),
+            next: NextAttempt {
+                at: Timestamp::from_millis(1),
+                model: Some(text()),
+                reason: text(),
+                task_by_file: true,
+            },
+        },
+        What::AttentionCleared { step, id: text() },
+        What::AttentionAcknowledged { step, id: text(), source: source.clone() },
+        What::AttentionNoted { step, reason: Reason::Idle, message: text() },
+        What::Slept { ms: 5 },
     ];
+    for reason in Reason::ALL {
+        let since = Timestamp::from_millis(1);
+        let (subject, evidence) = (text(), text());
+        let condition = Condition { reason, subject, since, threshold: None, amount: None, evidence };
+        all.push(What::AttentionRaised { step, notice: Box::new(Notice::new(step, condition, since)) });
+    }
+    for metric in Metric::ALL {
+        for stage in [Stage::Soft, Stage::Deferred, Stage::Hard] {
+            for step in [Some(step), None] {
+                all.push(What::BudgetReached { step, metric, stage, used: 1.5, message: text() });
+            }
+        }
+    }
+    for step in [Some(step), None] {
+        for raise in [Raise::Cost(End::Soft, CostUsd(0.5)), Raise::Time(std::time::Duration::from_secs(90))] {
+            all.push(What::BudgetRaised { step, raise, source: source.clone() });
+        }
+    }
     let causes = [
         EndingCause::Drain,
         EndingCause::Interrupt,
         EndingCause::Protocol,
+        EndingCause::ToolTimeout,
+        EndingCause::Budget,
+        EndingCause::RunBudget,
         EndingCause::StepTimeout,
         EndingCause::RunTimeout,
         EndingCause::StepStop,
@@ -369,8 +406,14 @@ fn every_what() -> Vec<What> {
         message(Some(usage), "t"),
         message(Some(Usage { cost: None, ..usage }), ""),
         message(None, ""),
-        AgentEvent::ToolStarted { call: Some(text()), tool: text(), args: text(), path: Some(text()) },
-        AgentEvent::ToolStarted { call: None, tool: text(), args: text(), path: None },
+        AgentEvent::ToolStarted {
+            call: Some(text()),
+            tool: text(),
+            args: text(),
+            path: Some(text()),
+            about: Default::default(),
+        },
+        AgentEvent::ToolStarted { call: None, tool: text(), args: text(), path: None, about: Default::default() },
         AgentEvent::Retry { attempt: Some(1), max: Some(3), delay_ms: Some(5), reason: text() },
         AgentEvent::Retry { attempt: None, max: None, delay_ms: None, reason: text() },
         AgentEvent::RetryEnded { success: true },
@@ -421,7 +464,13 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
     (step.started_at, step.ended_at, step.last_activity) = (time, time, time);
     step.steerable = Steerable::No("t".into());
     (step.held_by, step.survivors) = (vec![1], vec![2]);
-    step.retrying = Some(Retrying { attempt: Some(1), max: Some(3), until: time, reason: "t".into() });
+    step.retrying = Some(Retrying {
+        attempt: Some(1),
+        max: Some(3),
+        since: Timestamp::from_millis(1),
+        until: time,
+        reason: "t".into(),
+    });
     step.ending = Some(Ending {
         cause: EndingCause::RunStop,
         since: Timestamp::from_millis(1),
@@ -445,6 +494,7 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
         path: text(),
         started_at: Timestamp::from_millis(1),
         seq: 0,
+        about: Default::default(),
     }];
     let living = status_json(&state);
     check_status(&living);
@@ -452,7 +502,7 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
     let published =
         |pointer: &str| schema.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     for (pointer, at) in [("/$defs/run/properties", ""), ("/$defs/step/properties", "/steps/0")] {
-        for key in published(pointer).iter().filter(|key| *key != "directory") {
+        for key in published(pointer).iter().filter(|key| !["directory", "leftovers"].contains(&key.as_str())) {
             let there = [&full, &living].iter().any(|status| status.pointer(&format!("{at}/{key}")).is_some());
             assert!(there, "{pointer}/{key} is never printed: {full:#}");
         }

@@ -259,6 +259,7 @@ mod tests {
                         tool: "bash\x1b[2J".to_owned(),
                         args: "ls\x1b]0;x\x07".to_owned(),
                         path: None,
+                        about: Default::default(),
                     },
                 }),
                 event(What::Agent { step, event: AgentEvent::TurnStarted }),

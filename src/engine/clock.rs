@@ -1,12 +1,42 @@
-//! The one place that reads the wall clock for events.
+//! The one place that reads clocks for events.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::run::Timestamp;
 
-/// Now, in whole milliseconds, as files hold them.
+/// Now, in whole milliseconds, as files hold them: the wall clock as it was when this process asked first, and the time
+/// since then. Somebody who sets the clock meanwhile makes no age negative and no limit fire early.
 #[must_use]
 pub fn now() -> Timestamp {
-    let span = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    static START: OnceLock<(Duration, Duration)> = OnceLock::new();
+    let since_boot = clock(WITH_SLEEP);
+    let (wall, boot) =
+        *START.get_or_init(|| (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), since_boot));
+    let span = wall.saturating_add(since_boot.saturating_sub(boot));
     Timestamp::from_millis(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// How long the machine has slept since it was started.
+#[must_use]
+pub fn slept() -> Duration {
+    clock(WITH_SLEEP).saturating_sub(clock(AWAKE))
+}
+
+#[cfg(target_os = "linux")]
+const WITH_SLEEP: ClockId = ClockId::Boottime;
+#[cfg(target_os = "linux")]
+const AWAKE: ClockId = ClockId::Monotonic;
+/// The monotonic clock of macOS counts sleep.
+#[cfg(target_os = "macos")]
+const WITH_SLEEP: ClockId = ClockId::Monotonic;
+/// Nothing tells the two apart there with what is at hand: no sleep is seen.
+#[cfg(target_os = "macos")]
+const AWAKE: ClockId = ClockId::Monotonic;
+
+fn clock(id: ClockId) -> Duration {
+    let time = clock_gettime(id);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }

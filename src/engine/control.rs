@@ -69,9 +69,11 @@ impl Engine {
         match own.what {
             OwnWhat::Kill => self.kill(&own.source),
             OwnWhat::Retract { request } => self.retract(&request),
-            OwnWhat::Budget { .. } | OwnWhat::Answer { .. } | OwnWhat::Acknowledge { .. } => {
+            OwnWhat::Budget { key, value } => self.change_budget(&own.id, own.step, &key, &value, own.source),
+            OwnWhat::Acknowledge { attention } => self.take_note(&own.id, &attention, own.source),
+            OwnWhat::Answer { .. } => {
                 let reason = "this version of the runner cannot do what it asks".to_owned();
-                self.recorder.record(What::ControlRejected { file: own.id, reason });
+                self.answer_own(&own.id, Some(reason));
             }
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::clock::now;
+use super::clock::{now, slept};
 use super::notes::Note;
 use super::recorder::Recorder;
 use super::schedule::{Move, Schedule};
@@ -15,11 +15,13 @@ use super::signals::{Asked, Signals};
 use super::step::Active;
 use super::tree;
 use crate::plan::Plan;
-use crate::run::{ControlSource, Effect, EndingCause, RunPhase, StepId, What, decide, verdict};
+use crate::run::{ControlSource, Effect, RunPhase, StepId, What, decide, verdict};
 use crate::rundir::{ControlRequest, Home, InboxReader, Place, RunDir, Watch};
 
 /// Notes that may wait for the loop; a pump that is further ahead waits.
 const NOTES: usize = 1024;
+/// Shorter sleeps of the machine are not worth a record.
+const LEAST_SLEEP: Duration = Duration::from_secs(1);
 /// Notes handled before the loop looks at signals and control files again.
 const BATCH: usize = 256;
 
@@ -49,6 +51,10 @@ pub struct Engine {
     pub(super) swept: bool,
     /// The runner put something into its own inbox.
     pub(super) posted: bool,
+    /// What was told to the package's readers: each cause once.
+    pub(super) told: BTreeSet<String>,
+    /// How long the machine has slept since it was started, as last seen.
+    slept: Duration,
 }
 
 /// Everything that the loop listens to beside its notes.
@@ -97,6 +103,8 @@ impl Engine {
             capture,
             swept: false,
             posted: false,
+            told: BTreeSet::new(),
+            slept: slept(),
         };
         (engine, receiver)
     }
@@ -150,14 +158,27 @@ impl Engine {
                 Happened::Death => tree::reap_orphans(&self.active.values().map(Active::child_pid).collect()),
                 Happened::Note(None) | Happened::Time => {}
             }
+            self.notice_sleep();
         }
         self.finish(doors).await;
+    }
+
+    /// Time that the machine slept counts for no budget (product 5).
+    fn notice_sleep(&mut self) {
+        let total = slept();
+        let more = total.saturating_sub(self.slept);
+        if more >= LEAST_SLEEP {
+            self.slept = total;
+            self.recorder.record(What::Slept { ms: u64::try_from(more.as_millis()).unwrap_or(u64::MAX) });
+        }
     }
 
     /// Makes the moves that are due; returns whether nothing more will be started.
     fn move_on(&mut self) -> bool {
         loop {
-            let alive: BTreeSet<StepId> = self.active.keys().copied().collect();
+            // A step that waits for its next attempt has no child and is not over.
+            let waits = self.recorder.state().steps.iter().filter(|s| s.next_attempt.is_some()).map(|s| s.id);
+            let alive: BTreeSet<StepId> = self.active.keys().copied().chain(waits).collect();
             let moves = self.schedule.next(&self.plan, self.recorder.state(), &alive);
             let mut changed = false;
             for step in moves {
@@ -208,15 +229,16 @@ impl Engine {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::TimeOutRun => self.time_out_run(None),
-            Effect::TimeOutStep(step) => {
-                let ms = self.recorder.state().step(step).and_then(|s| s.timeout_ms).unwrap_or(0);
-                let message = format!("Subagent timed out after {ms}ms.");
-                self.recorder.record(What::StepEnding { step, cause: EndingCause::StepTimeout, message, source: None });
+            Effect::End { step, cause, message } => {
+                self.recorder.record(What::StepEnding { step, cause, message, source: None });
             }
-            Effect::BeginDrain(step) => {
-                let message = String::new();
-                self.recorder.record(What::StepEnding { step, cause: EndingCause::Drain, message, source: None });
+            Effect::Reach { step, metric, stage, used, message } => {
+                self.recorder.record(What::BudgetReached { step, metric, stage, used, message });
             }
+            Effect::Raise { step, notice } => self.raise(step, notice),
+            Effect::Clear { step, id } => self.recorder.record(What::AttentionCleared { step, id }),
+            Effect::Again(step) => self.try_again(step),
+            Effect::GiveUp(step) => self.give_up(step),
             Effect::Abort(step) => {
                 if let Some(active) = self.active.get_mut(&step) {
                     active.abort();

@@ -5,6 +5,8 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod attempt;
+mod attend;
 mod capture;
 mod child;
 mod clock;
@@ -23,6 +25,7 @@ mod notes;
 mod output_file;
 mod prepare;
 mod pump;
+mod raise;
 mod recorder;
 mod runner;
 mod schedule;

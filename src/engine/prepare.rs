@@ -53,11 +53,26 @@ pub struct Earlier<'a> {
     pub texts: &'a BTreeMap<String, String>,
 }
 
-/// Prepares the first attempt of a step.
+/// What is special about this attempt.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Try<'a> {
+    /// The model to ask for.
+    pub model: Option<&'a str>,
+    /// The task is handed over in a file, however short it is.
+    pub task_by_file: bool,
+}
+
+/// Prepares an attempt of a step.
 ///
 /// # Errors
 /// A sentence that says what is missing; the step fails with it.
-pub fn prepare(step: &Step, id: StepId, home: &Home, earlier: &Earlier<'_>) -> Result<Prepared, String> {
+pub fn prepare(
+    step: &Step,
+    id: StepId,
+    home: &Home,
+    earlier: &Earlier<'_>,
+    this: &Try<'_>,
+) -> Result<Prepared, String> {
     let dir = home.dir();
     let output = |name: &str| earlier.texts.get(name).map(String::as_str);
     let values = Values { task: earlier.task, previous: earlier.previous, output: &output };
@@ -80,12 +95,12 @@ pub fn prepare(step: &Step, id: StepId, home: &Home, earlier: &Earlier<'_>) -> R
         Runner::Pi { transport, command: planned, args } => {
             let lookup = |name: &str| std::env::var(name).ok();
             let program = command::program(planned.as_deref(), lookup);
-            let (mine, stdin, voice, files) = pi(step, id, home, *transport, &task)?;
+            let (mine, stdin, voice, files) = pi(step, id, home, *transport, &task, this)?;
             let args = args.iter().cloned().chain(mine).collect();
             (OsString::from(program), args, stdin, voice, files)
         }
         Runner::Demo { script } => {
-            let (mine, stdin, voice, files) = pi(step, id, home, PiTransport::Rpc, &task)?;
+            let (mine, stdin, voice, files) = pi(step, id, home, PiTransport::Rpc, &task, this)?;
             let args = ["__demo-agent".to_owned(), script.clone()].into_iter().chain(mine).collect();
             (this_program().into_os_string(), args, stdin, voice, files)
         }
@@ -154,7 +169,14 @@ pub fn session_file(step: &Step, flat: usize, dir: &RunDir) -> Option<PathBuf> {
 
 type PiParts = (Vec<String>, Input, Voice, Option<tempfile::TempDir>);
 
-fn pi(step: &Step, id: StepId, home: &Home, transport: PiTransport, task: &str) -> Result<PiParts, String> {
+fn pi(
+    step: &Step,
+    id: StepId,
+    home: &Home,
+    transport: PiTransport,
+    task: &str,
+    this: &Try<'_>,
+) -> Result<PiParts, String> {
     let session = session_file(step, id.flat(), home.dir());
     if let Some(folder) = session.as_ref().and_then(|p| p.parent()) {
         home.through(folder)
@@ -162,7 +184,8 @@ fn pi(step: &Step, id: StepId, home: &Home, transport: PiTransport, task: &str) 
             .map_err(|e| format!("cannot make the folder for sessions: {e}"))?;
     }
     let lookup = |name: &str| std::env::var(name).ok();
-    let needs_task_file = transport == PiTransport::Json && command::needs_task_file(task, lookup);
+    let needs_task_file =
+        transport == PiTransport::Json && (this.task_by_file || command::needs_task_file(task, lookup));
     let mut files = None;
     let mut write = |name: &str, text: &str| -> Result<PathBuf, String> {
         let cannot = |error: std::io::Error| format!("cannot write a file for the agent: {error}");
@@ -187,7 +210,7 @@ fn pi(step: &Step, id: StepId, home: &Home, transport: PiTransport, task: &str) 
         mode: if transport == PiTransport::Rpc { command::Mode::Rpc } else { command::Mode::Json },
         session_file: session.as_deref(),
         session_dir: None,
-        model: step.models.first().map(String::as_str),
+        model: this.model,
         thinking: step.thinking.as_deref(),
         tools: step.tools.as_deref(),
         extensions: step.extensions.as_deref(),

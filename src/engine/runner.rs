@@ -180,6 +180,9 @@ fn meta(plan: &Plan, dir: &RunDir) -> RunMeta {
                 session_file: super::prepare::session_file(step, steps.len(), dir).map(|p| p.display().to_string()),
                 has_task: !step.task.is_empty(),
                 timeout_ms: step.budget.time.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
+                cwd: step.cwd.display().to_string(),
+                limits: step.limits(),
+                thresholds: step.attention.clone(),
                 carried_over: step.carried.is_some(),
             });
         }
@@ -198,6 +201,8 @@ fn meta(plan: &Plan, dir: &RunDir) -> RunMeta {
         cwd: plan.cwd.display().to_string(),
         timeout_ms,
         deadline_at,
+        deadline_fixed: plan.deadline_at_ms.is_some(),
+        limits: plan.run_limits(),
         steps,
         groups,
         logical_count: plan.steps.len(),

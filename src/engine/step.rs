@@ -13,16 +13,16 @@ use super::clock::now;
 use super::dispatch::Engine;
 use super::live_log::LiveLog;
 use super::notes::{Note, StreamEnd};
-use super::prepare::{Earlier, Prepared, Voice, prepare};
+use super::prepare::{Prepared, Voice};
 use super::pump::{Meaning, Pump, PumpSpec, Whose};
 use super::tree::{self, Seen, Snapshot, Swept};
 use crate::agents::Talk;
 use crate::plan::LogicalStep;
 use crate::run::{
-    AgentEvent, EndingCause, Evidence, ExitInfo, Judgement, NamedOutput, Report, StepId, StepOutcome, StepPhase,
-    Stream, TERM_TO_KILL, Timestamp, What, judge,
+    AgentEvent, EndingCause, Evidence, ExitInfo, Judgement, NamedOutput, StepId, StepOutcome, StepPhase, Stream,
+    TERM_TO_KILL, Timestamp, What, judge,
 };
-use crate::rundir::{MarkWriter, capability};
+use crate::rundir::MarkWriter;
 
 /// Named outputs that status.json carries are cut at this many bytes; placeholders get the whole text.
 const OUTPUT_IN_STATUS: usize = 64 * 1024;
@@ -131,44 +131,30 @@ impl Active {
         }
     }
 
+    /// The child's process id, and when it started in the kernel's ticks.
+    pub fn identity(&self) -> (u32, Option<u64>) {
+        (self.pid, self.child.map(|c| c.start_ticks))
+    }
+
+    /// Whether it takes messages; `None` when it is a plain command.
+    pub fn steerable(&self) -> Option<crate::run::Steerable> {
+        self.talk.as_ref().map(|t| t.steerable())
+    }
+
     fn is_closed(&self) -> bool {
         self.exit.is_some() && self.out.is_some() && self.err.is_some()
     }
 }
 
 impl Engine {
-    /// Starts the first attempt of a step. When the child cannot be started the step ends at once.
-    pub(super) fn start_step(&mut self, id: StepId) {
-        self.recorder.record(What::StepStarted { step: id });
-        let Some(step) = self.plan.flat().nth(id.flat()).cloned() else { return };
-        let attempt = 1;
-        let model = step.models.first().cloned();
-        self.recorder.record(What::AttemptStarted { step: id, attempt, model, reason: None });
-        let earlier = Earlier { task: self.plan.task.as_deref(), previous: &self.previous, texts: &self.texts };
-        let prepared = match prepare(&step, id, &self.home, &earlier) {
-            Ok(prepared) => prepared,
-            Err(error) => return self.spawn_failed(id, &error),
-        };
-        match self.spawn(id, attempt, prepared) {
-            Ok(active) => {
-                let (pid, start_ticks) = (active.pid, active.child.map(|c| c.start_ticks));
-                let steerable = active.talk.as_ref().map(|t| t.steerable());
-                self.active.insert(id, active);
-                self.recorder.record(What::ChildSpawned { step: id, pid, start_ticks });
-                if let Some(steerable) = steerable {
-                    self.recorder.record(What::Capability { step: id, steerable: steerable.clone() });
-                    let written = capability::write(self.home.way(), id, pid, &steerable, now());
-                    if let Err(error) = written {
-                        self.recorder.record(What::LogFailed { step: id, error: error.to_string() });
-                    }
-                }
-                self.route_held(id);
-            }
-            Err(error) => self.spawn_failed(id, &error.to_string()),
-        }
-    }
-
-    fn spawn(&mut self, id: StepId, attempt: u32, prepared: Prepared) -> std::io::Result<Active> {
+    /// Starts the child of an attempt; `reason` says why it is not the first one.
+    pub(super) fn spawn(
+        &mut self,
+        id: StepId,
+        attempt: u32,
+        prepared: Prepared,
+        reason: Option<&str>,
+    ) -> std::io::Result<Active> {
         let plain = matches!(prepared.voice, Voice::Plain);
         let way = self.home.way();
         let (out_path, err_path) =
@@ -181,6 +167,13 @@ impl Engine {
             _ => (None, 0),
         };
         let log = LiveLog::new(log_file, marks, log_offset);
+        if let Some(reason) = reason {
+            // Nothing of the attempts before is thrown away; a line of ours stands between them.
+            let line = format!("── attempt {attempt}: {reason}\n");
+            if let Err(error) = log.append(Stream::Own, attempt, now(), line.as_bytes()) {
+                self.recorder.record(What::LogFailed { step: id, error: error.to_string() });
+            }
+        }
         let raw_out = append(&out_path).ok();
         let raw_err = append(&err_path).ok();
         let Child { pid, start_ticks, stdin, stdout, stderr } = child;
@@ -232,18 +225,6 @@ impl Engine {
             }
         }
         Ok(active)
-    }
-
-    fn spawn_failed(&mut self, id: StepId, error: &str) {
-        let report = Report::default();
-        let judgement = judge(&Evidence {
-            report: &report,
-            exit: ExitInfo::default(),
-            spawn_error: Some(error),
-            ending: None,
-            stderr_tail: "",
-        });
-        self.end_step(id, judgement, false);
     }
 
     /// The agent said something.
@@ -368,11 +349,11 @@ impl Engine {
             }
         }
         drop(active.log);
-        self.end_step(id, judgement, true);
+        self.attempt_over(id, &report, active.exit.unwrap_or_default(), &stderr_tail, judgement);
     }
 
     /// Records the end of a step and keeps what later steps may use.
-    fn end_step(&mut self, id: StepId, judgement: Judgement, ran: bool) {
+    pub(super) fn end_step(&mut self, id: StepId, judgement: Judgement, ran: bool) {
         let Judgement { mut outcome, text } = judgement;
         let step = self.plan.flat().nth(id.flat()).cloned().unwrap_or_default();
         let logical = self.recorder.state().step(id).map_or(0, |s| s.logical);

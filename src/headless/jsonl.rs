@@ -4,7 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use super::json::without_nulls;
-use crate::run::{AgentEvent, ControlSource, Event, MessageRole, RunState, StepId, Timestamp, ToolOutcome, What};
+use crate::run::{
+    AgentEvent, ControlSource, Event, Level, MessageRole, RunState, StepId, Timestamp, ToolOutcome, What,
+};
 use crate::rundir::LogLine;
 use crate::rundir::records::{cause_word, stream_word};
 
@@ -100,6 +102,41 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
             Some(*step),
             json!({ "cause": cause_word(*cause), "message": message, "source": source_json(source.as_ref()) }),
         ),
+        What::AttemptEnded { step, exit_code, error, next } => (
+            "attempt_ended",
+            Some(*step),
+            json!({ "exit_code": exit_code, "error": error, "next_model": next.model, "reason": next.reason }),
+        ),
+        What::AttentionRaised { step, notice } => (
+            "attention_raised",
+            Some(*step),
+            json!({
+                "attention": notice.id, "reason": notice.condition.reason.as_str(),
+                "level": level_word(notice.level()), "since": notice.condition.since.millis(),
+                "message": notice.condition.evidence, "times": notice.times,
+            }),
+        ),
+        What::AttentionCleared { step, id } => ("attention_cleared", Some(*step), json!({ "attention": id })),
+        What::AttentionAcknowledged { step, id, source } => {
+            ("attention_acknowledged", Some(*step), json!({ "attention": id, "source": source_json(source.as_ref()) }))
+        }
+        What::AttentionNoted { step, reason, message } => {
+            ("attention_noted", Some(*step), json!({ "reason": reason.as_str(), "message": message }))
+        }
+        What::BudgetReached { step, metric, stage, used, message } => (
+            "budget_reached",
+            *step,
+            json!({ "metric": metric.key(), "stage": stage.as_str(), "used": used, "message": message }),
+        ),
+        What::BudgetRaised { step, raise, source } => (
+            "budget_raised",
+            *step,
+            json!({
+                "key": raise.key(), "value": raise.value(),
+                "source": source_json(source.as_ref()),
+            }),
+        ),
+        What::Slept { ms } => ("slept", None, json!({ "ms": ms })),
         What::SteerRequested(request) => (
             "steer_requested",
             None,
@@ -151,7 +188,7 @@ fn agent(event: &AgentEvent) -> Option<(&'static str, Value)> {
                 })),
             }),
         ),
-        AgentEvent::ToolStarted { call, tool, args, path } => {
+        AgentEvent::ToolStarted { call, tool, args, path, .. } => {
             ("tool_started", json!({ "call": call, "tool": tool, "args": args, "path": path }))
         }
         AgentEvent::ToolEnded { call, tool, outcome, preview } => {
@@ -164,6 +201,16 @@ fn agent(event: &AgentEvent) -> Option<(&'static str, Value)> {
         AgentEvent::ProtocolFailure { message } => ("protocol_failure", json!({ "message": message })),
         _ => return None,
     })
+}
+
+/// The word for how loud a notice is.
+#[must_use]
+pub const fn level_word(level: Level) -> &'static str {
+    match level {
+        Level::Note => "note",
+        Level::Busy => "busy",
+        Level::Needs => "needs",
+    }
 }
 
 /// The word for how a tool call ended.

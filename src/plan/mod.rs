@@ -29,6 +29,7 @@ pub mod stored;
 pub mod template;
 pub mod tree;
 
+pub use crate::run::{End, Raise};
 pub use attention::{Attention, Rule};
 pub use load::{
     Defaults, Input, LoadOptions, Loaded, ScriptCheck, ScriptProblem, from_agent, from_command, load, load_source,
@@ -37,6 +38,5 @@ pub use model::{
     Budget, Carried, Control, Limit, LogicalStep, NotifyOn, PiTransport, Plan, Runner, Step, SystemPromptMode,
 };
 pub use problem::{Problem, Problems, Severity};
-pub use raise::{End, Raise};
 pub(crate) use source::open_regular;
 pub use source::{MAX_BYTES, Position, Source};

@@ -53,6 +53,8 @@ pub enum AgentEvent {
         args: String,
         /// The path the call works on (runner-behaviour 4.5).
         path: Option<String>,
+        /// What the call is about.
+        about: CallFacts,
     },
     /// A tool call reported progress.
     ToolProgress {
@@ -147,6 +149,17 @@ impl AgentEvent {
     pub const PREVIEW: usize = 2048;
     /// Largest preview of tool arguments, in bytes.
     pub const ARGS_PREVIEW: usize = 256;
+}
+
+/// What a tool call is about, as its name and all its arguments say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallFacts {
+    /// Equal for equal calls (tool and arguments), and different for nearly all others.
+    pub fingerprint: u64,
+    /// It changes files (runner-behaviour 4.6).
+    pub mutates: bool,
+    /// It waits until a supervisor answers (runner-behaviour 4.3).
+    pub asks: bool,
 }
 
 /// Who speaks in a message.

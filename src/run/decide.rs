@@ -3,7 +3,11 @@
 
 use std::time::Duration;
 
-use super::{Ending, EndingCause, RunState, StepId, StepPhase, StepState, Timestamp};
+mod limits;
+#[cfg(test)]
+mod tests;
+
+use super::{Ending, EndingCause, Metric, Notice, RunState, Stage, StepId, StepPhase, StepState, Timestamp, attention};
 
 /// A child that said its last word may take this long to exit by itself (runner-behaviour 1.7).
 pub const DRAIN: Duration = Duration::from_millis(1000);
@@ -16,6 +20,8 @@ pub const DRAIN_MOST: Duration = Duration::from_millis(10_000);
 pub const TERM_TO_KILL: Duration = Duration::from_millis(3000);
 /// From the request over the protocol to SIGTERM (agent-streams 9).
 pub const ABORT_TO_TERM: Duration = Duration::from_millis(5000);
+/// The same for a child that is over its budget (runner-behaviour 3.1).
+pub const BUDGET_TO_TERM: Duration = Duration::from_millis(1000);
 /// From SIGINT to SIGTERM for plain commands.
 pub const INT_TO_TERM: Duration = Duration::from_millis(1000);
 
@@ -29,14 +35,50 @@ pub struct Decision {
 }
 
 /// What the engine can be told to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// The run's time is over: record it; the children follow.
     TimeOutRun,
-    /// A step's own time is over.
-    TimeOutStep(StepId),
-    /// The child settled but does not exit.
-    BeginDrain(StepId),
+    /// A step is to end.
+    End {
+        /// Which.
+        step: StepId,
+        /// Why.
+        cause: EndingCause,
+        /// The sentence for the files.
+        message: String,
+    },
+    /// A limit is reached.
+    Reach {
+        /// Of which step; `None` for the limits of the run.
+        step: Option<StepId>,
+        /// Of what.
+        metric: Metric,
+        /// Which limit.
+        stage: Stage,
+        /// How much was used.
+        used: f64,
+        /// The sentence for the files.
+        message: String,
+    },
+    /// Something needs a look.
+    Raise {
+        /// Which step.
+        step: StepId,
+        /// What.
+        notice: Box<Notice>,
+    },
+    /// Something needs no look any more.
+    Clear {
+        /// Which step.
+        step: StepId,
+        /// Which notice.
+        id: String,
+    },
+    /// The next attempt of a step is to be made.
+    Again(StepId),
+    /// The next attempt of a step is not to be made.
+    GiveUp(StepId),
     /// Ask the agent over its protocol to break off.
     Abort(StepId),
     /// Send a signal.
@@ -79,26 +121,65 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decision {
     {
         decision.at(now, deadline, Effect::TimeOutRun);
     }
+    limits::run(&mut decision, state);
     for step in &state.steps {
         if let Some(ending) = &step.ending {
             if step.pid.is_some() {
                 ladder(&mut decision, step, ending, now);
             }
         } else if step.phase == StepPhase::Running {
-            step_limits(&mut decision, step, now);
+            limits::step(&mut decision, state, step, now);
+            drain(&mut decision, step, now);
+            if let Some(next) = &step.next_attempt {
+                decision.at(now, next.at, Effect::Again(step.id));
+            }
         }
+        if step.next_attempt.is_some() && (step.ending.is_some() || state.is_ending()) {
+            // There is no child to be ended: the step ends as it is.
+            decision.due.push(Effect::GiveUp(step.id));
+        }
+        notices(&mut decision, state, step, now);
     }
     decision
 }
 
-fn step_limits(decision: &mut Decision, step: &StepState, now: Timestamp) {
-    if let (Some(ms), Some(started)) = (step.timeout_ms, step.started_at) {
-        decision.at(now, started + Duration::from_millis(ms), Effect::TimeOutStep(step.id));
+/// Tells what holds now and was not told, or is to be told again, and takes back what holds no more.
+fn notices(decision: &mut Decision, state: &RunState, step: &StepState, now: Timestamp) {
+    if step.phase != StepPhase::Running && step.attention.is_empty() {
+        return;
     }
+    let standing = attention::conditions(state, step, now);
+    if let Some(next) = standing.next {
+        decision.later(next);
+    }
+    let mut held = Vec::new();
+    for condition in standing.holds {
+        let id = Notice::name(step.id, &condition);
+        match step.attention.iter().find(|n| n.id == id) {
+            None => {
+                let notice = Box::new(Notice::new(step.id, condition, now));
+                decision.due.push(Effect::Raise { step: step.id, notice });
+            }
+            Some(known) if known.again(&condition) => {
+                let times = known.times.saturating_add(1);
+                let notice = Notice { condition, times, acknowledged: None, ..known.clone() };
+                decision.due.push(Effect::Raise { step: step.id, notice: Box::new(notice) });
+            }
+            Some(_) => {}
+        }
+        held.push(id);
+    }
+    for notice in step.attention.iter().filter(|n| !held.contains(&n.id)) {
+        decision.due.push(Effect::Clear { step: step.id, id: notice.id.clone() });
+    }
+}
+
+/// A child that said its last word but does not exit.
+fn drain(decision: &mut Decision, step: &StepState, now: Timestamp) {
     if let (Some(settled), Some(_)) = (step.settled_at, step.pid) {
         let quiet = step.last_activity.map_or(settled, |at| at + DRAIN_QUIET);
         let due = (settled + DRAIN).max(quiet).min(settled + DRAIN_MOST);
-        decision.at(now, due, Effect::BeginDrain(step.id));
+        decision.at(now, due, Effect::End { step: step.id, cause: EndingCause::Drain, message: String::new() });
     }
 }
 
@@ -123,6 +204,11 @@ fn ladder(decision: &mut Decision, step: &StepState, ending: &Ending, now: Times
             None => decision.due.push(Effect::Abort(step.id)),
             Some(at) => decision.at(now, at + ABORT_TO_TERM, signal("SIGTERM", true)),
         },
+        // What it used stays with its session, so that it can go on with a larger limit (runner-behaviour 3.1).
+        EndingCause::Budget | EndingCause::RunBudget if step.runner.can_abort() => match ending.abort_at {
+            None => decision.due.push(Effect::Abort(step.id)),
+            Some(at) => decision.at(now, at + BUDGET_TO_TERM, signal("SIGTERM", true)),
+        },
         EndingCause::Interrupt if !step.runner.is_agent() => match ending.int_at {
             None => decision.due.push(signal("SIGINT", true)),
             Some(at) => decision.at(now, at + INT_TO_TERM, signal("SIGTERM", true)),
@@ -130,143 +216,5 @@ fn ladder(decision: &mut Decision, step: &StepState, ending: &Ending, now: Times
         // The drain is aimed at the child alone: what it started on purpose is judged by the sweep afterwards.
         EndingCause::Drain => decision.due.push(signal("SIGTERM", false)),
         _ => decision.due.push(signal("SIGTERM", true)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Event, RunMeta, RunnerKind, StepMeta, What, reduce};
-    use super::*;
-
-    fn ms(n: i64) -> Timestamp {
-        Timestamp::from_millis(n)
-    }
-
-    fn running(runner: RunnerKind, meta: RunMeta, timeout_ms: Option<u64>) -> RunState {
-        let steps = vec![StepMeta { runner, timeout_ms, ..Default::default() }];
-        let mut state = RunState::default();
-        let step = StepId(0);
-        for what in [
-            What::RunStarted(Box::new(RunMeta { steps, ..meta })),
-            What::StepStarted { step },
-            What::AttemptStarted { step, attempt: 1, model: None, reason: None },
-            What::ChildSpawned { step, pid: 7, start_ticks: None },
-        ] {
-            reduce(&mut state, &Event { at: ms(0), what });
-        }
-        state
-    }
-
-    /// Performs what is due every millisecond until `end`, as the engine would; returns what was done and when.
-    fn play(state: &mut RunState, end: i64) -> Vec<(i64, String)> {
-        let mut done = Vec::new();
-        let mut now = 0;
-        while now <= end {
-            let decision = decide(state, ms(now));
-            for effect in &decision.due {
-                let what = match effect {
-                    Effect::Abort(step) => {
-                        done.push((now, "abort".into()));
-                        What::AbortSent { step: *step }
-                    }
-                    Effect::Signal { step, signal, group, cause } => {
-                        done.push((now, format!("{signal}{}", if *group { "" } else { " child" })));
-                        What::SignalSent { step: *step, signal, pid: 7, group: *group, cause: *cause }
-                    }
-                    Effect::TimeOutRun => {
-                        done.push((now, "run".into()));
-                        What::RunTimedOut { timeout_ms: None, message: "t".into(), source: None }
-                    }
-                    Effect::TimeOutStep(step) => {
-                        done.push((now, "step".into()));
-                        let cause = EndingCause::StepTimeout;
-                        What::StepEnding { step: *step, cause, message: "t".into(), source: None }
-                    }
-                    Effect::BeginDrain(step) => {
-                        done.push((now, "drain".into()));
-                        let cause = EndingCause::Drain;
-                        What::StepEnding { step: *step, cause, message: String::new(), source: None }
-                    }
-                };
-                reduce(state, &Event { at: ms(now), what });
-            }
-            if decision.due.is_empty() {
-                // Nothing may come due between `now` and the announced moment.
-                match decision.next {
-                    Some(next) => now = next.millis(),
-                    None => break,
-                }
-            }
-        }
-        done
-    }
-
-    fn names(done: &[(i64, String)]) -> Vec<(i64, &str)> {
-        done.iter().map(|(at, what)| (*at, what.as_str())).collect()
-    }
-
-    #[test]
-    fn each_cause_has_its_ladder() {
-        let cli = RunnerKind::ExternalCli { command: "x".into(), args: vec![] };
-        let interrupt = What::RunInterrupted { source: None };
-        let stop = What::RunStopped { message: "m".into(), source: None };
-        let cases = [
-            (RunnerKind::Pi, &interrupt, vec![(0, "abort"), (5000, "SIGTERM"), (8000, "SIGKILL")]),
-            (RunnerKind::PiJson, &interrupt, vec![(0, "SIGTERM"), (3000, "SIGKILL")]),
-            (cli.clone(), &interrupt, vec![(0, "SIGINT"), (1000, "SIGTERM"), (4000, "SIGKILL")]),
-            (RunnerKind::Pi, &stop, vec![(0, "SIGTERM"), (3000, "SIGKILL")]),
-            (cli, &stop, vec![(0, "SIGTERM"), (3000, "SIGKILL")]),
-        ];
-        for (runner, what, want) in cases {
-            let mut state = running(runner.clone(), RunMeta::default(), None);
-            reduce(&mut state, &Event { at: ms(0), what: what.clone() });
-            assert_eq!(names(&play(&mut state, 60_000)), want, "{runner:?} {what:?}");
-        }
-    }
-
-    #[test]
-    fn a_stop_after_an_interrupt_does_not_wait_for_the_interrupts_ladder() {
-        let mut state = running(RunnerKind::Pi, RunMeta::default(), None);
-        reduce(&mut state, &Event { at: ms(0), what: What::RunInterrupted { source: None } });
-        reduce(&mut state, &Event { at: ms(0), what: What::AbortSent { step: StepId(0) } });
-        reduce(&mut state, &Event { at: ms(10), what: What::RunStopped { message: "m".into(), source: None } });
-        let due = decide(&state, ms(10)).due;
-        assert!(matches!(due.as_slice(), [Effect::Signal { signal: "SIGTERM", group: true, .. }]), "{due:?}");
-    }
-
-    #[test]
-    fn limits_fire_once_at_their_moment() {
-        let deadline = RunMeta { deadline_at: Some(ms(500)), ..Default::default() };
-        let mut state = running(RunnerKind::Pi, deadline, None);
-        assert_eq!(names(&play(&mut state, 60_000)), [(500, "run"), (500, "SIGTERM"), (3500, "SIGKILL")]);
-        let mut state = running(RunnerKind::Pi, RunMeta::default(), Some(700));
-        assert_eq!(names(&play(&mut state, 60_000)), [(700, "step"), (700, "SIGTERM"), (3700, "SIGKILL")]);
-    }
-
-    #[test]
-    fn the_drain_waits_for_moving_output_but_not_for_ever() {
-        use super::super::AgentEvent;
-        let settle = |state: &mut RunState| {
-            let what = What::Agent { step: StepId(0), event: AgentEvent::Settled { aborted: false } };
-            reduce(state, &Event { at: ms(0), what });
-        };
-        let mut state = running(RunnerKind::Pi, RunMeta::default(), None);
-        settle(&mut state);
-        assert_eq!(names(&play(&mut state, 60_000)), [(1000, "drain"), (1000, "SIGTERM child"), (4000, "SIGKILL")]);
-        let mut state = running(RunnerKind::Pi, RunMeta::default(), None);
-        settle(&mut state);
-        for at in (0..20_000).step_by(100) {
-            let due = decide(&state, ms(at)).due;
-            assert_eq!(due.is_empty(), at < 10_000, "at {at}");
-            reduce(&mut state, &Event { at: ms(at), what: What::OutputSeen { step: StepId(0), bytes: 1 } });
-        }
-    }
-
-    #[test]
-    fn nothing_is_due_for_a_child_that_is_gone_or_a_run_that_is_over() {
-        let mut state = running(RunnerKind::Pi, RunMeta { deadline_at: Some(ms(5)), ..Default::default() }, None);
-        reduce(&mut state, &Event { at: ms(0), what: What::RunStopped { message: "m".into(), source: None } });
-        reduce(&mut state, &Event { at: ms(1), what: What::ChildExited { step: StepId(0), exit: Default::default() } });
-        assert_eq!(decide(&state, ms(100)), Decision::default());
     }
 }

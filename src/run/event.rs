@@ -1,8 +1,8 @@
 //! What can happen in a run. Each event is recorded in `events.jsonl` (run-directory 2.5 and 3.9) and reduced.
 
 use super::{
-    AgentEvent, EndingCause, Group, RunId, RunMode, RunPhase, RunnerKind, SteerRequest, StepId, StepOutcome,
-    TargetState, Timestamp,
+    AgentEvent, EndingCause, Group, Limits, Metric, NextAttempt, Notice, Raise, Reason, RunId, RunMode, RunPhase,
+    RunnerKind, Stage, SteerRequest, StepId, StepOutcome, TargetState, Thresholds, Timestamp,
 };
 
 /// Something that happened, and when.
@@ -146,6 +146,76 @@ pub enum What {
         /// Who asked; `None` when a limit did.
         source: Option<ControlSource>,
     },
+    /// An attempt ended and another one follows (runner-behaviour 5).
+    AttemptEnded {
+        /// Which step.
+        step: StepId,
+        /// The exit code of the attempt.
+        exit_code: i32,
+        /// Why it failed.
+        error: String,
+        /// The attempt that follows.
+        next: NextAttempt,
+    },
+    /// Something needs a look (runner-behaviour 4, product 5).
+    AttentionRaised {
+        /// Which step.
+        step: StepId,
+        /// What.
+        notice: Box<Notice>,
+    },
+    /// The cause of a notice ended.
+    AttentionCleared {
+        /// Which step.
+        step: StepId,
+        /// Which notice.
+        id: String,
+    },
+    /// Somebody took note of a notice.
+    AttentionAcknowledged {
+        /// Which step.
+        step: StepId,
+        /// Which notice.
+        id: String,
+        /// Who.
+        source: Option<ControlSource>,
+    },
+    /// A foreign runner says that something needs a look (run-directory 2.5); it never says when that ends.
+    AttentionNoted {
+        /// Which step.
+        step: StepId,
+        /// Why.
+        reason: Reason,
+        /// What it says.
+        message: String,
+    },
+    /// A limit is reached.
+    BudgetReached {
+        /// Of which step; `None` for the limits of the run.
+        step: Option<StepId>,
+        /// Of what.
+        metric: Metric,
+        /// Which limit.
+        stage: Stage,
+        /// How much was used.
+        used: f64,
+        /// The sentence for the files.
+        message: String,
+    },
+    /// A limit was changed while the run goes on.
+    BudgetRaised {
+        /// Of which step; `None` for the limits of the run.
+        step: Option<StepId>,
+        /// The new limit.
+        raise: Raise,
+        /// Who.
+        source: Option<ControlSource>,
+    },
+    /// The machine slept; budgets do not count that time.
+    Slept {
+        /// For how long, in milliseconds.
+        ms: u64,
+    },
     /// Somebody wants to tell running children something.
     SteerRequested(Box<SteerRequest>),
     /// A steering request moved on for one target.
@@ -247,6 +317,10 @@ pub struct RunMeta {
     pub timeout_ms: Option<u64>,
     /// When its time is over.
     pub deadline_at: Option<Timestamp>,
+    /// That moment was given and does not move when the machine sleeps.
+    pub deadline_fixed: bool,
+    /// What the whole run may use beside its time.
+    pub limits: Limits,
     /// The steps, in flat order.
     pub steps: Vec<StepMeta>,
     /// Which of them form groups.
@@ -282,6 +356,12 @@ pub struct StepMeta {
     pub has_task: bool,
     /// The step's time limit in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// The folder that its child works in.
+    pub cwd: String,
+    /// What it may use beside its time.
+    pub limits: Limits,
+    /// When somebody should look at it.
+    pub thresholds: Thresholds,
     /// The result is taken over from an earlier run; the step does not run again.
     pub carried_over: bool,
 }

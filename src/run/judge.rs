@@ -84,7 +84,10 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
                 };
                 return or_message(outcome, text);
             }
-            EndingCause::RunTimeout | EndingCause::StepTimeout => {
+            EndingCause::Budget | EndingCause::RunBudget => {
+                return or_message(failed(1, sentence(ending, "Over budget.")), text);
+            }
+            EndingCause::RunTimeout | EndingCause::StepTimeout | EndingCause::ToolTimeout => {
                 let outcome = StepOutcome {
                     phase: StepPhase::Failed,
                     exit_code: 1,

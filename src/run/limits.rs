@@ -103,6 +103,11 @@ impl Limits {
     }
 }
 
+/// Whole milliseconds.
+pub(super) fn millis(span: std::time::Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// When a step needs a look (runner-behaviour 4.1, product 5). `None` switches a rule off. Times are milliseconds
 /// awake.
 #[derive(Clone, Debug, PartialEq, Eq)]

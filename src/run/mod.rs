@@ -3,28 +3,41 @@
 //! Pure: no clock (time is an argument), no I/O, no tokio. Everything here can be tested as a table.
 
 mod agent_event;
+pub mod attention;
+mod awake;
+pub mod budget;
 mod decide;
 mod event;
 mod judge;
 mod limits;
 mod outcome;
+mod raise;
 mod reduce;
+pub mod retry;
+mod signs;
 mod state;
 mod steering;
 mod step_state;
 mod values;
 
-pub use agent_event::{AgentEvent, MessageRole, QueueContents, StopReason, ToolOutcome, Usage, broken_off};
-pub use decide::{ABORT_TO_TERM, DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect, INT_TO_TERM, TERM_TO_KILL, decide};
+pub use agent_event::{AgentEvent, CallFacts, MessageRole, QueueContents, StopReason, ToolOutcome, Usage, broken_off};
+pub use attention::{Amount, Condition, Level, Notice, Reason};
+pub use awake::{Gap, Gaps};
+pub use budget::{BudgetState, Meter, Metric, Reached, Stage};
+pub use decide::{
+    ABORT_TO_TERM, BUDGET_TO_TERM, DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect, INT_TO_TERM, TERM_TO_KILL, decide,
+};
 pub use event::{ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What};
 pub use judge::{Evidence, Judgement, Report, STOPPED, judge, signal_name};
 pub use limits::{Limit, Limits, Thresholds, ToolBlock, TurnLimit};
 pub use outcome::{ExitCause, RunVerdict, StepOutcome, exit_code, verdict};
+pub use raise::{End, Raise};
 pub use reduce::reduce;
+pub use signs::{Conflict, Failure, Failures, Question, Repeat, same_name};
 pub use state::{Group, NamedOutput, RunMode, RunPhase, RunState};
 pub use steering::{SteerMode, SteerRequest, SteerTarget, Steering, TargetState};
 pub use step_state::{
-    Attempt, Ending, EndingCause, ExternalProcess, OpenCall, Retrying, RunnerKind, Steerable, StepFace, StepPhase,
-    StepState, ToolCall,
+    Attempt, Ending, EndingCause, ExternalProcess, NextAttempt, OpenCall, Retrying, RunnerKind, Steerable, StepFace,
+    StepPhase, StepState, ToolCall,
 };
 pub use values::{CostUsd, RunId, StepId, Timestamp, Tokens};

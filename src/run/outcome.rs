@@ -142,6 +142,9 @@ pub fn exit_code(state: &RunState) -> ExitCause {
         RunPhase::Stopped => ExitCause::Stopped,
         _ if state.stopped => ExitCause::Stopped,
         _ if state.timed_out || state.steps.iter().any(|s| s.timed_out) => ExitCause::TimedOut,
+        _ if state.budget.exceeded.is_some() || state.steps.iter().any(|s| s.budget.exceeded.is_some()) => {
+            ExitCause::OverBudget
+        }
         _ if state.lost.is_some() => ExitCause::Lost,
         RunPhase::Paused => ExitCause::Paused,
         _ => ExitCause::Failed,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::{ControlSource, CostUsd, RunId, Steering, StepId, StepPhase, StepState, Timestamp, Tokens};
+use super::{BudgetState, ControlSource, CostUsd, Gaps, Limits, RunId, Steering, StepId, StepPhase, StepState, Timestamp, Tokens};
 
 /// Everything known of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,6 +36,14 @@ pub struct RunState {
     pub timeout_ms: Option<u64>,
     /// When its time is over.
     pub deadline_at: Option<Timestamp>,
+    /// The deadline was given as a moment and does not move when the machine sleeps.
+    pub deadline_fixed: bool,
+    /// What the whole run may use beside its time.
+    pub limits: Limits,
+    /// What became of these limits.
+    pub budget: BudgetState,
+    /// When the machine slept.
+    pub gaps: Gaps,
     /// The steps in flat order.
     pub steps: Vec<StepState>,
     /// Which of them form parallel groups.

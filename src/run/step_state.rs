@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{CostUsd, ExitInfo, Steering, StepId, Timestamp, Tokens, Usage};
+use super::{
+    BudgetState, CallFacts, Conflict, CostUsd, ExitInfo, Failures, Level, Limits, Notice, Question, Repeat, Steering,
+    StepId, Thresholds, Timestamp, Tokens, Usage,
+};
 
 /// Everything known of one step.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,6 +77,10 @@ pub struct StepState {
     pub retrying: Option<Retrying>,
     /// When the agent said that nothing more will come for its prompt; it is expected to exit soon after.
     pub settled_at: Option<Timestamp>,
+    /// The newest answer was whole and asked for no tools: it will go no further by itself.
+    pub last_word: bool,
+    /// The newest answer asked for tools, and none of them has started.
+    pub calls_pending: bool,
     /// The child is being ended.
     pub ending: Option<Ending>,
     /// Whether it can be steered.
@@ -96,8 +103,32 @@ pub struct StepState {
     pub carried_over: bool,
     /// The task has text.
     pub has_task: bool,
-    /// A reason to look at it, as a foreign status file says (`needs_attention`, `active_long_running`).
+    /// The folder that its child works in; empty where it is not known.
+    pub cwd: String,
+    /// What it may use beside its time.
+    pub limits: Limits,
+    /// When somebody should look at it.
+    pub thresholds: Thresholds,
+    /// What became of its limits.
+    pub budget: BudgetState,
+    /// Why somebody should look at it, oldest first.
+    pub attention: Vec<Notice>,
+    /// The loudest of them as files say it (`needs_attention`, `active_long_running`).
     pub activity: Option<String>,
+    /// Changes that failed since the last one that worked.
+    pub failures: Failures,
+    /// The newest call, and how many times in a row it came.
+    pub repeat: Option<Repeat>,
+    /// What the agent asked and nobody answered.
+    pub questions: Vec<Question>,
+    /// Files it changed, oldest first, at most [`StepState::KEPT_EDITS`].
+    pub edited: VecDeque<String>,
+    /// Files that another running step changes too.
+    pub conflicts: Vec<Conflict>,
+    /// The task of the next attempts is handed over in a file.
+    pub task_by_file: bool,
+    /// Another attempt is to be made.
+    pub next_attempt: Option<NextAttempt>,
 }
 
 impl StepState {
@@ -105,6 +136,10 @@ impl StepState {
     pub const KEPT_TOOLS: usize = 200;
     /// How many lines of recent output are kept (runner-behaviour 9).
     pub const KEPT_LINES: usize = 50;
+    /// How many changed files are kept.
+    pub const KEPT_EDITS: usize = 64;
+    /// How many conflicts and open questions are kept.
+    pub const KEPT_SIGNS: usize = 16;
 
     /// The call shown as current: the one started last; of calls started in the same instant the first
     /// (runner-behaviour 4.5, trap 9). Nothing is current in a step that does not run (trap 8), nor once the child is gone
@@ -133,6 +168,12 @@ impl StepState {
         self.started_at.map(|start| self.ended_at.unwrap_or(now).since(start))
     }
 
+    /// The loudest level among its notices.
+    #[must_use]
+    pub fn level(&self) -> Option<Level> {
+        self.attention.iter().map(Notice::level).max()
+    }
+
     /// The number of the attempt that runs or ran last, from 1; 0 before the first.
     #[must_use]
     pub fn attempt(&self) -> u32 {
@@ -149,6 +190,7 @@ impl StepState {
             StepPhase::Running if self.last_activity.is_none() && self.pid.is_none() => StepFace::Starting,
             StepPhase::Running => StepFace::Running,
             StepPhase::Complete => StepFace::Succeeded,
+            StepPhase::Failed if self.budget.exceeded.is_some() => StepFace::OverBudget,
             StepPhase::Failed if self.timed_out => StepFace::TimedOut,
             StepPhase::Failed if self.exit_code == Some(-1) => StepFace::Skipped,
             StepPhase::Failed | StepPhase::Rejected => StepFace::Failed,
@@ -269,6 +311,8 @@ pub struct OpenCall {
     pub started_at: Timestamp,
     /// Its place in the order of all calls of the run.
     pub seq: u64,
+    /// What it is about.
+    pub about: CallFacts,
 }
 
 impl RunnerKind {
@@ -313,6 +357,8 @@ pub struct Attempt {
     pub reason: Option<String>,
     /// When it started.
     pub started_at: Option<Timestamp>,
+    /// When it ended, if another one followed.
+    pub ended_at: Option<Timestamp>,
     /// How it ended, once it has.
     pub success: Option<bool>,
     /// Its exit code.
@@ -325,6 +371,19 @@ pub struct Attempt {
     pub turns: u64,
 }
 
+/// An attempt that is to be made (runner-behaviour 5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NextAttempt {
+    /// When.
+    pub at: Timestamp,
+    /// The model to ask for.
+    pub model: Option<String>,
+    /// Why there is another one.
+    pub reason: String,
+    /// The task is to be handed over in a file.
+    pub task_by_file: bool,
+}
+
 /// An agent that waits before it tries its provider again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retrying {
@@ -332,6 +391,8 @@ pub struct Retrying {
     pub attempt: Option<u32>,
     /// Of how many.
     pub max: Option<u32>,
+    /// When it began to wait.
+    pub since: Timestamp,
     /// When it goes on.
     pub until: Option<Timestamp>,
     /// The provider's error.
@@ -367,6 +428,12 @@ pub enum EndingCause {
     Interrupt,
     /// It broke its protocol (runner-behaviour 1.5).
     Protocol,
+    /// One of its tools took too long (runner-behaviour 3.6).
+    ToolTimeout,
+    /// It used more than it may.
+    Budget,
+    /// The run used more than it may.
+    RunBudget,
     /// Its own time is over.
     StepTimeout,
     /// The run's time is over.

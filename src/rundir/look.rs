@@ -46,6 +46,11 @@ impl<'a> Look<'a> {
     pub(super) fn list(&self, key: &str) -> &'a [Value] {
         self.0.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
+    /// A list of texts; `None` where there is no list.
+    pub(super) fn strings(&self, key: &str) -> Option<Vec<String>> {
+        let list = self.0.get(key)?.as_array()?;
+        Some(list.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
+    }
     pub(super) fn objs(&self, key: &str) -> impl Iterator<Item = Look<'a>> {
         self.list(key).iter().filter_map(|v| v.as_object().map(Look))
     }

@@ -16,6 +16,9 @@ pub(super) fn meta_of(step: &StepState) -> StepMeta {
         session_file: step.session_file.clone(),
         has_task: step.has_task,
         timeout_ms: step.timeout_ms,
+        cwd: step.cwd.clone(),
+        limits: step.limits.clone(),
+        thresholds: step.thresholds.clone(),
         carried_over: step.carried_over,
     }
 }
@@ -33,6 +36,9 @@ pub(super) fn unstarted(step: &StepState) -> StepState {
         thinking: step.thinking.clone(),
         session_file: step.session_file.clone(),
         has_task: step.has_task,
+        cwd: step.cwd.clone(),
+        limits: step.limits.clone(),
+        thresholds: step.thresholds.clone(),
         steerable: step.steerable.clone(),
         ..StepState::default()
     }
@@ -117,6 +123,10 @@ fn add_history(step: &mut StepState, events: &StepState) {
     if step.steerable == crate::run::Steerable::Unknown {
         step.steerable = events.steerable.clone();
     }
+    // A foreign status says that something is wrong, the log says what.
+    if step.activity.is_some() && step.attention.is_empty() {
+        step.attention.clone_from(&events.attention);
+    }
     step.retrying = step.retrying.take().or_else(|| events.retrying.clone());
     step.settled_at = step.settled_at.or(events.settled_at);
     // A foreign status counts cached tokens nowhere and loses some of the others in chains (runner-behaviour 14.26).
@@ -129,7 +139,9 @@ fn add_history(step: &mut StepState, events: &StepState) {
 /// What a status knows and the events do not record.
 fn add_unrecorded(step: &mut StepState, status: &StepState) {
     step.recent_output.clone_from(&status.recent_output);
-    step.activity.clone_from(&status.activity);
+    if step.attention.is_empty() {
+        step.activity.clone_from(&status.activity);
+    }
     step.external = step.external.take().map_or_else(
         || status.external.clone(),
         |mut external| {

@@ -3,9 +3,10 @@
 
 use super::json::{Json, Obj};
 use super::status::{self, cost_summary, millis, tokens};
+use super::supervision;
 use crate::run::{
-    AgentEvent, EndingCause, Event, RunMeta, RunState, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream,
-    TargetState, Timestamp, What,
+    AgentEvent, EndingCause, Event, Metric, RunMeta, RunState, Stage, Steerable, StepId, StepMeta, StepOutcome,
+    StepPhase, Stream, TargetState, Timestamp, What,
 };
 
 pub use super::child_record::{ChildContext, annotate, plain_line};
@@ -114,6 +115,41 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
             obj.opt("source", source.as_ref().map(status::source));
             obj
         }
+        What::AttemptEnded { step, exit_code, error, next } => {
+            let mut obj = of_step("subdeck.attempt.ended", *step);
+            obj.set("exitCode", *exit_code).set("error", error).set("next", supervision::next_attempt(next));
+            obj
+        }
+        What::AttentionRaised { step, notice } => {
+            let mut obj = of_step("subdeck.attention.raised", *step);
+            obj.set("notice", supervision::notice(notice));
+            obj
+        }
+        What::AttentionCleared { step, id } => {
+            let mut obj = of_step("subdeck.attention.cleared", *step);
+            obj.set("id", id);
+            obj
+        }
+        What::AttentionAcknowledged { step, id, source } => {
+            let mut obj = of_step("subdeck.attention.acknowledged", *step);
+            obj.set("id", id).opt("source", source.as_ref().map(status::source));
+            obj
+        }
+        What::BudgetReached { step, metric, stage, used, message } => {
+            budget_reached(&record, &of_step, context.state, *step, (*metric, *stage, *used), message)
+        }
+        What::BudgetRaised { step, raise, source } => {
+            let mut obj = step.map_or_else(|| record("subdeck.budget.raised"), |s| of_step("subdeck.budget.raised", s));
+            obj.set("key", raise.key())
+                .set("value", supervision::raise_value(*raise))
+                .opt("source", source.as_ref().map(status::source));
+            obj
+        }
+        What::Slept { ms } => {
+            let mut obj = record("subdeck.slept");
+            obj.set("ms", *ms);
+            obj
+        }
         What::SteerRequested(request) => {
             let mut obj = record("subagent.steer.requested");
             obj.set("requestId", &request.id);
@@ -189,9 +225,42 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
             obj.set("message", message);
             obj
         }
+        // What a foreign runner said is not repeated.
+        What::AttentionNoted { .. } => return None,
         What::Agent { .. } | What::OutputLines { .. } | What::OutputSeen { .. } | What::Unknown { .. } => return None,
     };
     Some(obj.line())
+}
+
+/// Of turns the package's readers know two records (run-directory 2.5); everything else is ours.
+fn budget_reached(
+    record: &dyn Fn(&str) -> Obj,
+    of_step: &dyn Fn(&str, StepId) -> Obj,
+    state: &RunState,
+    step: Option<StepId>,
+    (metric, stage, used): (Metric, Stage, f64),
+    message: &str,
+) -> Obj {
+    let turns = step.and_then(|id| Some((id, state.step(id)?.limits.turns?)));
+    let shared = match stage {
+        Stage::Deferred => Some("subagent.step.turn_budget_deferred"),
+        Stage::Hard => Some("subagent.step.turn_budget_exceeded"),
+        Stage::Soft => None,
+    };
+    let mut obj = match (step, turns, shared) {
+        (_, Some((id, limit)), Some(kind)) if metric == Metric::Turns => {
+            let mut obj = of_step(kind, id);
+            obj.set("turnCount", used as u64).set("maxTurns", limit.max).set("graceTurns", limit.grace);
+            obj
+        }
+        (Some(id), ..) => of_step("subdeck.budget.reached", id),
+        (None, ..) => record("subdeck.budget.reached"),
+    };
+    obj.set("message", message);
+    let mut own = Obj::new();
+    own.set("metric", metric.key()).set("stage", stage.as_str()).set("used", used);
+    obj.set("subdeck", own);
+    obj
 }
 
 fn begin(kind: &str, at: Timestamp, run: &str) -> Obj {
@@ -216,6 +285,7 @@ fn run_started(meta: &RunMeta, at: Timestamp) -> Obj {
     let mut own = Obj::new();
     own.opt("name", meta.name.as_ref()).opt("sessionId", meta.session_id.as_ref());
     own.opt("ownerId", meta.owner_id.as_ref()).opt("timeoutMs", meta.timeout_ms).opt("deadlineAt", meta.deadline_at);
+    own.flag("deadlineFixed", meta.deadline_fixed).opt("limits", supervision::limits(&meta.limits));
     own.opt("resumedFrom", meta.resumed_from.as_ref().map(|id| id.as_str())).set("logicalCount", meta.logical_count);
     let groups = meta.groups.iter().map(|g| {
         let mut group = Obj::new();
@@ -236,6 +306,8 @@ fn step_meta(meta: &StepMeta) -> Obj {
     step.opt("model", meta.model.as_ref()).opt("thinking", meta.thinking.as_ref());
     step.opt("sessionFile", meta.session_file.as_ref()).flag("hasTask", meta.has_task);
     step.opt("timeoutMs", meta.timeout_ms).flag("carriedOver", meta.carried_over);
+    step.opt("cwd", Some(&meta.cwd).filter(|c| !c.is_empty()));
+    step.opt("limits", supervision::limits(&meta.limits)).opt("thresholds", supervision::thresholds(&meta.thresholds));
     step
 }
 
@@ -327,6 +399,9 @@ pub const fn cause_word(cause: EndingCause) -> &'static str {
         EndingCause::Drain => "drain",
         EndingCause::Interrupt => "interrupt",
         EndingCause::Protocol => "protocol",
+        EndingCause::ToolTimeout => "tool-timeout",
+        EndingCause::Budget => "budget",
+        EndingCause::RunBudget => "run-budget",
         EndingCause::StepTimeout => "step-timeout",
         EndingCause::RunTimeout => "run-timeout",
         EndingCause::StepStop => "step-stop",
@@ -337,10 +412,13 @@ pub const fn cause_word(cause: EndingCause) -> &'static str {
 
 /// The cause from its word.
 pub(super) fn cause(word: &str) -> Option<EndingCause> {
-    const ALL: [EndingCause; 8] = [
+    const ALL: [EndingCause; 11] = [
         EndingCause::Drain,
         EndingCause::Interrupt,
         EndingCause::Protocol,
+        EndingCause::ToolTimeout,
+        EndingCause::Budget,
+        EndingCause::RunBudget,
         EndingCause::StepTimeout,
         EndingCause::RunTimeout,
         EndingCause::StepStop,

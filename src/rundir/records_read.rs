@@ -9,9 +9,10 @@ use super::look::Look;
 use super::records::cause;
 use super::status::SIGNALS;
 use super::status_read as read;
+use super::supervision;
 use crate::run::{
-    AgentEvent, Event, ExitInfo, Group, RunId, RunMeta, RunPhase, SteerMode, SteerRequest, Steerable, StepId, StepMeta,
-    StepOutcome, StepPhase, Stream, TargetState, Timestamp, What,
+    AgentEvent, Event, ExitInfo, Group, Metric, Raise, Reason, RunId, RunMeta, RunPhase, Stage, SteerMode,
+    SteerRequest, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, TargetState, Timestamp, What,
 };
 
 /// Appends what a line says; one line of a child may say several things, and a line that is no record none. Returns
@@ -162,15 +163,15 @@ fn record_of(kind: &str, look: &Look<'_>) -> Option<What> {
         "subdeck.steer.moved" => {
             steer_moved(look, TargetState::parse(look.str("state").unwrap_or_default()), "message")
         }
+        "subagent.control" => return control_event(look),
+        "subagent.step.turn_budget_deferred" => budget_reached(look, Some((Metric::Turns, Stage::Deferred))),
+        "subagent.step.turn_budget_exceeded" => budget_reached(look, Some((Metric::Turns, Stage::Hard))),
         "subagent.steering.notice"
-        | "subagent.control"
         | "subagent.events.truncated"
         | "subagent.capability-ceiling.applied"
         | "subagent.run.process_terminal"
         | "subagent.chain.append.requested"
         | "subagent.chain.append.accepted"
-        | "subagent.step.turn_budget_deferred"
-        | "subagent.step.turn_budget_exceeded"
         | "subagent.nested.interrupt_failed"
         | "subagent.nested.stop_failed"
         | "subagent.nested.timeout_failed" => return None,
@@ -212,6 +213,28 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
             message: message(),
             source: look.obj("source").map(|s| read::source(&s)),
         },
+        "subdeck.attempt.ended" => What::AttemptEnded {
+            step: step?,
+            exit_code: look.code("exitCode")?,
+            error: look.text("error").unwrap_or_default(),
+            next: supervision::read_next_attempt(&look.obj("next")?)?,
+        },
+        "subdeck.attention.raised" => {
+            What::AttentionRaised { step: step?, notice: Box::new(supervision::read_notice(&look.obj("notice")?)?) }
+        }
+        "subdeck.attention.cleared" => What::AttentionCleared { step: step?, id: look.text("id")? },
+        "subdeck.attention.acknowledged" => What::AttentionAcknowledged {
+            step: step?,
+            id: look.text("id")?,
+            source: look.obj("source").map(|s| read::source(&s)),
+        },
+        "subdeck.budget.reached" => return budget_reached(look, None),
+        "subdeck.budget.raised" => What::BudgetRaised {
+            step,
+            raise: Raise::read(look.str("key")?, look.0.get("value")?).ok()?,
+            source: look.obj("source").map(|s| read::source(&s)),
+        },
+        "subdeck.slept" => What::Slept { ms: look.count("ms")? },
         "subdeck.capability" => What::Capability {
             step: step?,
             steerable: match look.bool("steerable") {
@@ -241,6 +264,30 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
     })
 }
 
+/// A limit that is reached; a foreign record says which by its type.
+fn budget_reached(look: &Look<'_>, known: Option<(Metric, Stage)>) -> Option<What> {
+    let own = look.obj("subdeck");
+    let own = own.as_ref();
+    let said = |key| own.and_then(|o| o.str(key));
+    Some(What::BudgetReached {
+        step: look.step("stepIndex"),
+        metric: said("metric").and_then(Metric::parse).or(known.map(|k| k.0))?,
+        stage: said("stage").and_then(Stage::parse).or(known.map(|k| k.1))?,
+        used: own.and_then(|o| o.num("used")).or_else(|| look.num("turnCount")).unwrap_or(0.0),
+        message: look.text("message").unwrap_or_default(),
+    })
+}
+
+/// What a runner says for its own readers; `None` for what names no step.
+fn control_event(look: &Look<'_>) -> Option<What> {
+    let event = look.obj("event")?;
+    Some(What::AttentionNoted {
+        step: event.step("index")?,
+        reason: Reason::parse(event.str("reason").or_else(|| event.str("type"))?),
+        message: event.text("message").unwrap_or_default(),
+    })
+}
+
 fn run_meta(look: &Look<'_>) -> RunMeta {
     let empty = Map::new();
     let own = look.obj("subdeck").unwrap_or(Look(&empty));
@@ -257,6 +304,8 @@ fn run_meta(look: &Look<'_>) -> RunMeta {
         cwd: look.text("cwd").unwrap_or_default(),
         timeout_ms: own.count("timeoutMs"),
         deadline_at: own.time("deadlineAt"),
+        deadline_fixed: own.is("deadlineFixed"),
+        limits: supervision::read_limits(&own, "limits"),
         steps: own.objs("steps").map(|s| step_meta(&s)).collect(),
         groups: own.objs("groups").filter_map(group).collect(),
         logical_count: own.place("logicalCount").unwrap_or(0),
@@ -278,6 +327,9 @@ fn step_meta(look: &Look<'_>) -> StepMeta {
         session_file: look.text("sessionFile"),
         has_task: look.is("hasTask"),
         timeout_ms: look.count("timeoutMs"),
+        cwd: look.text("cwd").unwrap_or_default(),
+        limits: supervision::read_limits(look, "limits"),
+        thresholds: supervision::read_thresholds(look, "thresholds"),
         carried_over: look.is("carriedOver"),
     }
 }

@@ -3,9 +3,10 @@
 
 use super::RunDir;
 use super::json::{Json, Obj};
+use super::supervision;
 use crate::run::{
-    Attempt, ControlSource, CostUsd, ExitInfo, OpenCall, RunMode, RunState, RunnerKind, Steerable, Steering, StepState,
-    Timestamp, Tokens, ToolOutcome,
+    Attempt, ControlSource, CostUsd, ExitInfo, Metric, OpenCall, RunMode, RunState, RunnerKind, Stage, Steerable,
+    Steering, StepState, Timestamp, Tokens, ToolOutcome,
 };
 
 /// The literal that stands for every task in shared documents (runner-behaviour 14.20).
@@ -45,6 +46,10 @@ pub fn encode(state: &RunState, context: &StatusContext<'_>) -> Vec<u8> {
     run.set("lastUpdate", state.last_update.or(state.started_at).unwrap_or_default());
     run.opt("timeoutMs", state.timeout_ms).opt("deadlineAt", state.deadline_at);
     run.flag("timedOut", state.timed_out).flag("stopped", state.stopped);
+    run.opt("turnBudget", state.last_started.and_then(|id| state.step(id)).and_then(supervision::turn_budget));
+    let turns = |stage| state.steps.iter().any(|s| s.budget.at(Metric::Turns, stage).is_some());
+    run.flag("turnBudgetExceeded", turns(Stage::Hard)).flag("wrapUpRequested", turns(Stage::Soft));
+    run.opt("usageBudget", supervision::usage_budget(state));
     run.set("pid", state.pid.unwrap_or(0)).set("cwd", &state.cwd);
     run.set("currentStep", state.current.map_or(0, |s| s.flat()));
     run.set("chainStepCount", state.logical_count);
@@ -203,6 +208,9 @@ fn step(step: &StepState, state: &RunState, context: &StatusContext<'_>) -> Obj 
     }
     obj.opt("exitCode", step.exit_code);
     obj.flag("timedOut", step.timed_out).flag("stopped", step.stopped);
+    let turns = |stage| step.budget.at(Metric::Turns, stage).is_some();
+    obj.flag("turnBudgetExceeded", turns(Stage::Hard)).flag("wrapUpRequested", turns(Stage::Soft));
+    obj.opt("turnBudget", supervision::turn_budget(step)).opt("toolBudget", supervision::tool_budget(step));
     if !step.tokens.is_zero() {
         obj.set("tokens", tokens(step.tokens));
     }
@@ -320,6 +328,9 @@ fn run_extras(state: &RunState) -> Obj {
         });
         own.set("rejected", rejected.collect::<Json>());
     }
+    own.flag("deadlineFixed", state.deadline_fixed);
+    own.opt("limits", supervision::limits(&state.limits)).opt("budget", supervision::budget(&state.budget));
+    own.opt("slept", supervision::gaps(&state.gaps));
     own.opt("anomalies", Some(state.anomalies).filter(|n| *n > 0));
     own.opt("nextSeq", Some(state.next_seq).filter(|n| *n > 0));
     own.opt("lastStarted", state.last_started.map(|s| s.flat()));
@@ -347,7 +358,10 @@ fn step_extras(step: &StepState) -> Obj {
         let attempts = step.attempts.iter().map(|a| {
             let mut obj = Obj::new();
             obj.opt("model", a.model.as_ref()).opt("reason", a.reason.as_ref()).opt("startedAt", a.started_at);
-            obj.opt("success", a.success).opt("exitCode", a.exit_code).opt("error", a.error.as_ref());
+            obj.opt("endedAt", a.ended_at)
+                .opt("success", a.success)
+                .opt("exitCode", a.exit_code)
+                .opt("error", a.error.as_ref());
             obj.set("usage", usage(a)).flag("free", a.usage.cost.is_none());
             obj
         });
@@ -381,7 +395,11 @@ fn step_extras(step: &StepState) -> Obj {
         "retrying",
         step.retrying.as_ref().map(|r| {
             let mut obj = Obj::new();
-            obj.opt("attempt", r.attempt).opt("max", r.max).opt("until", r.until).set("reason", &r.reason);
+            obj.opt("attempt", r.attempt)
+                .opt("max", r.max)
+                .set("since", r.since)
+                .opt("until", r.until)
+                .set("reason", &r.reason);
             obj
         }),
     );
@@ -405,6 +423,13 @@ fn step_extras(step: &StepState) -> Obj {
     own.opt("truncatedAt", step.truncated_at).opt("timeoutMs", step.timeout_ms);
     own.opt("logError", step.log_error.as_ref());
     own.flag("carriedOver", step.carried_over);
+    own.opt("cwd", Some(&step.cwd).filter(|c| !c.is_empty()));
+    own.opt("limits", supervision::limits(&step.limits)).opt("thresholds", supervision::thresholds(&step.thresholds));
+    own.opt("budget", supervision::budget(&step.budget));
+    if !step.attention.is_empty() {
+        own.set("attention", step.attention.iter().map(supervision::notice).collect::<Json>());
+    }
+    own.opt("nextAttempt", step.next_attempt.as_ref().map(supervision::next_attempt));
     own
 }
 

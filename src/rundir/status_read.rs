@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::look::Look;
 use super::step_read;
+use super::supervision;
 use crate::run::{
     ControlSource, Group, NamedOutput, RunId, RunMode, RunPhase, RunState, RunnerKind, SteerMode, SteerRequest,
     SteerTarget, Steering, StepId, StepPhase, StepState, TargetState,
@@ -85,6 +86,10 @@ fn run(doc: &Map<String, Value>) -> RunState {
         last_activity: look.time("lastActivityAt"),
         timeout_ms: look.count("timeoutMs"),
         deadline_at: look.time("deadlineAt"),
+        deadline_fixed: own.is("deadlineFixed"),
+        limits: supervision::read_limits(&own, "limits"),
+        budget: supervision::read_budget(&own, "budget"),
+        gaps: supervision::read_gaps(&own, "slept"),
         groups: groups(&look, steps.len(), logical_count),
         steps,
         logical_count,

@@ -7,9 +7,10 @@ use serde_json::Map;
 use super::look::Look;
 use super::status::signal_number;
 use super::status_read::{runner, runner_of_word, steering, step_phase, tail};
+use super::supervision;
 use crate::run::{
-    Attempt, CostUsd, Ending, ExitInfo, ExternalProcess, OpenCall, Retrying, Steerable, StepId, StepPhase, StepState,
-    Tokens, ToolCall, ToolOutcome, Usage,
+    Attempt, CallFacts, CostUsd, Ending, ExitInfo, ExternalProcess, OpenCall, Retrying, Steerable, StepId, StepPhase,
+    StepState, Tokens, ToolCall, ToolOutcome, Usage,
 };
 
 pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
@@ -71,6 +72,7 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         retrying: own.obj("retrying").map(|r| Retrying {
             attempt: r.small("attempt"),
             max: r.small("max"),
+            since: r.time("since").unwrap_or_default(),
             until: r.time("until"),
             reason: r.text("reason").unwrap_or_default(),
         }),
@@ -91,6 +93,14 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         carried_over: own.is("carriedOver"),
         has_task: look.str("description").is_some(),
         activity: look.text("activityState"),
+        cwd: own.text("cwd").unwrap_or_default(),
+        limits: supervision::read_limits(&own, "limits"),
+        thresholds: supervision::read_thresholds(&own, "thresholds"),
+        budget: supervision::read_budget(&own, "budget"),
+        attention: own.objs("attention").filter_map(|n| supervision::read_notice(&n)).collect(),
+        next_attempt: own.obj("nextAttempt").and_then(|n| supervision::read_next_attempt(&n)),
+        // What only the runner needs for its rules.
+        ..StepState::default()
     }
 }
 
@@ -121,6 +131,7 @@ fn open_calls(look: &Look<'_>, own: &Look<'_>, phase: &StepPhase) -> Vec<OpenCal
             path: c.text("path"),
             started_at: c.time("startedAt")?,
             seq: c.count("seq").unwrap_or(0),
+            about: CallFacts::default(),
         })
     });
     let ours: Vec<OpenCall> = ours.collect();
@@ -136,6 +147,7 @@ fn open_calls(look: &Look<'_>, own: &Look<'_>, phase: &StepPhase) -> Vec<OpenCal
         path: look.text("currentPath"),
         started_at,
         seq: 0,
+        about: CallFacts::default(),
     }]
 }
 
@@ -174,6 +186,7 @@ fn attempts(look: &Look<'_>, own: &Look<'_>) -> Vec<Attempt> {
             .map(|a| Attempt {
                 reason: a.text("reason"),
                 started_at: a.time("startedAt"),
+                ended_at: a.time("endedAt"),
                 success: a.bool("success"),
                 ..attempt(&a)
             })

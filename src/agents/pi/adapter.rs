@@ -13,7 +13,7 @@ use super::live::Live;
 use super::record::{Record, with_record};
 use super::talk::{PROMPT_ID, unwrapped};
 use crate::agents::{Adapter, Facts, Line, Oversize, Sink};
-use crate::run::{AgentEvent, MessageRole, Report, StopReason, Stream, ToolOutcome, broken_off};
+use crate::run::{AgentEvent, CallFacts, MessageRole, Report, StopReason, Stream, ToolOutcome, broken_off};
 
 /// How much of the end of standard output outside the protocol is kept, in bytes (runner-behaviour 1.5).
 const RAW_TAIL: usize = 128 * 1024;
@@ -302,6 +302,7 @@ impl PiAdapter {
                 tool: facts.tool.unwrap_or_else(|| "?".to_owned()),
                 args: note,
                 path: None,
+                about: CallFacts::default(),
             },
             Some("tool_execution_end") => AgentEvent::ToolEnded {
                 call: facts.call,

@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::run::AgentEvent;
+use super::about::about;
+use crate::run::{AgentEvent, CallFacts};
 use crate::text::prefix;
 
 /// Arguments whose text says it all, in the order of preference.
@@ -13,13 +14,27 @@ const PATHS: [&str; 6] = ["path", "file", "filename", "target", "cwd", "file_pat
 /// Tools whose command line is looked at for the file it writes.
 const SHELLS: [&str; 3] = ["bash", "shell", "sh"];
 
-/// The preview and the path of a call.
-pub(super) fn describe(tool: &str, args: Option<&str>) -> (String, Option<String>) {
+/// What can be said of a call.
+pub(super) struct Described {
+    /// A preview of its arguments, in one line.
+    pub(super) args: String,
+    /// The path that it works on.
+    pub(super) path: Option<String>,
+    /// What it is about.
+    pub(super) about: CallFacts,
+}
+
+/// Describes a call.
+pub(super) fn describe(tool: &str, args: Option<&str>) -> Described {
     let parsed = args.and_then(|json| serde_json::from_str::<Map<String, Value>>(json).ok());
-    let Some(map) = parsed else {
-        return (args.filter(|json| *json != "null").map_or_else(String::new, one_line), None);
-    };
-    (preview(&map), path(tool, &map))
+    let about = about(tool, args, parsed.as_ref());
+    match parsed {
+        Some(map) => Described { args: preview(&map), path: path(tool, &map), about },
+        None => {
+            let args = args.filter(|json| *json != "null").map_or_else(String::new, one_line);
+            Described { args, path: None, about }
+        }
+    }
 }
 
 fn preview(map: &Map<String, Value>) -> String {
@@ -89,7 +104,7 @@ fn is_operator(word: &str) -> bool {
 
 /// Splits a command line into words and operators; the flag says that a word was quoted. `>` and `>>`, with or without
 /// a file descriptor before them, become `>`.
-fn words(command: &str) -> Vec<(String, bool)> {
+pub(super) fn words(command: &str) -> Vec<(String, bool)> {
     let mut out: Vec<(String, bool)> = Vec::new();
     let mut word = String::new();
     let mut quoted = false;
@@ -183,15 +198,16 @@ mod tests {
             ("read", "{}", "", None),
         ];
         for (tool, args, preview, path) in table {
-            assert_eq!(describe(tool, Some(args)), ((*preview).to_owned(), path.map(str::to_owned)), "{args}");
+            let got = describe(tool, Some(args));
+            assert_eq!((got.args.as_str(), got.path.as_deref()), (*preview, *path), "{args}");
         }
-        assert_eq!(describe("x", None), (String::new(), None));
+        assert_eq!(describe("x", None).args, "");
     }
 
     #[test]
     fn previews_are_bounded() {
         let args = serde_json::json!({ "command": "漢".repeat(500) }).to_string();
-        let (preview, _) = describe("bash", Some(&args));
+        let preview = describe("bash", Some(&args)).args;
         assert!(preview.len() <= AgentEvent::ARGS_PREVIEW && preview.len() > AgentEvent::ARGS_PREVIEW - 3);
     }
 }

@@ -1,6 +1,6 @@
 //! What a line of pi means: the one decoder for live output, for our own event logs and for foreign ones. Stateless.
 
-use super::args::describe;
+use super::args::{Described, describe};
 use super::record::{Body, Record, UsageRecord, with_record};
 use crate::run::{AgentEvent, CostUsd, MessageRole, QueueContents, StopReason, Stream, Tokens, ToolOutcome, Usage};
 use crate::text::prefix;
@@ -101,8 +101,8 @@ pub(super) fn events(record: &Record<'_>, out: &mut Vec<AgentEvent>) -> Kind {
         }
         "tool_execution_start" => {
             let tool = record.tool_name.as_deref().unwrap_or("?").to_owned();
-            let (args, path) = describe(&tool, record.args.map(serde_json::value::RawValue::get));
-            out.push(AgentEvent::ToolStarted { call: owned(&record.tool_call_id), tool, args, path });
+            let Described { args, path, about } = describe(&tool, record.args.map(serde_json::value::RawValue::get));
+            out.push(AgentEvent::ToolStarted { call: owned(&record.tool_call_id), tool, args, path, about });
         }
         "tool_execution_end" => out.push(AgentEvent::ToolEnded {
             call: owned(&record.tool_call_id),
@@ -275,11 +275,18 @@ mod tests {
                     tool: "read".into(),
                     args: "p".into(),
                     path: Some("p".into()),
+                    about: Default::default(),
                 }],
             ),
             (
                 r#"{"type":"tool_execution_start","args":[1]}"#,
-                vec![AgentEvent::ToolStarted { call: None, tool: "?".into(), args: "[1]".into(), path: None }],
+                vec![AgentEvent::ToolStarted {
+                    call: None,
+                    tool: "?".into(),
+                    args: "[1]".into(),
+                    path: None,
+                    about: Default::default(),
+                }],
             ),
             (
                 r#"{"type":"tool_execution_end","toolCallId":"c","toolName":"bash","result":{"content":[{"type":"text","text":"no"}]},"isError":true}"#,
@@ -346,7 +353,11 @@ mod tests {
             (r#"{"type":"agent_settled","aborted":1,"aborted":true}"#, vec![AgentEvent::Settled { aborted: true }]),
         ];
         for (line, expected) in table {
-            assert_eq!(decode(line), (Kind::Record, expected), "{line}");
+            let (kind, mut events) = decode(line);
+            if let [AgentEvent::ToolStarted { about, .. }] = events.as_mut_slice() {
+                assert_ne!(std::mem::take(about).fingerprint, 0, "{line}");
+            }
+            assert_eq!((kind, events), (Kind::Record, expected), "{line}");
         }
     }
 

@@ -48,7 +48,7 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
             set(&mut message, "errorMessage", error.as_deref().map(Value::from));
             json!({"type": "message_end", "message": message})
         }
-        AgentEvent::ToolStarted { call, tool, args, path } => {
+        AgentEvent::ToolStarted { call, tool, args, path, .. } => {
             let mut record = json!({"type": "tool_execution_start", "toolName": tool, "args": {"command": args}});
             set(&mut record, "toolCallId", call.as_deref().map(Value::from));
             if let Some(path) = path {
@@ -136,7 +136,7 @@ const fn stop_word(stop: StopReason) -> &'static str {
 mod tests {
     use super::*;
     use crate::agents::pi::decode_line;
-    use crate::run::{CostUsd, QueueContents, Tokens};
+    use crate::run::{CallFacts, CostUsd, QueueContents, Tokens};
 
     #[test]
     fn what_is_encoded_decodes_to_the_same() {
@@ -163,6 +163,7 @@ mod tests {
                 tool: "read".into(),
                 args: "a".into(),
                 path: Some("p".into()),
+                about: Default::default(),
             },
             AgentEvent::ToolEnded {
                 call: None,
@@ -183,6 +184,10 @@ mod tests {
             assert!(line.starts_with(b"{\"type\":\""), "{line:?}");
             let mut out = Vec::new();
             decode_line(&line, &mut out);
+            // What a call is about is read from its arguments, of which only a preview is left.
+            if let [AgentEvent::ToolStarted { about, .. }] = out.as_mut_slice() {
+                *about = CallFacts::default();
+            }
             assert_eq!(out, [event]);
         }
         assert_eq!(encode(&AgentEvent::TextDelta { bytes: 1 }), None);

@@ -1,5 +1,6 @@
 //! The pi coding agent over its JSON lines, in both of its modes (one prompt, or commands on standard input).
 
+mod about;
 mod adapter;
 mod args;
 pub mod command;

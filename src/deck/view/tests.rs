@@ -47,6 +47,7 @@ fn call(tool: &str, args: &str, started: u64) -> OpenCall {
         path: None,
         started_at: ago(started),
         seq: started,
+        about: Default::default(),
     }
 }
 
@@ -188,7 +189,13 @@ impl Stage {
         let mut history = History::default();
         let tool = |s: u32, tool: &str, args: &str| What::Agent {
             step: StepId(s),
-            event: AgentEvent::ToolStarted { call: None, tool: tool.to_owned(), args: args.to_owned(), path: None },
+            event: AgentEvent::ToolStarted {
+                call: None,
+                tool: tool.to_owned(),
+                args: args.to_owned(),
+                path: None,
+                about: Default::default(),
+            },
         };
         let done = StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
         history.add(

@@ -64,6 +64,7 @@ fn under_way() -> RunState {
         tool: tool.into(),
         args: "src/lib.rs".into(),
         path: Some("src/lib.rs".into()),
+        about: Default::default(),
     };
     happen(What::RunStarted(Box::new(meta)));
     happen(What::StepStarted { step: StepId(0) });

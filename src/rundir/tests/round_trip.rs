@@ -28,6 +28,9 @@ fn cause() -> impl Strategy<Value = EndingCause> {
         EndingCause::Drain,
         EndingCause::Interrupt,
         EndingCause::Protocol,
+        EndingCause::ToolTimeout,
+        EndingCause::Budget,
+        EndingCause::RunBudget,
         EndingCause::StepTimeout,
         EndingCause::RunTimeout,
         EndingCause::StepStop,
@@ -61,11 +64,123 @@ fn runner() -> impl Strategy<Value = RunnerKind> {
     ]
 }
 
+fn amount() -> impl Strategy<Value = f64> {
+    prop_oneof![(0u32..1_000_000).prop_map(f64::from), (0u32..1_000_000).prop_map(|n| f64::from(n) / 1024.0)]
+}
+
+fn counts() -> BoxedStrategy<Option<Limit<u64>>> {
+    maybe((maybe(0u64..1 << 50), maybe(0u64..1 << 50)).prop_map(|(soft, hard)| Limit { soft, hard }))
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    let names = || proptest::collection::vec(text(), 0..3);
+    let block = prop_oneof![Just(ToolBlock::All), names().prop_map(ToolBlock::Names)];
+    let turns = maybe((0u64..1 << 50, 0u64..9).prop_map(|(max, grace)| TurnLimit { max, grace }));
+    let cost = maybe(
+        (maybe(amount()), maybe(amount()))
+            .prop_map(|(soft, hard)| Limit { soft: soft.map(CostUsd), hard: hard.map(CostUsd) }),
+    );
+    let times = (maybe(0u64..1 << 50), maybe(0u64..1 << 50));
+    (times, turns, counts(), block, counts(), cost, names(), any::<bool>()).prop_map(
+        |((idle_ms, tool_ms), turns, tool_calls, tool_block, tokens, cost, tool_exempt, usage_spares_children)| {
+            Limits { idle_ms, turns, tool_calls, tool_block, tokens, cost, tool_ms, tool_exempt, usage_spares_children }
+        },
+    )
+}
+
+fn thresholds() -> impl Strategy<Value = Thresholds> {
+    let ms = || maybe(0u64..1 << 50);
+    let tools = proptest::collection::btree_map(text(), 0u64..1 << 50, 0..3);
+    let more = (ms(), ms(), ms(), proptest::collection::vec(text(), 0..3));
+    (any::<bool>(), ms(), ms(), tools, ms(), ms(), ms(), more).prop_map(
+        |(enabled, idle_ms, tool_open_ms, tool_open_of, long_ms, long_turns, long_tokens, more)| {
+            let (failures, first_event_ms, repeats, exempt) = more;
+            Thresholds {
+                enabled,
+                idle_ms,
+                tool_open_ms,
+                tool_open_of,
+                exempt,
+                long_ms,
+                long_turns,
+                long_tokens,
+                failures,
+                first_event_ms,
+                repeats,
+            }
+        },
+    )
+}
+
+fn notice() -> impl Strategy<Value = Box<Notice>> {
+    let measure =
+        || maybe(prop_oneof![(0u64..1 << 50).prop_map(Amount::Millis), (0u64..1 << 50).prop_map(Amount::Count)]);
+    let reason = proptest::sample::select(Reason::ALL.to_vec());
+    let condition = (reason, text(), 0i64..9999, measure(), measure(), text());
+    (text(), condition, 0i64..9999, 1u32..9, maybe(0i64..9999)).prop_map(|(id, condition, raised, times, known)| {
+        let (reason, subject, since, threshold, amount, evidence) = condition;
+        let condition = Condition { reason, subject, since: at(since), threshold, amount, evidence };
+        Box::new(Notice { id, condition, raised_at: at(raised), times, acknowledged: known.map(at) })
+    })
+}
+
+fn metric() -> impl Strategy<Value = Metric> {
+    proptest::sample::select(Metric::ALL.to_vec())
+}
+
+fn raise() -> impl Strategy<Value = Raise> {
+    let time = || (1u64..1 << 31).prop_map(std::time::Duration::from_millis);
+    let end = || proptest::sample::select(vec![End::Soft, End::Hard]);
+    prop_oneof![
+        time().prop_map(Raise::Time),
+        time().prop_map(Raise::Idle),
+        (1u64..Limits::TOOL_MOST).prop_map(|ms| Raise::ToolTimeout(std::time::Duration::from_millis(ms))),
+        (1u64..1 << 50).prop_map(Raise::Turns),
+        (0u64..1 << 50).prop_map(Raise::TurnsGrace),
+        (end(), 1u64..1 << 50).prop_map(|(end, n)| Raise::ToolCalls(end, n)),
+        (end(), 1u64..1 << 50).prop_map(|(end, n)| Raise::Tokens(end, n)),
+        (end(), amount()).prop_map(|(end, n)| Raise::Cost(end, CostUsd(n + 0.5))),
+    ]
+}
+
+fn supervision() -> impl Strategy<Value = What> {
+    let step = || (0u32..9).prop_map(StepId);
+    let stage = proptest::sample::select(vec![Stage::Soft, Stage::Deferred, Stage::Hard]);
+    let next = (0i64..9999, maybe(text()), text(), any::<bool>())
+        .prop_map(|(ms, model, reason, task_by_file)| NextAttempt { at: at(ms), model, reason, task_by_file });
+    prop_oneof![
+        (step(), 0i32..9, text(), next).prop_map(|(step, exit_code, error, next)| What::AttemptEnded {
+            step,
+            exit_code,
+            error,
+            next
+        }),
+        (step(), notice()).prop_map(|(step, notice)| What::AttentionRaised { step, notice }),
+        (step(), text()).prop_map(|(step, id)| What::AttentionCleared { step, id }),
+        (step(), text(), maybe(source())).prop_map(|(step, id, source)| What::AttentionAcknowledged {
+            step,
+            id,
+            source
+        }),
+        (maybe(step()), metric(), stage, amount(), text()).prop_map(|(step, metric, stage, used, message)| {
+            What::BudgetReached { step, metric, stage, used, message }
+        }),
+        (maybe(step()), raise(), maybe(source())).prop_map(|(step, raise, source)| What::BudgetRaised {
+            step,
+            raise,
+            source
+        }),
+        (0u64..1 << 40).prop_map(|ms| What::Slept { ms }),
+    ]
+}
+
 fn step_meta() -> impl Strategy<Value = StepMeta> {
     let names = (text(), text(), maybe(text()), maybe(text()));
     let rest =
         (0usize..9, runner(), maybe(text()), maybe(text()), maybe(text()), any::<bool>(), maybe(0u64..9_000_000));
-    (names, rest, any::<bool>()).prop_map(|((key, agent, label, phase), rest, carried_over)| {
+    let rules = (text(), limits(), thresholds());
+    (names, rest, any::<bool>(), rules).prop_map(|((key, agent, label, phase), rest, carried_over, rules)| {
+        let (cwd, limits, thresholds) = rules;
         let (logical, runner, model, thinking, session_file, has_task, timeout_ms) = rest;
         StepMeta {
             key,
@@ -79,6 +194,9 @@ fn step_meta() -> impl Strategy<Value = StepMeta> {
             session_file,
             has_task,
             timeout_ms,
+            cwd,
+            limits,
+            thresholds,
             carried_over,
         }
     })
@@ -98,7 +216,7 @@ fn run_meta() -> impl Strategy<Value = RunMeta> {
         0usize..9,
         maybe(text()),
     );
-    (ids, rest).prop_map(|(ids, rest)| {
+    (ids, rest, any::<bool>(), limits()).prop_map(|(ids, rest, deadline_fixed, limits)| {
         let (id, name, session_id, owner_id, mode, pid, cwd) = ids;
         let (timeout_ms, deadline, steps, groups, logical_count, resumed_from) = rest;
         RunMeta {
@@ -111,6 +229,8 @@ fn run_meta() -> impl Strategy<Value = RunMeta> {
             cwd,
             timeout_ms,
             deadline_at: deadline.map(at),
+            deadline_fixed,
+            limits,
             steps,
             groups: groups.into_iter().map(|(start, count, logical)| Group { start, count, logical }).collect(),
             logical_count,
@@ -166,6 +286,7 @@ fn what() -> impl Strategy<Value = What> {
     let exit = (maybe(0i32..256), maybe(1i32..32));
     let steerable = prop_oneof![Just(Steerable::Unknown), Just(Steerable::Yes), text().prop_map(Steerable::No)];
     prop_oneof![
+        supervision(),
         run_meta().prop_map(|m| What::RunStarted(Box::new(m))),
         step().prop_map(|step| What::StepStarted { step }),
         (0usize..9).prop_map(|logical| What::GroupStarted { logical }),

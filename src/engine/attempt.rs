@@ -1,0 +1,115 @@
+//! Attempts of a step: the first one, and those that follow a failure (runner-behaviour 5).
+
+use super::clock::now;
+use super::dispatch::Engine;
+use super::prepare::{Earlier, Try, prepare};
+use crate::run::retry::{self, Tried};
+use crate::run::{Evidence, ExitInfo, Judgement, NextAttempt, Report, StepId, What, budget, judge};
+use crate::rundir::capability;
+
+impl Engine {
+    /// Starts the first attempt of a step. When the child cannot be started the step ends at once.
+    pub(super) fn start_step(&mut self, id: StepId) {
+        self.recorder.record(What::StepStarted { step: id });
+        let model = self.plan.flat().nth(id.flat()).and_then(|s| s.models.first().cloned());
+        self.start_attempt(id, model, None);
+    }
+
+    /// Starts the attempt that a step waits for.
+    pub(super) fn try_again(&mut self, id: StepId) {
+        let next = self.recorder.state().step(id).and_then(|s| s.next_attempt.clone());
+        if let Some(NextAttempt { model, reason, .. }) = next {
+            self.start_attempt(id, model, Some(reason));
+        }
+    }
+
+    /// Ends a step that waits for an attempt which is not to be made any more.
+    pub(super) fn give_up(&mut self, id: StepId) {
+        let ending = self.recorder.state().step(id).and_then(|s| s.ending.clone());
+        let judgement = judge(&Evidence {
+            report: &Report::default(),
+            exit: ExitInfo::default(),
+            spawn_error: Some("it was not tried again"),
+            ending: ending.as_ref(),
+            stderr_tail: "",
+        });
+        self.end_step(id, judgement, true);
+    }
+
+    fn start_attempt(&mut self, id: StepId, model: Option<String>, reason: Option<String>) {
+        let Some(step) = self.plan.flat().nth(id.flat()).cloned() else { return };
+        let known = self.recorder.state().step(id);
+        let attempt = known.map_or(0, |s| s.attempt()).saturating_add(1);
+        let task_by_file = known.is_some_and(|s| s.task_by_file);
+        self.recorder.record(What::AttemptStarted { step: id, attempt, model: model.clone(), reason: reason.clone() });
+        let earlier = Earlier { task: self.plan.task.as_deref(), previous: &self.previous, texts: &self.texts };
+        let this = Try { model: model.as_deref(), task_by_file };
+        let prepared = match prepare(&step, id, &self.home, &earlier, &this) {
+            Ok(prepared) => prepared,
+            Err(error) => return self.spawn_failed(id, &error),
+        };
+        match self.spawn(id, attempt, prepared, reason.as_deref()) {
+            Ok(active) => {
+                let (pid, start_ticks) = active.identity();
+                let steerable = active.steerable();
+                self.active.insert(id, active);
+                self.recorder.record(What::ChildSpawned { step: id, pid, start_ticks });
+                if let Some(steerable) = steerable {
+                    self.recorder.record(What::Capability { step: id, steerable: steerable.clone() });
+                    let written = capability::write(self.home.way(), id, pid, &steerable, now());
+                    if let Err(error) = written {
+                        self.recorder.record(What::LogFailed { step: id, error: error.to_string() });
+                    }
+                }
+                self.route_held(id);
+            }
+            Err(error) => self.spawn_failed(id, &error.to_string()),
+        }
+    }
+
+    fn spawn_failed(&mut self, id: StepId, error: &str) {
+        let judgement = judge(&Evidence {
+            report: &Report::default(),
+            exit: ExitInfo::default(),
+            spawn_error: Some(error),
+            ending: None,
+            stderr_tail: "",
+        });
+        self.end_step(id, judgement, false);
+    }
+
+    /// An attempt is over: the step ends with it, or another one follows.
+    pub(super) fn attempt_over(
+        &mut self,
+        id: StepId,
+        report: &Report,
+        exit: ExitInfo,
+        stderr_tail: &str,
+        mut judgement: Judgement,
+    ) {
+        let Some(step) = self.recorder.state().step(id) else { return };
+        let models = self.plan.flat().nth(id.flat()).map_or(Vec::new(), |s| s.models.clone());
+        let tried = Tried { step, models: &models, report, judgement: &judgement, exit, stderr_tail, at: now() };
+        let stopping = self.recorder.state().is_ending() || step.ending.is_some();
+        match retry::next(&tried) {
+            Some(next) if !stopping => {
+                let exit_code = judgement.outcome.exit_code;
+                let error = judgement.outcome.error.unwrap_or_default();
+                self.recorder.record(What::AttemptEnded { step: id, exit_code, error, next });
+            }
+            _ => {
+                let exhausted = retry::exhausted(&tried);
+                let agent = step.agent.clone();
+                judgement.text = budget::annotate(step, retry::annotate(step, judgement.text));
+                let error = &mut judgement.outcome.error;
+                *error = exhausted.or_else(|| error.take());
+                if let Some(text) = error
+                    && let Some(help) = retry::extension_help(text, &agent)
+                {
+                    *text = format!("{text}\n\n{help}");
+                }
+                self.end_step(id, judgement, true);
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Our own requests beyond the package's: a limit is changed, a notice is taken note of (run-directory 3.9).
+
+use serde_json::Value;
+
+use super::clock::now;
+use super::complain::complain;
+use super::dispatch::Engine;
+use crate::run::{ControlSource, Limits, Metric, Raise, RunState, StepId, StepPhase, What, budget};
+use crate::rundir::capability;
+
+impl Engine {
+    /// Changes a limit of the run or of a step.
+    pub(super) fn change_budget(
+        &mut self,
+        id: &str,
+        step: Option<StepId>,
+        key: &str,
+        value: &Value,
+        source: ControlSource,
+    ) {
+        let made =
+            Raise::read(key, value).and_then(|raise| allowed(self.recorder.state(), step, raise).map(|()| raise));
+        let refused = match made {
+            Ok(raise) => {
+                self.recorder.record(What::BudgetRaised { step, raise, source: Some(source) });
+                None
+            }
+            Err(reason) => Some(reason),
+        };
+        self.answer_own(id, refused);
+    }
+
+    /// Takes note of a notice.
+    pub(super) fn take_note(&mut self, id: &str, notice: &str, source: ControlSource) {
+        let found = self.recorder.state().steps.iter().find(|s| s.attention.iter().any(|n| n.id == notice));
+        let refused = match found.map(|s| s.id) {
+            Some(step) => {
+                let (id, source) = (notice.to_owned(), Some(source));
+                self.recorder.record(What::AttentionAcknowledged { step, id, source });
+                None
+            }
+            None => Some("there is no such notice, or its cause is over".to_owned()),
+        };
+        self.answer_own(id, refused);
+    }
+
+    /// Tells whoever asked what became of a request of ours.
+    pub(super) fn answer_own(&mut self, id: &str, refused: Option<String>) {
+        if let Err(error) = capability::answer(self.home.way(), id, refused.as_deref(), now()) {
+            complain("runner", &error);
+        }
+        if let Some(reason) = refused {
+            self.recorder.record(What::ControlRejected { file: id.to_owned(), reason });
+        }
+    }
+}
+
+/// Whether the change can be made now.
+fn allowed(state: &RunState, step: Option<StepId>, raise: Raise) -> Result<(), String> {
+    let Some(id) = step else {
+        if state.is_ending() || state.budget.exceeded.is_some() {
+            return Err("the run is ending".to_owned());
+        }
+        raise.apply(&mut state.limits.clone())?;
+        return above(raise, &state.limits, |metric| budget::used_by_run(state, metric));
+    };
+    let step = state.step(id).ok_or("there is no such step")?;
+    if step.ending.is_some() || !matches!(step.phase, StepPhase::Pending | StepPhase::Running) {
+        return Err("the step is over".to_owned());
+    }
+    raise.apply(&mut step.limits.clone())?;
+    above(raise, &step.limits, |metric| budget::used(step, metric))
+}
+
+/// A limit below what was used already would be no limit but a stop, which is asked for as such.
+fn above(raise: Raise, limits: &Limits, used: impl Fn(Metric) -> f64) -> Result<(), String> {
+    let Some(metric) = raise.metric() else { return Ok(()) };
+    let mut after = limits.clone();
+    raise.apply(&mut after)?;
+    let used = used(metric);
+    match budget::limit(&after, metric).hard {
+        Some(hard) if hard <= used => Err(format!("{} are used already; stop it instead", metric.words(used))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,285 @@
+//! What was used of the limits, what follows from it, and how long the rest will last (runner-behaviour 3).
+
+use std::time::Duration;
+
+use super::{Limit, RunState, StepState, Timestamp, TurnLimit};
+
+/// What a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Metric {
+    /// Answers of the model.
+    Turns,
+    /// Tool calls.
+    ToolCalls,
+    /// Tokens, input plus output.
+    Tokens,
+    /// US dollars.
+    Cost,
+}
+
+impl Metric {
+    /// All of them, in the order in which they are reported.
+    pub const ALL: [Self; 4] = [Self::Turns, Self::ToolCalls, Self::Tokens, Self::Cost];
+
+    /// The key that plans use.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Turns => "turns",
+            Self::ToolCalls => "tool_calls",
+            Self::Tokens => "tokens",
+            Self::Cost => "cost_usd",
+        }
+    }
+
+    /// From the key.
+    #[must_use]
+    pub fn parse(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|m| m.key() == key)
+    }
+
+    /// An amount of it in words, such as `12 turns`.
+    #[must_use]
+    pub fn words(self, amount: f64) -> String {
+        let s = if amount == 1.0 { "" } else { "s" };
+        match self {
+            Self::Turns => format!("{amount} turn{s}"),
+            Self::ToolCalls => format!("{amount} tool call{s}"),
+            Self::Tokens => format!("{amount} token{s}"),
+            // Six decimals, as a cost of one call may be that small (runner-behaviour 3.3).
+            Self::Cost => format!("${amount:.6}"),
+        }
+    }
+}
+
+/// How far a metric has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// The soft limit is reached.
+    Soft,
+    /// The hard limit is reached, but a tool is open: the end waits for it (turns only).
+    Deferred,
+    /// The hard limit is reached and the child is ended.
+    Hard,
+}
+
+impl Stage {
+    /// The word that events use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Soft => "soft",
+            Self::Deferred => "deferred",
+            Self::Hard => "hard",
+        }
+    }
+
+    /// From the word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Soft, Self::Deferred, Self::Hard].into_iter().find(|s| s.as_str() == word)
+    }
+}
+
+/// A limit that was reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reached {
+    /// Of what.
+    pub metric: Metric,
+    /// Which.
+    pub stage: Stage,
+    /// When.
+    pub at: Timestamp,
+    /// How much was used then.
+    pub used: f64,
+}
+
+/// What became of the limits of a run or a step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BudgetState {
+    /// Limits that were reached, oldest first; each once unless the limit was raised meanwhile.
+    pub reached: Vec<Reached>,
+    /// The limit that ended it.
+    pub exceeded: Option<Metric>,
+}
+
+impl BudgetState {
+    /// The newest time that a stage was reached.
+    #[must_use]
+    pub fn at(&self, metric: Metric, stage: Stage) -> Option<&Reached> {
+        self.reached.iter().rev().find(|r| r.metric == metric && r.stage == stage)
+    }
+
+    /// Forgets what was reached of a metric, when its limit was raised beyond it.
+    pub fn forget(&mut self, metric: Metric) {
+        self.reached.retain(|r| r.metric != metric);
+    }
+}
+
+/// One limit with what was used of it, for a screen or a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Meter {
+    /// What is counted.
+    pub metric: Metric,
+    /// How much was used.
+    pub used: f64,
+    /// The warning.
+    pub soft: Option<f64>,
+    /// The end.
+    pub hard: Option<f64>,
+    /// When the end comes if it goes on like this; an estimate, from now.
+    pub left: Option<Duration>,
+}
+
+impl Meter {
+    /// How much of the hard limit (or the soft one, where there is no other) was used, 0 to 1 and beyond.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        match self.hard.or(self.soft) {
+            Some(limit) if limit > 0.0 => self.used / limit,
+            _ => 0.0,
+        }
+    }
+}
+
+/// What a step used of a metric. Tokens and money of a step without any report are zero.
+#[must_use]
+pub fn used(step: &StepState, metric: Metric) -> f64 {
+    let count = |n: u64| n as f64;
+    match metric {
+        Metric::Turns => count(step.turn_count),
+        Metric::ToolCalls => count(step.tool_count),
+        Metric::Tokens => count(step.tokens.total()),
+        Metric::Cost => step.cost.unwrap_or_default().0,
+    }
+}
+
+/// What all steps together used of a metric.
+#[must_use]
+pub fn used_by_run(state: &RunState, metric: Metric) -> f64 {
+    state.steps.iter().filter(|s| !s.carried_over).map(|s| used(s, metric)).sum()
+}
+
+/// The soft and the hard limit of a metric.
+#[must_use]
+pub fn limit(limits: &super::Limits, metric: Metric) -> Limit<f64> {
+    let counts = |l: Option<Limit<u64>>| {
+        let l = l.unwrap_or_default();
+        Limit { soft: l.soft.map(|n| n as f64), hard: l.hard.map(|n| n as f64) }
+    };
+    match metric {
+        Metric::Turns => limits
+            .turns
+            .map_or_else(Limit::default, |t| Limit { soft: Some(t.max as f64), hard: Some(TurnLimit::hard(t) as f64) }),
+        Metric::ToolCalls => counts(limits.tool_calls),
+        Metric::Tokens => counts(limits.tokens),
+        Metric::Cost => {
+            let l = limits.cost.unwrap_or_default();
+            Limit { soft: l.soft.map(|c| c.0), hard: l.hard.map(|c| c.0) }
+        }
+    }
+}
+
+/// Every limit of a step with what was used of it.
+#[must_use]
+pub fn meters(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Meter> {
+    let awake = step.started_at.map(|from| state.gaps.awake(from, step.ended_at.unwrap_or(now)));
+    let running = step.phase == super::StepPhase::Running;
+    all(&step.limits, |metric| used(step, metric), awake.filter(|_| running))
+}
+
+/// Every limit of the run with what was used of it.
+#[must_use]
+pub fn run_meters(state: &RunState, now: Timestamp) -> Vec<Meter> {
+    let awake = state.started_at.map(|from| state.gaps.awake(from, state.ended_at.unwrap_or(now)));
+    all(&state.limits, |metric| used_by_run(state, metric), awake.filter(|_| state.ended_at.is_none()))
+}
+
+fn all(limits: &super::Limits, used: impl Fn(Metric) -> f64, awake: Option<Duration>) -> Vec<Meter> {
+    let mut out = Vec::new();
+    for metric in Metric::ALL {
+        let limit = limit(limits, metric);
+        if limit == Limit::default() {
+            continue;
+        }
+        let used = used(metric);
+        let left = awake.zip(limit.hard.or(limit.soft)).and_then(|(awake, end)| estimate(used, end, awake));
+        out.push(Meter { metric, used, soft: limit.soft, hard: limit.hard, left });
+    }
+    out
+}
+
+/// When a limit comes if what was used in `awake` goes on at the same pace. `None` while nothing can be said.
+#[must_use]
+pub fn estimate(used: f64, limit: f64, awake: Duration) -> Option<Duration> {
+    if used <= 0.0 || awake < Duration::from_secs(1) {
+        return None;
+    }
+    let seconds = (limit - used).max(0.0) * awake.as_secs_f64() / used;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// The sentence of a limit that ended a step or a run.
+#[must_use]
+pub fn sentence(metric: Metric, used: f64, limits: &super::Limits) -> String {
+    match (metric, limits.turns) {
+        (Metric::Turns, Some(TurnLimit { max, grace })) => {
+            format!("Subagent exceeded turn budget: {used} turns, {max} allowed and {grace} more to finish.")
+        }
+        _ => {
+            let hard = limit(limits, metric).hard.unwrap_or_default();
+            format!("Over budget: {} used, {} allowed.", metric.words(used), metric.words(hard))
+        }
+    }
+}
+
+/// The text of a step as others get it: with what the turn limit did to it (runner-behaviour 3.1).
+#[must_use]
+pub fn annotate(step: &StepState, text: String) -> String {
+    let turns = |stage| step.budget.at(Metric::Turns, stage).map(|r| r.used);
+    let Some(limit) = step.limits.turns else { return text };
+    if let Some(used) = turns(Stage::Hard) {
+        let message = sentence(Metric::Turns, used, &step.limits);
+        return if text.trim().is_empty() || text == message {
+            message
+        } else {
+            format!("{message}\n\nPartial output before the turn budget ended it:\n\n{text}")
+        };
+    }
+    if let Some(used) = turns(Stage::Soft) {
+        return format!("[turn budget: {} turns of {}; it was asked to wrap up]\n\n{text}", used, limit.max);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Limits;
+    use super::*;
+
+    #[test]
+    fn an_estimate_says_nothing_before_there_is_a_pace() {
+        let second = Duration::from_secs(1);
+        assert_eq!(estimate(0.0, 10.0, 60 * second), None);
+        assert_eq!(estimate(5.0, 10.0, second / 2), None);
+        assert_eq!(estimate(5.0, 10.0, 60 * second), Some(60 * second));
+        assert_eq!(estimate(20.0, 10.0, 60 * second), Some(Duration::ZERO));
+        assert_eq!(estimate(1e-300, f64::MAX, 60 * second), None, "an overflow is no estimate");
+    }
+
+    #[test]
+    fn the_text_of_a_step_tells_what_its_turn_limit_did() {
+        let mut step = StepState {
+            limits: Limits { turns: Some(TurnLimit { max: 2, grace: 1 }), ..Limits::default() },
+            ..StepState::default()
+        };
+        assert_eq!(annotate(&step, "done".into()), "done");
+        let reached = |stage, used| Reached { metric: Metric::Turns, stage, at: Timestamp::default(), used };
+        step.budget.reached.push(reached(Stage::Soft, 2.0));
+        assert_eq!(annotate(&step, "done".into()), "[turn budget: 2 turns of 2; it was asked to wrap up]\n\ndone");
+        step.budget.reached.push(reached(Stage::Hard, 3.0));
+        let text = annotate(&step, "half".into());
+        assert!(text.starts_with("Subagent exceeded turn budget: 3 turns, 2 allowed and 1 more to finish."), "{text}");
+        assert!(text.ends_with("Partial output before the turn budget ended it:\n\nhalf"), "{text}");
+    }
+}

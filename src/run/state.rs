@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::{BudgetState, ControlSource, CostUsd, Gaps, Limits, RunId, Steering, StepId, StepPhase, StepState, Timestamp, Tokens};
+use super::{
+    BudgetState, ControlSource, CostUsd, Gaps, Limits, RunId, Steering, StepId, StepPhase, StepState, Timestamp, Tokens,
+};
 
 /// Everything known of one run.
 #[derive(Clone, Debug, Default, PartialEq)]

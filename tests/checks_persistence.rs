@@ -277,6 +277,14 @@ fn check_08_a_paused_run_whose_runner_is_killed_has_a_recoverable_result() {
     let entry = results(&world).join("result-index/sessions").join(session).join(format!("{}.json", run.id()));
     assert_eq!(read(entry).unwrap()["runId"], run.id());
     assert!(!public(&world, &run).exists());
+    // So it is a paused run and not a lost one; what it left can be found and ended like that of a lost one.
+    assert_eq!(world.output(&["wait", run.id()]).code, 4);
+    let shown = world.output(&["status", run.id()]);
+    assert!(shown.stdout.contains(": paused  (1 of 1 steps") && shown.stdout.contains("still alive"), "{shown:?}");
+    let refused = world.output(&["retry", run.id()]);
+    assert!(refused.code == 2 && refused.stderr.contains("live on"), "{refused:?}");
+    assert_eq!(world.output(&["stop", run.id()]).code, 0);
+    world.wait_until_empty();
 }
 
 #[test]
@@ -307,6 +315,7 @@ fn check_10_a_result_that_cannot_be_written_makes_the_run_failed() {
     run.wait_output(0, "up");
     // A file where a folder must be; modes would not keep a superuser out.
     let obstacle = results(&world).join("result-pending");
+    fs::create_dir_all(results(&world)).unwrap();
     fs::write(&obstacle, "").unwrap();
     world.file("go", "");
     let done = Done::of(child.wait_with_output().unwrap());

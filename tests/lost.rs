@@ -207,7 +207,7 @@ fn one_round(random: &mut Random, both: bool) -> Option<Duration> {
     let world = World::new();
     let run = stormy(&world);
     let runner = i32::try_from(run.runner_pid()).unwrap();
-    std::thread::sleep(Duration::from_millis(random.below(500)));
+    std::thread::sleep(Duration::from_millis(random.below(250)));
     let ended = |run: &Run| run.status()["endedAt"].is_number();
     if ended(&run) {
         return None;

@@ -84,7 +84,7 @@ impl Earlier {
                 names.join(", ")
             );
         }
-        let outputs = crate::rundir::result::outputs(&dir, &state);
+        let outputs = crate::rundir::result_read::outputs(&dir, &state);
         Ok(Self { state, plan: stored.plan, outputs })
     }
 

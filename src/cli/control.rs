@@ -98,7 +98,7 @@ pub fn stop(args: &ControlArgs) -> anyhow::Result<ExitCode> {
     let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
     let mut follower = opened(&dir)?;
     let left = |l: &engine::Leftover| step.is_none_or(|step| l.step == step);
-    if follower.lost().is_some() && engine::leftovers(&dir).iter().any(left) {
+    if follower.is_abandoned() && engine::leftovers(&dir).iter().any(left) {
         return Ok(stop_leftovers(&dir, step));
     }
     check_living(&follower)?;

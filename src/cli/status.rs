@@ -24,7 +24,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     follower.poll();
     let state = follower.state();
     // Of a run that somebody supervises the children are known; of a lost one they have to be looked for.
-    let left = if follower.lost().is_some() { engine::leftovers(&dir) } else { Vec::new() };
+    let left = if follower.is_abandoned() { engine::leftovers(&dir) } else { Vec::new() };
     if args.json {
         let mut document = status_document(state, &dir, follower.lost().as_deref());
         if let (false, Some(fields)) = (left.is_empty(), document.as_object_mut()) {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::identity::{self, RunnerLife};
+use super::result_read::{self, Ending};
 use super::tail::Tail;
 use super::watch::Watch;
 use super::{RunDir, merge, open, plan_doc, records, status_read};
@@ -68,6 +69,8 @@ pub struct Follower {
     /// The last snapshot that could be read, and the version of the file it came from.
     snapshot: Option<RunState>,
     stamp: Option<(u64, i64, i64, u64)>,
+    /// How a run without a runner ended by its result, once looked for.
+    result: Option<Option<Ending>>,
     /// Why the newest version of the status could not be read.
     unreadable: Option<String>,
     view: RunState,
@@ -97,6 +100,7 @@ impl Follower {
             reduced: RunState::default(),
             snapshot: None,
             stamp: None,
+            result: None,
             unreadable: None,
             view: RunState::default(),
             health: Health::Starting,
@@ -127,6 +131,15 @@ impl Follower {
             changes.state |= self.read_status();
             changes.state |= self.read_events(&mut changes.news);
             health = self.look();
+        }
+        if matches!(health, Health::Lost(_)) && !self.behind {
+            // Nobody writes another one any more, so one look is enough.
+            if self.result.is_none() {
+                self.result = Some(result_read::ending(&self.dir, &self.merged()));
+            }
+            if self.result.as_ref().is_some_and(Option::is_some) {
+                health = Health::Over;
+            }
         }
         changes.health = self.set_health(health);
         if changes.state || changes.health {
@@ -168,6 +181,12 @@ impl Follower {
             Health::Lost(evidence) => Some(evidence.clone()),
             _ => self.view.lost.clone(),
         }
+    }
+
+    /// Whether its runner is gone without an end in its status: it is lost, or ended only by its result.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        self.lost().is_some() || matches!(self.result, Some(Some(_)))
     }
 
     /// What stands between the files and the picture: a status that cannot be read, lines that cannot be, watching
@@ -267,14 +286,19 @@ impl Follower {
         }
     }
 
-    /// Makes the picture from both sources; whether it is another.
-    fn picture(&mut self) -> bool {
-        let mut view = match &self.snapshot {
+    /// What both sources say together.
+    fn merged(&self) -> RunState {
+        match &self.snapshot {
             Some(snapshot) => merge::merge(&self.reduced, snapshot, self.behind),
             // What the plan says is all that is known of a run that is being started.
             None if self.reduced.started_at.is_none() => plan_doc::unstarted(&self.dir),
             None => self.reduced.clone(),
-        };
+        }
+    }
+
+    /// Makes the picture from both sources; whether it is another.
+    fn picture(&mut self) -> bool {
+        let mut view = self.merged();
         if view.id.0.is_empty() {
             view.id = self.dir.id();
         }
@@ -283,6 +307,8 @@ impl Follower {
         let found = if let Health::Lost(evidence) = &self.health { Some(evidence) } else { None };
         if let Some(evidence) = told.as_ref().or(found) {
             merge::lose(&mut view, evidence);
+        } else if let (Health::Over, None, Some(Some(ending))) = (&self.health, view.ended_at, &self.result) {
+            ending.show(&mut view);
         }
         let changed = view != self.view;
         if changed {

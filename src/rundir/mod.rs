@@ -30,6 +30,7 @@ pub mod records;
 mod records_read;
 mod request;
 pub mod result;
+pub mod result_read;
 pub mod segment;
 pub mod status;
 mod status_read;

@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use super::json::{Json, Obj};
-use super::look::Look;
 use super::status::{self, cost_summary, tokens};
 use super::write::Op;
-use super::{RunDir, open, segment};
+use super::{RunDir, segment};
 use crate::run::{RunMode, RunPhase, RunState, StepId, StepPhase, StepState, Timestamp};
 
 /// What a result needs to know besides the state.
@@ -93,38 +90,6 @@ impl ResultSteps {
         [&self.run_entry, &self.session_entry, &self.pending].map(|op| Op::Remove(op.path().to_owned()))
     }
 }
-
-/// The final texts of a run's steps as its result has them, pending or public; empty when there is no result any
-/// more, as after a parent took it.
-#[must_use]
-pub fn outputs(dir: &RunDir, state: &RunState) -> BTreeMap<StepId, String> {
-    let mut texts = BTreeMap::new();
-    let Some(results) = dir.root().map(|r| r.results()) else { return texts };
-    let name = format!("{}.json", segment::stem(state.id.as_str()));
-    let session = state.session_id.as_deref().unwrap_or_default();
-    let places = [
-        results.join(format!("{}.json", state.id.as_str())),
-        results.join("result-pending").join(segment::folder(session)).join(&name),
-    ];
-    let read = |path: &PathBuf| {
-        let file = open::regular(path).ok()?;
-        serde_json::from_slice(&open::read_at_most(&file, MOST).ok()?).ok()
-    };
-    let Some(Value::Object(document)) = places.iter().find_map(read) else { return texts };
-    // A foreign entry does not say whose it is; entries stand in the order of the steps that ran.
-    let mut ran = state.steps.iter().filter(|s| s.started_at.is_some()).map(|s| s.id);
-    for entry in Look(&document).objs("results") {
-        let next = ran.next();
-        let step = entry.obj("subdeck").and_then(|own| own.step("step")).or(next);
-        if let (Some(step), Some(text)) = (step, entry.text("output")) {
-            texts.insert(step, text);
-        }
-    }
-    texts
-}
-
-/// The largest result that is read, in bytes.
-const MOST: u64 = 256 * 1024 * 1024;
 
 /// The document.
 fn encode(state: &RunState, context: &ResultContext) -> Vec<u8> {

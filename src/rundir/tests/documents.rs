@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::run::*;
-use crate::rundir::{ResultContext, RunDir, RunRoot, StatusContext, Writer, result, status};
+use crate::rundir::{ResultContext, RunDir, RunRoot, StatusContext, Writer, result_read, status};
 
 #[path = "../../../tests/support/tables.rs"]
 mod tables;
@@ -242,7 +242,7 @@ fn a_result_has_the_fields_of_the_table_in_every_state() {
         writer.perform(&key, steps.clone().leave_pending(), at(1)).unwrap();
         let public = root.results().join(format!("{}.json", state.id.as_str()));
         assert!(!public.exists(), "pending is not public");
-        assert_eq!(result::outputs(&dir, &state).get(&StepId(0)).map(String::as_str), Some("Found it."));
+        assert_eq!(result_read::outputs(&dir, &state).get(&StepId(0)).map(String::as_str), Some("Found it."));
         writer.perform(&key, [steps.publish.clone()], at(2)).unwrap();
         let value: Value = serde_json::from_slice(&std::fs::read(&public).unwrap()).unwrap();
         check_table(&value, RESULT, name);
@@ -250,7 +250,7 @@ fn a_result_has_the_fields_of_the_table_in_every_state() {
         assert_eq!((&value["success"], &value["exitCode"]), (&Value::from(success), &Value::from(code)), "{name}");
         assert!(value["summary"].as_str().unwrap().starts_with(summary), "{name}: {}", value["summary"]);
         assert_eq!(value["agent"], "chain:scout->worker->lint->writer");
-        assert_eq!(result::outputs(&dir, &state).get(&StepId(0)).map(String::as_str), Some("Found it."));
+        assert_eq!(result_read::outputs(&dir, &state).get(&StepId(0)).map(String::as_str), Some("Found it."));
         let folder = crate::rundir::segment::folder("/home/demo/parent.jsonl");
         let index =
             root.results().join("result-index/sessions").join(folder).join(format!("{}.json", state.id.as_str()));

@@ -226,6 +226,59 @@ fn what_ran_when_the_runner_died_is_lost_and_the_files_stay_as_they_are() {
     assert_eq!(fs::read(dir.status()).unwrap(), before);
 }
 
+/// What the reference writes in such a case is shown and not written (run-directory 7).
+#[test]
+fn a_run_without_a_runner_has_ended_as_its_result_says() {
+    use RunPhase::{Complete, Failed, Paused, Rejected, Stopped};
+    let entry = |text: &str| format!(r#"{{"agent": "scout", "success": true}}, {{"agent": "writer", {text}}}"#);
+    let table = [
+        (r#""success": true, "state": "complete", "exitCode": 0"#, r#""success": true"#, Complete, "complete"),
+        (r#""success": false, "state": "stopped", "exitCode": 1"#, r#""stopped": true"#, Stopped, "stopped"),
+        (r#""success": false, "state": "rejected", "exitCode": 1"#, r#""output": """#, Rejected, "rejected"),
+        (r#""success": false, "state": "paused", "exitCode": 0"#, r#""interrupted": true"#, Paused, "paused"),
+        (r#""success": false, "exitCode": 0"#, r#""output": """#, Paused, "paused"),
+        (r#""success": false, "state": "failed", "exitCode": 1"#, r#""success": false"#, Failed, "failed"),
+        (
+            r#""success": false, "state": "failed", "exitCode": 1"#,
+            r#""success": false, "execution": {"status": "detached", "success": false, "exitCode": 0, "detached": true}"#,
+            Failed,
+            "detached",
+        ),
+    ];
+    for (head, second, phase, word) in table {
+        for place in ["f.json", "result-pending/s/f.json"] {
+            let temp = tempfile::tempdir().unwrap();
+            let root = RunRoot::at(temp.path());
+            let dir = foreign(&root, "running\", \"sessionId\": \"s", 4_194_303);
+            let path = root.results().join(place);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let result = |id: &str| {
+                format!(r#"{{"id": "{id}", {head}, "timestamp": 1764000000700, "results": [{}]}}"#, entry(second))
+            };
+            fs::write(&path, result("another")).unwrap();
+            let mut follower = Follower::open(dir.path()).unwrap();
+            follower.poll();
+            assert!(follower.lost().is_some(), "a result of another run says nothing");
+            fs::write(&path, result("f")).unwrap();
+            let before = fs::read(dir.status()).unwrap();
+            let mut follower = Follower::open(dir.path()).unwrap();
+            follower.poll();
+            let state = follower.state();
+            assert!(follower.is_over() && follower.lost().is_none() && follower.is_abandoned(), "{head}");
+            assert_eq!(
+                (&state.phase, state.ended_at.map(Timestamp::millis)),
+                (&phase, Some(1_764_000_000_700)),
+                "{head}"
+            );
+            let words: Vec<_> = state.steps.iter().map(|s| s.phase.as_str()).collect();
+            assert_eq!(words, ["complete", word, "dreaming"], "{head}");
+            let listed = crate::rundir::list_runs(&root).remove(0);
+            assert_eq!((listed.state.unwrap().phase, listed.lost), (phase.clone(), None), "{head}");
+            assert_eq!(fs::read(dir.status()).unwrap(), before);
+        }
+    }
+}
+
 #[test]
 fn a_finished_foreign_run_is_over_whatever_its_process() {
     let temp = tempfile::tempdir().unwrap();

@@ -280,7 +280,7 @@ fn check_08_a_paused_run_whose_runner_is_killed_has_a_recoverable_result() {
     // So it is a paused run and not a lost one; what it left can be found and ended like that of a lost one.
     assert_eq!(world.output(&["wait", run.id()]).code, 4);
     let shown = world.output(&["status", run.id()]);
-    assert!(shown.stdout.contains(": paused  (1 of 1 steps") && shown.stdout.contains("still alive"), "{shown:?}");
+    assert!(shown.stdout.contains(": paused  (") && shown.stdout.contains("still alive"), "{shown:?}");
     let refused = world.output(&["retry", run.id()]);
     assert!(refused.code == 2 && refused.stderr.contains("live on"), "{refused:?}");
     assert_eq!(world.output(&["stop", run.id()]).code, 0);

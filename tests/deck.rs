@@ -132,14 +132,25 @@ fn every_size_is_drawn() {
 
 #[test]
 fn signals_leave_the_terminal_as_it_was_and_the_run_alive() {
-    for (which, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
-        let home = Home::new();
-        let mut pty = home.run(80, 24);
+    let home = Home::new();
+    let mut pty = home.run(80, 24);
+    // Each deck after the first one is attached to the run that the first one left.
+    for (which, name) in [
+        (Signal::TERM, "Terminated"),
+        (Signal::HUP, "Hangup"),
+        (Signal::QUIT, "Quit"),
+        (Signal::USR1, "User defined signal 1"),
+        (Signal::USR2, "User defined signal 2"),
+        (Signal::ALARM, "Alarm clock"),
+        (Signal::VTALARM, "Virtual timer expired"),
+        (Signal::PROF, "Profiling timer expired"),
+    ] {
         signal(&pty, which);
         let status = pty.wait_exit();
         assert!(pty.is_sane(), "{which:?}");
-        assert_eq!(status.exit_code(), code, "{which:?}");
+        assert_eq!(status.signal(), Some(name), "{which:?} ends the deck by itself: {status:?}");
         home.wait_state("running");
+        pty = home.deck(&["attach"], 80, 24);
     }
 }
 
@@ -250,11 +261,43 @@ fn the_whole_output_is_searched() {
     let pty = home.deck(&["run", "--name", "stack", "--", "sh", "-c", script], 100, 30);
     pty.wait_text("the run is over");
     pty.keys("z/Needle\r");
-    pty.wait_text("is nowhere");
+    pty.wait_text("is nowhere in this output");
+    pty.wait_for("the count", |s| s.contents().contains("nothing found  "));
     pty.keys("/needle\r");
     pty.wait_text("the needle");
+    pty.wait_text(" 1/1 ");
+    // Of many the newest is shown first, and the numbers follow the matches.
+    pty.keys("/hay 2\r");
+    pty.wait_text("/1111 ");
+    pty.keys("G");
+    pty.wait_text(" end ─");
+    pty.keys("/hay 2\r");
+    pty.wait_text(" 1111/1111 ");
+    pty.keys("n");
+    pty.wait_text(" 1110/1111 ");
+    pty.keys("N");
+    pty.wait_text(" 1111/1111 ");
+    pty.keys("N");
+    pty.wait_text("no more of");
     pty.keys("G");
     pty.wait_text("hay 2999");
+}
+
+#[test]
+fn the_mouse_is_taken_from_the_start_where_the_configuration_says_so() {
+    for (value, taken) in [("true", true), ("false", false)] {
+        let home = Home::new();
+        let file = home.path().join(".config/subdeck/config.toml");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, format!("[ui]\nmouse = {value}\n")).unwrap();
+        let mut pty = home.deck(&["run", "--name", "short", "--", "echo", "done already"], 80, 24);
+        pty.wait_text("the run is over");
+        let mode = b"\x1b[?1000h";
+        assert_eq!(pty.bytes().windows(mode.len()).any(|w| w == mode), taken);
+        pty.keys("q");
+        pty.wait_exit();
+        assert!(pty.is_sane());
+    }
 }
 
 #[test]

@@ -388,3 +388,22 @@ fn places_that_a_runner_config_names_are_shown() {
     }
     assert!(dir.join("status.json").exists());
 }
+
+#[test]
+fn what_is_printed_without_a_deck_is_set_by_the_configuration_and_a_flag_goes_before_it() {
+    let world = World::new();
+    let file = world.home().join(".config/subdeck/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "[defaults]\noutput = \"jsonl\"\n").unwrap();
+    let root = world.home().join("runs");
+    let root = root.to_str().unwrap();
+    for (args, is_json) in [
+        (&["run", "--root", root, "--", "echo", "x"][..], true),
+        (&["run", "--root", root, "--output", "text", "--", "echo", "x"], false),
+        (&["attach", "--root", root], true),
+    ] {
+        let output = world.subdeck(world.home(), args);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert_eq!(text(&output.stdout).starts_with('{'), is_json, "{output:?}");
+    }
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::config::Config;
 use crate::headless::Format;
 use crate::text as units;
 
@@ -109,12 +110,20 @@ pub struct ShowArgs {
     /// Print to stdout instead of opening the deck. `run --no-tui` is the runner itself: it ends with the run.
     #[arg(long)]
     pub no_tui: bool,
-    /// What --no-tui prints.
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub output: Output,
+    /// What --no-tui prints [default: `defaults.output` of the configuration, else text].
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub output: Option<Output>,
     /// Draw with ASCII characters only.
     #[arg(long)]
     pub ascii: bool,
+}
+
+impl ShowArgs {
+    /// What is printed without a deck: by the flag, else by the configuration.
+    #[must_use]
+    pub fn output(&self, config: &Config) -> Output {
+        self.output.unwrap_or(if config.output() == "jsonl" { Output::Jsonl } else { Output::Text })
+    }
 }
 
 /// `subdeck run`.

@@ -19,7 +19,7 @@ pub fn attach(args: &AttachArgs) -> anyhow::Result<ExitCode> {
     let world = World::look()?;
     let dir = find::run(&world, args.root.root.as_deref(), &args.run)?;
     if is_headless(&args.show) {
-        return follow(&dir, args.show.output);
+        return follow(&dir, args.show.output(&world.config));
     }
     let read_only = args.read_only.then(|| "--read-only".to_owned());
     deck(&world, &dir, &args.show, read_only)
@@ -33,6 +33,7 @@ pub fn deck(world: &World, dir: &RunDir, show: &ShowArgs, read_only: Option<Stri
         read_only: read_only.or_else(|| find::writable(dir).err().map(|why| why.to_string())),
         ascii: show.ascii || world.config.ascii(),
         color,
+        mouse: world.config.mouse(),
     };
     let exit = crate::deck::run(options)?;
     let mut follower = Follower::open(dir.path()).context("the run directory is gone")?;
@@ -46,7 +47,7 @@ pub fn deck(world: &World, dir: &RunDir, show: &ShowArgs, read_only: Option<Stri
             Ok(ExitCode::SUCCESS)
         }
         DeckExit::Stopped | DeckExit::Ended => Ok(out::code(exit_code(state))),
-        DeckExit::Signalled(signal) => Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(255))),
+        DeckExit::Signalled(signal) => crate::deck::die_by(signal),
     }
 }
 

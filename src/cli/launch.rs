@@ -40,7 +40,7 @@ pub fn start(
         Err(error) => return Ok(cannot_start(&error)),
     };
     if headless {
-        return foreground(&prepared, show.output);
+        return foreground(&prepared, show.output(&world.config));
     }
     if let Err(error) = engine::detach(&prepared) {
         return Ok(cannot_start(&error));

@@ -9,7 +9,7 @@ use crate::headless::summary;
 
 /// Whether the deck cannot or shall not be shown; says why on stderr when nobody asked for it (product 2).
 pub fn is_headless(show: &ShowArgs) -> bool {
-    if show.no_tui || show.output != Output::Text {
+    if show.no_tui || show.output.is_some_and(|output| output != Output::Text) {
         return true;
     }
     let var = |name| std::env::var(name).unwrap_or_default();

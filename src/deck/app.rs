@@ -2,6 +2,7 @@
 //! second, and once a second while a clock runs.
 
 mod effects;
+mod searching;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -57,26 +58,13 @@ pub(super) struct App<S> {
     theme: Theme,
     read_only: Option<SafeText>,
     zone: TimeZone,
-    finding: Option<Finding>,
+    finding: Option<searching::Finding>,
+    counting: Option<searching::Counting>,
     seen: BTreeMap<StepId, u64>,
     title: SafeText,
     /// The second that clocks show.
     second: i64,
 }
-
-/// A search that goes on, a slice of the log at a time.
-struct Finding {
-    step: StepId,
-    needle: String,
-    /// Where it began.
-    begun: u64,
-    /// Where it goes on.
-    from: u64,
-    back: bool,
-}
-
-/// As much of a log is searched between two looks at the keys.
-const SLICE: usize = 4 * 1024 * 1024;
 
 enum Wake {
     Gone(i32),
@@ -111,10 +99,10 @@ pub(super) fn wall() -> Timestamp {
 }
 
 impl<S: Source> App<S> {
-    pub(super) fn new(source: S, theme: Theme, read_only: Option<String>) -> Self {
+    pub(super) fn new(source: S, theme: Theme, read_only: Option<String>, mouse: bool) -> Self {
         Self {
             source,
-            ui: UiState::new(Screen::size()),
+            ui: UiState { mouse, ..UiState::new(Screen::size()) },
             history: History::default(),
             facts: (None, StepFacts::default()),
             frozen: None,
@@ -122,6 +110,7 @@ impl<S: Source> App<S> {
             read_only: read_only.map(|why| SafeText::line(&why)),
             zone: TimeZone::system(),
             finding: None,
+            counting: None,
             seen: BTreeMap::new(),
             title: SafeText::default(),
             second: 0,
@@ -130,6 +119,9 @@ impl<S: Source> App<S> {
 
     pub(super) async fn run(mut self, mut gone: Receiver<i32>) -> Result<DeckExit, DeckError> {
         let mut screen = Screen::enter().map_err(DeckError::Terminal)?;
+        if self.ui.mouse {
+            screen.mouse(true).map_err(DeckError::Terminal)?;
+        }
         let mut keys = Some(EventStream::new());
         let mut suspends = signal(SignalKind::from_raw(20)).map_err(DeckError::Terminal)?;
         let mut continues = signal(SignalKind::from_raw(18)).map_err(DeckError::Terminal)?;
@@ -250,7 +242,7 @@ impl<S: Source> App<S> {
 
     /// When something has to be done without being woken.
     fn deadline(&self, due_since: Option<Instant>) -> Option<Instant> {
-        if self.finding.is_some() {
+        if self.finding.is_some() || self.counting.is_some() {
             return Some(Instant::now());
         }
         let now = wall();

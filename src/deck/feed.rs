@@ -117,6 +117,10 @@ pub trait Feed {
     /// their case when the needle has no capitals.
     fn find(&mut self, step: StepId, needle: &str, from: u64, back: bool, budget: usize) -> Find;
 
+    /// How many matches, as [`Feed::find`] finds them, begin in a range of a step's log: those at or before `at`, and all.
+    /// The caller bounds the range, so that nobody waits for a long log.
+    fn count(&mut self, step: StepId, needle: &str, range: std::ops::Range<u64>, at: u64) -> (u64, u64);
+
     /// The file that holds the log of a step.
     fn log_path(&self, step: StepId) -> Option<PathBuf>;
 
@@ -210,6 +214,13 @@ pub mod fake {
                 log.iter().filter(|l| l.start >= from).find(has)
             };
             found.map_or(Find::Nowhere, |l| Find::At(l.start))
+        }
+
+        fn count(&mut self, step: StepId, needle: &str, range: std::ops::Range<u64>, at: u64) -> (u64, u64) {
+            let log = self.logs.get(&step).map(Vec::as_slice).unwrap_or_default();
+            let has = |l: &&LogLine| range.contains(&l.start) && String::from_utf8_lossy(&l.bytes).contains(needle);
+            let all = log.iter().filter(has);
+            (all.clone().filter(|l| l.start <= at).count() as u64, all.count() as u64)
         }
 
         fn log_path(&self, _step: StepId) -> Option<PathBuf> {

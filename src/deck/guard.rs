@@ -5,10 +5,11 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::task::Poll;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::terminal;
@@ -16,6 +17,30 @@ use super::terminal;
 /// The deck has this long to leave by itself.
 const GRACE: Duration = Duration::from_millis(1500);
 const SIGHUP: i32 = 1;
+
+/// Every signal that would end the deck and that can be listened to; SIGINT is a key here.
+fn fatal() -> Vec<i32> {
+    use rustix::process::Signal as Known;
+    let signals = [
+        Known::TERM,
+        Known::HUP,
+        Known::QUIT,
+        Known::USR1,
+        Known::USR2,
+        Known::ALARM,
+        Known::VTALARM,
+        Known::PROF,
+        Known::XCPU,
+        Known::XFSZ,
+        Known::ABORT,
+        Known::SYS,
+        Known::TRAP,
+    ];
+    let mut numbers = signals.map(Known::as_raw).to_vec();
+    #[cfg(target_os = "linux")]
+    numbers.extend([Known::IO, Known::POWER].map(Known::as_raw));
+    numbers
+}
 
 /// Starts to listen. The receiver gets the number of the signal that asks the deck to go; a lost terminal counts as
 /// SIGHUP.
@@ -25,26 +50,31 @@ const SIGHUP: i32 = 1;
 pub fn watch() -> io::Result<Receiver<i32>> {
     let (sender, receiver) = channel(4);
     let hangup = sender.clone();
-    std::thread::Builder::new().name("deck-signals".to_owned()).spawn(move || signals(&sender))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // Installed before the thread starts, so that none finds the terminal taken and nobody listening.
+    let mut listened: Vec<(i32, Signal)> = {
+        let _inside = runtime.enter();
+        let one = |number| signal(SignalKind::from_raw(number)).map(|signal| (number, signal));
+        fatal().into_iter().map(one).collect::<io::Result<_>>()?
+    };
+    let listen = move || {
+        let first = std::future::poll_fn(|cx| {
+            let came =
+                listened.iter_mut().find_map(|(number, signal)| signal.poll_recv(cx).is_ready().then_some(*number));
+            came.map_or(Poll::Pending, Poll::Ready)
+        });
+        go(&sender, runtime.block_on(first));
+    };
+    std::thread::Builder::new().name("deck-signals".to_owned()).spawn(listen)?;
     std::thread::Builder::new().name("deck-tty".to_owned()).spawn(move || wait_for_hangup(&hangup))?;
     Ok(receiver)
 }
 
-fn signals(sender: &Sender<i32>) {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-    let number = runtime.block_on(async {
-        let mut term = signal(SignalKind::terminate()).ok()?;
-        let mut hup = signal(SignalKind::hangup()).ok()?;
-        let mut quit = signal(SignalKind::quit()).ok()?;
-        Some(tokio::select! {
-            _ = term.recv() => SignalKind::terminate(),
-            _ = hup.recv() => SignalKind::hangup(),
-            _ = quit.recv() => SignalKind::quit(),
-        })
-    });
-    if let Some(kind) = number {
-        go(sender, kind.as_raw_value());
-    }
+/// Ends this process by a signal, as it would have ended without a deck.
+pub fn die_by(number: i32) -> ! {
+    // Comes back only for a signal that does not end a process.
+    let _ = signal_hook::low_level::emulate_default_handler(number);
+    std::process::exit(128 + number);
 }
 
 /// Whether the terminal on standard input is gone.
@@ -78,5 +108,5 @@ fn go(sender: &Sender<i32>, number: i32) {
     let _ = sender.try_send(number);
     std::thread::sleep(GRACE);
     terminal::leave_without_writing();
-    std::process::exit(128 + number);
+    die_by(number);
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::app::Source;
@@ -74,6 +75,11 @@ impl Feed for LiveFeed {
         find(&|position, buffer| log.read_at(position, buffer), log.len(), needle, from, back, budget)
     }
 
+    fn count(&mut self, step: StepId, needle: &str, range: Range<u64>, at: u64) -> (u64, u64) {
+        let log = self.log(step);
+        count(&|position, buffer| log.read_at(position, buffer), log.len(), needle, range, at)
+    }
+
     fn log_path(&self, step: StepId) -> Option<PathBuf> {
         let path = match self.state().step(step)?.runner {
             RunnerKind::ExternalCli { .. } => self.dir.external_out(step),
@@ -143,6 +149,29 @@ fn find(read: &dyn Fn(u64, &mut [u8]) -> usize, len: u64, needle: &str, from: u6
     }
 }
 
+/// Counts the matches that begin in a range: those at or before `at`, and all. They may overlap, as those that are found
+/// one after the other may.
+fn count(read: &dyn Fn(u64, &mut [u8]) -> usize, len: u64, needle: &str, range: Range<u64>, at: u64) -> (u64, u64) {
+    let fold = !needle.chars().any(char::is_uppercase);
+    let start = range.start;
+    // The last match may end behind the range.
+    let stop = range.end.saturating_add(needle.len().saturating_sub(1) as u64).min(len);
+    let mut bytes = vec![0; usize::try_from(stop.saturating_sub(start)).unwrap_or(0)];
+    let have = read(start, &mut bytes);
+    bytes.truncate(have);
+    if fold {
+        bytes.make_ascii_lowercase();
+    }
+    let finder = memchr::memmem::Finder::new(needle);
+    let (mut up_to_it, mut all, mut from) = (0, 0, 0);
+    while let Some(found) = bytes.get(from..).and_then(|rest| finder.find(rest)) {
+        all += 1;
+        up_to_it += u64::from(start + (from + found) as u64 <= at);
+        from += found + 1;
+    }
+    (up_to_it, all)
+}
+
 fn line(line: rundir::LogLine) -> LogLine {
     let rundir::LogLine { start, end, stream, at, attempt, bytes, cut, .. } = line;
     LogLine { start, end, stream, at, attempt, bytes, cut }
@@ -189,6 +218,29 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn every_match_is_counted_once_however_the_log_is_cut(
+            text in "[abA]{0,60}", needle in "[ab]{1,3}", at in 0u64..60, slice in 1u64..20,
+        ) {
+            let read = |at: u64, buffer: &mut [u8]| {
+                let rest = &text.as_bytes()[usize::try_from(at).unwrap()..];
+                let n = rest.len().min(buffer.len());
+                buffer[..n].copy_from_slice(&rest[..n]);
+                n
+            };
+            let len = text.len() as u64;
+            let (mut from, mut counted) = (0, (0, 0));
+            while from < len {
+                let end = (from + slice).min(len);
+                let (up_to_it, all) = count(&read, len, &needle, from..end, at);
+                counted = (counted.0 + up_to_it, counted.1 + all);
+                from = end;
+            }
+            let folded = text.to_ascii_lowercase();
+            let places: Vec<u64> = (0..text.len()).filter(|i| folded[*i..].starts_with(&needle)).map(|i| i as u64).collect();
+            prop_assert_eq!(counted, (places.iter().filter(|p| **p <= at).count() as u64, places.len() as u64));
+        }
+
         #[test]
         fn slices_do_not_matter(text in "[abA\n]{0,80}", needle in "[ab]{1,3}", from in 0usize..81, budget in 1usize..20) {
             let from = from.min(text.len());

@@ -22,6 +22,8 @@ pub mod window;
 use std::io;
 use std::path::PathBuf;
 
+pub use guard::die_by;
+
 /// What the deck is opened on, and how.
 #[derive(Clone, Debug, Default)]
 pub struct DeckOptions {
@@ -33,6 +35,8 @@ pub struct DeckOptions {
     pub ascii: bool,
     /// Colours may be used.
     pub color: bool,
+    /// The deck takes the mouse from the start.
+    pub mouse: bool,
 }
 
 /// How the deck was left. The summary of the run is for whoever called.
@@ -76,6 +80,6 @@ pub fn run(options: DeckOptions) -> Result<DeckExit, DeckError> {
     runtime.block_on(async {
         let source = live::LiveFeed::open(&options.run_dir).map_err(DeckError::Run)?;
         let theme = theme::Theme { color: options.color, ascii: options.ascii };
-        app::App::new(source, theme, options.read_only).run(gone).await
+        app::App::new(source, theme, options.read_only, options.mouse).run(gone).await
     })
 }

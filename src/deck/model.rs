@@ -73,6 +73,21 @@ pub struct Search {
     pub back: bool,
     /// Where the newest match is, by step and position.
     pub found: Option<(StepId, u64)>,
+    /// How many matches there are; `None` until they are counted.
+    pub count: Option<Count>,
+}
+
+/// The number of the match that is shown, and of all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// In whose output.
+    pub step: StepId,
+    /// The one that is shown, from 1; 0 when there is none.
+    pub nth: u64,
+    /// All that there were when they were counted.
+    pub total: u64,
+    /// How long the log was then.
+    pub upto: u64,
 }
 
 /// Which pane the movement keys move.

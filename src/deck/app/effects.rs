@@ -1,10 +1,10 @@
-//! What the deck does beside drawing: requests, searches, the clipboard, the pager, suspending.
+//! What the deck does beside drawing: requests, the clipboard, the pager, suspending. Searches are `searching`'s.
 
 use crossterm::event::EventStream;
 
-use super::{App, Finding, Frozen, SLICE, Source, Then, wall};
-use crate::deck::feed::{Find, Request};
-use crate::deck::model::{Anchor, Position, Scroll, Sent, UiEffect};
+use super::{App, Frozen, Source, Then};
+use crate::deck::feed::Request;
+use crate::deck::model::{Sent, UiEffect};
 use crate::deck::terminal::{self, Screen};
 use crate::deck::update::say;
 use crate::deck::{DeckError, DeckExit};
@@ -75,69 +75,6 @@ impl<S: Source> App<S> {
                 false
             }
         }
-    }
-
-    /// Begins a search.
-    fn find(&mut self, opposite: bool) {
-        let step = self.ui.selected;
-        let len = self.source.log_len(step);
-        let position = self.ui.pane(step).output;
-        let Some(search) = &self.ui.search else { return };
-        let back = search.back != opposite;
-        let from = match (search.found.filter(|(s, _)| *s == step), position) {
-            (Some((_, at)), _) if back => at,
-            (Some((_, at)), _) => at + 1,
-            (None, Position::Follow) if back => len,
-            (None, Position::Follow) => 0,
-            (None, Position::At { top, .. }) => top.line,
-        };
-        self.finding = Some(Finding { step, needle: search.needle.clone(), begun: from, from, back });
-        self.ui.searching = Some(0);
-    }
-
-    /// Looks at the next slice. Returns whether there is something to show.
-    pub(super) fn find_on(&mut self) -> bool {
-        let Some(finding) = &mut self.finding else { return false };
-        if self.ui.searching.is_none() {
-            self.finding = None;
-            return true;
-        }
-        let found = self.source.find(finding.step, &finding.needle, finding.from, finding.back, SLICE);
-        match found {
-            Find::More(from) => {
-                finding.from = from;
-                let (done, len) = if finding.back {
-                    (finding.begun.saturating_sub(from), finding.begun)
-                } else {
-                    (from - finding.begun, self.source.log_len(finding.step).saturating_sub(finding.begun))
-                };
-                let percent = u8::try_from(done.saturating_mul(100) / len.max(1)).unwrap_or(99).min(99);
-                return self.ui.searching.replace(percent) != Some(percent);
-            }
-            Find::At(at) => {
-                let step = finding.step;
-                // The line that holds the match begins at the last line start that is not behind it.
-                let line = self.source.lines_before(step, at + 1, 1).pop().filter(|l| l.end > at);
-                let line = line.or_else(|| self.source.lines_from(step, at, 1).pop()).map_or(at, |l| l.start);
-                let seen = self.source.log_len(step);
-                let pane = self.ui.pane_mut(step);
-                pane.output = Position::At { top: Anchor { line, row: 0 }, seen };
-                // A little of what was before it tells what it is about.
-                pane.asked = vec![Scroll::Rows(-3)];
-                if let Some(search) = &mut self.ui.search {
-                    search.found = Some((step, at));
-                }
-                self.ui.notice = None;
-            }
-            Find::Nowhere => {
-                let where_to = if finding.back { "above" } else { "below" };
-                let text = format!("\"{}\" is nowhere {where_to}; N looks the other way", finding.needle);
-                say(&mut self.ui, wall(), true, &text);
-            }
-        }
-        self.finding = None;
-        self.ui.searching = None;
-        true
     }
 
     fn copy(&mut self, screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {

@@ -142,7 +142,7 @@ pub(super) fn on_search_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
             }
             // Who follows the end looks for what has been; who reads looks for what comes.
             let back = ui.pane(ui.selected).output == Position::Follow;
-            ui.search = Some(Search { needle, back, found: None });
+            ui.search = Some(Search { needle, back, found: None, count: None });
             let selected = ui.selected;
             ui.pane_mut(selected).tab = Tab::Output;
             return vec![UiEffect::Find { opposite: false }];

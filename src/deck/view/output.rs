@@ -100,6 +100,15 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
     if !ui.wrap {
         out.push(piece("not wrapped  ", theme.dim()).rank(2));
     }
+    if let Some(count) = ui.search.as_ref().and_then(|s| s.count).filter(|c| c.step == step.id) {
+        // What came since was not counted.
+        let more = if window.len > count.upto { "+" } else { "" };
+        let (text, style) = match count.total {
+            0 => (format!("nothing found{more}  "), theme.bad()),
+            total => (format!("{}/{total}{more}  ", count.nth), theme.accent()),
+        };
+        out.push(piece(text, style).rank(6));
+    }
     if follows {
         let word = if step.phase.is_terminal() { "end" } else { "▼ following" };
         out.push(piece(word, theme.dim()));

@@ -1,14 +1,18 @@
 //! What needs a person: which step, why, by which rule, and the evidence.
 
 use super::model::UiState;
-use crate::run::{RunState, StepId, StepPhase, StepState, Timestamp};
-use crate::text::span;
+use crate::run::{Amount, Level, Notice, RunState, StepId, StepPhase, StepState, Timestamp};
+use crate::text::{grouped, span};
 
 /// Why a step needs a person, if it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attention {
     /// Which step.
     pub step: StepId,
+    /// What it is about, so that what was taken note of here is known again. Another time of the same is another one.
+    pub cause: String,
+    /// The runner's notice, where there is one.
+    pub notice: Option<String>,
     /// What is wrong, in a few words.
     pub reason: String,
     /// The rule that says so.
@@ -17,21 +21,41 @@ pub struct Attention {
     pub since: Option<Timestamp>,
 }
 
-/// The steps that need a person and were not acknowledged, in the order of steps.
+/// The steps that need a person and were not acknowledged, the most urgent first.
 #[must_use]
 pub fn attention(state: &RunState, ui: &UiState) -> Vec<Attention> {
-    state
+    let mut found: Vec<(u8, Attention)> = state
         .steps
         .iter()
-        .filter_map(needs_person)
-        .filter(|a| ui.acknowledged.get(&a.step).is_none_or(|reason| *reason != a.reason))
-        .collect()
+        .filter_map(|step| Some((urgency(step), needs_person(step)?)))
+        .filter(|(_, a)| ui.acknowledged.get(&a.step).is_none_or(|cause| *cause != a.cause))
+        .collect();
+    found.sort_by_key(|(urgency, a)| (*urgency, a.since, a.step));
+    found.into_iter().map(|(_, a)| a).collect()
+}
+
+/// Somebody waits for an answer, something hangs, something else.
+fn urgency(step: &StepState) -> u8 {
+    match loudest(step).map(|n| n.condition.reason) {
+        Some(crate::run::Reason::Question | crate::run::Reason::SupervisorRequest) => 0,
+        Some(_) => 1,
+        None => 2,
+    }
+}
+
+/// The notice that a person is to be told first.
+fn loudest(step: &StepState) -> Option<&Notice> {
+    let open = step.attention.iter().filter(|n| n.is_open() && n.level() == Level::Needs);
+    open.min_by_key(|n| (n.condition.reason, n.condition.since))
 }
 
 /// Why this step needs a person.
 #[must_use]
 pub fn needs_person(step: &StepState) -> Option<Attention> {
-    let attention = |rule, reason: String, since| Some(Attention { step: step.id, reason, rule, since });
+    let attention = |rule: &'static str, reason: String, since| {
+        let cause = reason.clone();
+        Some(Attention { step: step.id, cause, notice: None, reason, rule, since })
+    };
     if !step.survivors.is_empty() {
         let pids: Vec<String> = step.survivors.iter().map(u32::to_string).collect();
         return attention("survivors", format!("processes would not die: {}", pids.join(" ")), step.ended_at);
@@ -43,34 +67,89 @@ pub fn needs_person(step: &StepState) -> Option<Attention> {
         let pids: Vec<String> = step.held_by.iter().map(u32::to_string).collect();
         return attention("output_held", format!("output held open by pid {}", pids.join(" ")), step.last_activity);
     }
-    match step.activity.as_deref() {
-        Some("needs_attention") => {
-            let (reason, since) = match step.current_call() {
-                Some(call) => (format!("{} {} open", call.tool, call.args), Some(call.started_at)),
-                None => ("no activity".to_owned(), step.last_activity),
-            };
-            attention("needs_attention", reason, since)
-        }
-        Some("active_long_running") => attention("active_long_running", "long running".to_owned(), step.started_at),
-        _ => None,
+    if let Some(notice) = loudest(step) {
+        let condition = &notice.condition;
+        return Some(Attention {
+            step: step.id,
+            cause: format!("{} {}", notice.id, notice.times),
+            notice: Some(notice.id.clone()),
+            reason: in_short(step, notice),
+            rule: condition.reason.as_str(),
+            since: Some(condition.since),
+        });
+    }
+    // A foreign status says that something is wrong, not what.
+    if step.attention.is_empty() && step.activity.as_deref() == Some("needs_attention") {
+        let (reason, since) = match step.current_call() {
+            Some(call) => (format!("{} {} open", call.tool, call.args), Some(call.started_at)),
+            None => ("no activity".to_owned(), step.last_activity),
+        };
+        return attention("needs_attention", reason, since);
+    }
+    None
+}
+
+/// What is wrong, without the time, which goes on while the notice stands still.
+fn in_short(step: &StepState, notice: &Notice) -> String {
+    use crate::run::Reason;
+    let condition = &notice.condition;
+    match condition.reason {
+        Reason::ToolOpen => match step.open.iter().find(|c| c.seq.to_string() == condition.subject) {
+            Some(call) => format!("{} {} open", call.tool, call.args).replace("  ", " "),
+            None => condition.evidence.clone(),
+        },
+        Reason::Idle => "no activity".to_owned(),
+        Reason::NoFirstEvent => "said nothing since it was started".to_owned(),
+        _ => condition.evidence.clone(),
     }
 }
 
-/// The evidence for a step's attention, line by line.
+/// The evidence for a step's attention, line by line: of every notice, the quiet ones too.
 #[must_use]
 pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, String)> {
     let Some(step) = state.step(step) else { return Vec::new() };
-    let Some(attention) = needs_person(step) else { return Vec::new() };
-    let mut lines = vec![("rule".to_owned(), attention.rule.to_owned()), ("reason".to_owned(), attention.reason)];
-    if let Some(since) = attention.since {
-        lines.push(("since".to_owned(), format!("{} ago", span(now.since(since)))));
+    let ago = |at: Timestamp| format!("{} ago", span(now.since(at)));
+    let mut lines = Vec::new();
+    let mut notices: Vec<&Notice> = step.attention.iter().collect();
+    notices.sort_by_key(|n| (std::cmp::Reverse(n.level()), n.condition.reason, n.condition.since));
+    for notice in notices {
+        if !lines.is_empty() {
+            lines.push((String::new(), String::new()));
+        }
+        let condition = &notice.condition;
+        let quiet = match notice.level() {
+            Level::Needs => "",
+            Level::Busy | Level::Note => " (good to know)",
+        };
+        lines.push(("rule".to_owned(), format!("{}{quiet}", condition.reason.as_str())));
+        if let Some(threshold) = condition.threshold {
+            lines.push(("threshold".to_owned(), measure(threshold)));
+        }
+        lines.push(("evidence".to_owned(), condition.evidence.clone()));
+        lines.push(("since".to_owned(), ago(condition.since)));
+        let times = if notice.times > 1 { format!(", told {} times", notice.times) } else { String::new() };
+        lines.push(("told".to_owned(), format!("{}{times}", ago(notice.raised_at))));
+        if let Some(at) = notice.acknowledged {
+            lines.push(("noted".to_owned(), format!("{}; told again at the next threshold", ago(at))));
+        }
     }
-    if let Some(at) = step.last_activity {
-        lines.push(("last activity".to_owned(), format!("{} ago", span(now.since(at)))));
+    if lines.is_empty() {
+        let Some(attention) = needs_person(step) else { return Vec::new() };
+        lines.push(("rule".to_owned(), attention.rule.to_owned()));
+        lines.push(("reason".to_owned(), attention.reason));
+        lines.extend(attention.since.map(|since| ("since".to_owned(), ago(since))));
     }
+    lines.extend(step.last_activity.map(|at| ("last activity".to_owned(), ago(at))));
     lines.extend(step.open.iter().map(|call| {
         let open = span(now.since(call.started_at));
         ("open tool".to_owned(), format!("{} {}, {open}", call.tool, call.args))
     }));
     lines
+}
+
+fn measure(amount: Amount) -> String {
+    match amount {
+        Amount::Millis(ms) => span(std::time::Duration::from_millis(ms)),
+        Amount::Count(count) => grouped(count),
+    }
 }

@@ -70,6 +70,8 @@ pub enum Request {
     Stop,
     /// Stop a step.
     StopStep(StepId),
+    /// Take note of a notice of the runner.
+    Acknowledge(String),
 }
 
 /// What the deck knows of the plan beside the state.

@@ -108,6 +108,7 @@ impl Feed for LiveFeed {
             Request::Interrupt => inbox.interrupt(state, now),
             Request::Stop => inbox.stop(state, now),
             Request::StopStep(step) => inbox.stop_step(state, *step, now),
+            Request::Acknowledge(notice) => inbox.acknowledge(state, notice, now).map(drop),
         };
         sent.map(|()| None).map_err(|e| e.to_string())
     }

@@ -34,7 +34,7 @@ pub struct UiState {
     pub notice: Option<Notice>,
     /// Requests written by this deck, newest last, with the moment.
     pub sent: Vec<Sent>,
-    /// Steps whose attention was acknowledged, with the reason that was.
+    /// Steps whose attention was acknowledged here, with the cause that was.
     pub acknowledged: BTreeMap<StepId, String>,
     /// How far the ticker is scrolled back, in lines.
     pub ticker_back: usize,
@@ -342,6 +342,8 @@ pub enum UiEffect {
     StopRun,
     /// Stop one step.
     StopStep(StepId),
+    /// Take note of a notice of the runner.
+    Acknowledge(StepId, String),
     /// Leave the deck.
     Leave,
     /// Give the terminal back to the shell.

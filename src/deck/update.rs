@@ -187,7 +187,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         }
         Action::StopRun => ui.overlays.push(Overlay::Confirm { what: Danger::Run, question: Question::new(cx.now) }),
         Action::NextAttention => jump(ui, cx.state),
-        Action::Acknowledge => acknowledge(ui, cx),
+        Action::Acknowledge => return acknowledge(ui, cx),
         Action::Why => ui.overlays.push(Overlay::Why(ui.selected)),
         Action::Copy => return vec![UiEffect::Copy],
         Action::Pager => return vec![UiEffect::Pager(ui.selected)],
@@ -280,12 +280,17 @@ fn jump(ui: &mut UiState, state: &RunState) {
     }
 }
 
-fn acknowledge(ui: &mut UiState, cx: Context<'_>) {
+/// Takes note: of what the runner told, in the run, so that every viewer knows; of anything else, and of a run that is
+/// only looked at, for this deck alone.
+fn acknowledge(ui: &mut UiState, cx: Context<'_>) -> Vec<UiEffect> {
     let waiting = attention(cx.state, ui);
     let chosen = waiting.iter().find(|a| a.step == ui.selected).or_else(|| waiting.first());
-    if let Some(Attention { step, reason, .. }) = chosen {
-        ui.acknowledged.insert(*step, reason.clone());
-        say(ui, cx.now, false, &format!("step {step} acknowledged"));
+    let Some(Attention { step, cause, notice, .. }) = chosen.cloned() else { return Vec::new() };
+    ui.acknowledged.insert(step, cause);
+    say(ui, cx.now, false, &format!("step {step} acknowledged"));
+    match notice {
+        Some(notice) if cx.read_only.is_none() => vec![UiEffect::Acknowledge(step, notice)],
+        _ => Vec::new(),
     }
 }
 

@@ -62,6 +62,17 @@ impl Inbox {
         })
     }
 
+    /// Says that somebody took note of a notice. Returns the id of the request.
+    ///
+    /// # Errors
+    /// Why nothing was sent.
+    pub fn acknowledge(&self, state: &RunState, notice: &str, now: Timestamp) -> Result<String, SendError> {
+        self.check_live(state)?;
+        self.own("acknowledge", now, |request| {
+            request.set("attentionId", notice);
+        })
+    }
+
     /// Asks to end everything at once, without grace.
     ///
     /// # Errors

@@ -37,6 +37,9 @@ impl<S: Source> App<S> {
             UiEffect::StopStep(step) => {
                 self.send(&Request::StopStep(step), "stop", Some(step), "x", now);
             }
+            UiEffect::Acknowledge(step, notice) => {
+                self.send(&Request::Acknowledge(notice), "acknowledge", Some(step), "a", now);
+            }
             UiEffect::Leave => {
                 let state = self.source.state();
                 let exit = if state.is_over() { DeckExit::Ended } else { DeckExit::LeftRunning };

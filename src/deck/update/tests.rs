@@ -196,10 +196,24 @@ fn attention_is_jumped_to_acknowledged_and_raised_again_when_it_changes() {
     let mut stage = stage();
     stage.keys("g!");
     assert_eq!(stage.ui.selected, StepId(3));
-    stage.keys("a");
+    // The runner's notice is taken note of in the run, for everybody who looks.
+    let sent = effects(&mut stage, "a");
+    let notice = "3:tool_open_threshold:372".to_owned();
+    assert_eq!(sent, [UiEffect::Acknowledge(StepId(3), notice)]);
     assert!(attention(&stage.feed.state, &stage.ui).is_empty());
-    stage.feed.state.steps[3].open.clear();
+    stage.feed.state.steps[3].attention[1].times = 2;
+    assert_eq!(attention(&stage.feed.state, &stage.ui).len(), 1, "told again");
+    // A run that is only looked at is left alone.
+    stage.read_only = Some(SafeText::line("finished"));
+    assert!(effects(&mut stage, "a").is_empty());
+    assert!(attention(&stage.feed.state, &stage.ui).is_empty());
+    // Of a foreign run the word alone is known.
+    let step = &mut stage.feed.state.steps[3];
+    step.attention.clear();
     assert_eq!(attention(&stage.feed.state, &stage.ui).len(), 1);
+    stage.keys("a");
+    stage.feed.state.steps[3].open.clear();
+    assert_eq!(attention(&stage.feed.state, &stage.ui).len(), 1, "it is something else now");
 }
 
 #[test]

@@ -7,7 +7,10 @@ use ratatui::layout::Rect;
 use super::paint::{bar, piece, put, put_cut, put_right, row};
 use super::{Scene, elapsed, now_text, took};
 use crate::deck::attention::needs_person;
-use crate::run::{OpenCall, RunnerKind, Steerable, StepPhase, StepState, ToolCall, ToolOutcome};
+use crate::run::{
+    Level, Limit, Meter, Metric, Notice, OpenCall, Reason, RunnerKind, Steerable, StepPhase, StepState, ToolCall,
+    ToolOutcome, budget,
+};
 use crate::text::{SafeText, UNKNOWN, bytes, clock, cost, count, or_unknown, span};
 
 /// One row of facts.
@@ -23,6 +26,12 @@ pub enum Fact {
     Usage,
     /// Time used of the limit.
     Time,
+    /// A limit with what was used of it.
+    Meter(Metric),
+    /// More open calls than there are rows.
+    MoreOpen(usize),
+    /// It is good to know.
+    Note(usize),
     /// Why it needs a person.
     Attention,
     /// A line of its error.
@@ -39,6 +48,9 @@ pub enum Fact {
     Gap,
 }
 
+/// Open calls that have a row of their own.
+const OPEN_ROWS: usize = 4;
+
 /// The facts of a step, in the order of their rows, for a pane of this many cells.
 #[must_use]
 pub fn facts(step: &StepState, width: usize) -> Vec<Fact> {
@@ -46,8 +58,15 @@ pub fn facts(step: &StepState, width: usize) -> Vec<Fact> {
     if needs_person(step).is_some() {
         rows.push(Fact::Attention);
     }
+    let quiet = |n: &Notice| n.is_open() && n.level() != Level::Needs && n.condition.reason != Reason::Retrying;
+    rows.extend(
+        (0..step.attention.len()).filter(|i| step.attention.get(*i).is_some_and(quiet)).take(2).map(Fact::Note),
+    );
     if step.phase == StepPhase::Running {
-        rows.extend((0..step.open.len().min(3)).map(Fact::Open));
+        rows.extend((0..step.open.len().min(OPEN_ROWS)).map(Fact::Open));
+        if step.open.len() > OPEN_ROWS {
+            rows.push(Fact::MoreOpen(step.open.len() - OPEN_ROWS));
+        }
         if step.retrying.is_some() {
             rows.push(Fact::Retry);
         }
@@ -59,6 +78,8 @@ pub fn facts(step: &StepState, width: usize) -> Vec<Fact> {
     if step.timeout_ms.is_some() && !step.phase.is_terminal() {
         rows.push(Fact::Time);
     }
+    let limited = |metric: &Metric| budget::limit(&step.limits, *metric) != Limit::default();
+    rows.extend(Metric::ALL.into_iter().filter(limited).map(Fact::Meter));
     if let Some(error) = &step.error {
         let lines = SafeText::block(error).into_iter().flat_map(|l| l.wrap(width.saturating_sub(11)));
         rows.extend(lines.take(3).map(Fact::Error));
@@ -101,7 +122,27 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
         Fact::Open(at) => {
             if let Some(call) = step.open.get(*at) {
                 label(buf, if *at == 0 { "tool" } else { "" });
-                open_call(buf, area, 10, dy, call, scene);
+                open_call(buf, area, 10, dy, call, step, scene);
+            }
+        }
+        Fact::MoreOpen(more) => {
+            put(buf, area, 10, dy, &format!("and {} open", many(*more as u64, "more call")), theme.dim());
+        }
+        Fact::Note(at) => {
+            if let Some(notice) = step.attention.get(*at) {
+                label(buf, "note");
+                let text = format!("{}: {}", notice.condition.reason.as_str(), notice.condition.evidence);
+                put_cut(buf, area, 10, dy, &SafeText::line(&text), area.width, theme.dim());
+            }
+        }
+        Fact::Meter(metric) => {
+            let meters = budget::meters(scene.state, step, scene.now);
+            if let Some(meter) = meters.iter().find(|m| m.metric == *metric) {
+                label(buf, metric_name(*metric));
+                limit_row(buf, area, dy, &meter_text(meter), meter.share(), meter_style(meter, scene), scene);
+                if let Some(left) = meter_left(meter) {
+                    put_right(buf, area, area.width, dy, &left, theme.dim());
+                }
             }
         }
         Fact::Retry => {
@@ -119,9 +160,8 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
                 let limit = std::time::Duration::from_millis(limit);
                 let share = used.as_secs_f64() / limit.as_secs_f64().max(0.001);
                 label(buf, "time");
-                let text = format!("{} of {}  ", clock(used), clock(limit));
-                let dx = put(buf, area, 10, dy, &text, theme.plain());
-                put(buf, area, dx, dy, &bar(share, 20), if share >= 0.8 { theme.bad() } else { theme.accent() });
+                let style = if share >= 0.8 { theme.bad() } else { theme.accent() };
+                limit_row(buf, area, dy, &format!("{} of {}", clock(used), clock(limit)), share, style, scene);
             }
         }
         Fact::Error(line) => {
@@ -220,6 +260,61 @@ pub(super) fn many(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{} {what}s", crate::text::grouped(n)) }
 }
 
+/// Used of limit in digits and as a bar; the bars of several rows begin in the same column.
+fn limit_row(
+    buf: &mut Buffer,
+    area: Rect,
+    dy: u16,
+    text: &str,
+    share: f64,
+    style: ratatui::style::Style,
+    scene: &Scene<'_>,
+) {
+    let dx = put(buf, area, 10, dy, &format!("{text:<15}"), scene.theme.plain()) + 1;
+    // The estimate at the right keeps its room.
+    let cells = area.width.saturating_sub(dx + 14).min(20);
+    put(buf, area, dx, dy, &bar(share, cells), style);
+}
+
+/// What people call it.
+pub(super) const fn metric_name(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Turns => "turns",
+        Metric::ToolCalls => "calls",
+        Metric::Tokens => "tokens",
+        Metric::Cost => "cost",
+    }
+}
+
+/// Used of limit, in digits.
+pub(super) fn meter_text(meter: &Meter) -> String {
+    let amount = |n: f64| match meter.metric {
+        Metric::Cost => cost(n),
+        // `as` saturates.
+        Metric::Tokens => count(n as u64),
+        Metric::Turns | Metric::ToolCalls => crate::text::grouped(n as u64),
+    };
+    let limit = meter.hard.or(meter.soft).unwrap_or_default();
+    format!("{} of {}", amount(meter.used), amount(limit))
+}
+
+/// Where the warning is, for a row with room.
+pub(super) fn meter_warning(meter: &Meter) -> Option<String> {
+    let soft = meter.soft.filter(|_| meter.hard.is_some())?;
+    let at = meter_text(&Meter { used: soft, ..*meter });
+    at.split(" of ").next().map(|soft| format!("  warning at {soft}"))
+}
+
+pub(super) fn meter_style(meter: &Meter, scene: &Scene<'_>) -> ratatui::style::Style {
+    let warned = meter.soft.is_some_and(|soft| meter.used >= soft);
+    if warned || meter.share() >= 0.8 { scene.theme.bad() } else { scene.theme.accent() }
+}
+
+/// An estimate of when the limit comes.
+pub(super) fn meter_left(meter: &Meter) -> Option<String> {
+    meter.left.filter(|_| meter.share() < 1.0).map(|left| format!("~{} left", span(left)))
+}
+
 fn retry_text(step: &StepState, scene: &Scene<'_>) -> String {
     let Some(retry) = &step.retrying else { return String::new() };
     let of = retry.max.map(|m| format!(" of {m}")).unwrap_or_default();
@@ -228,12 +323,23 @@ fn retry_text(step: &StepState, scene: &Scene<'_>) -> String {
 }
 
 /// An open call with its running clock.
-pub(super) fn open_call(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, call: &OpenCall, scene: &Scene<'_>) {
+pub(super) fn open_call(
+    buf: &mut Buffer,
+    area: Rect,
+    dx: u16,
+    dy: u16,
+    call: &OpenCall,
+    step: &StepState,
+    scene: &Scene<'_>,
+) {
     let theme = scene.theme;
     let tool = SafeText::line(&call.tool).truncate(16);
-    let open = format!("open {}", clock(scene.now.since(call.started_at)));
+    // A limit is named only where there is one.
+    let limit = step.limits.tool_limit(&call.tool);
+    let limit = limit.map(|ms| format!(" of {}", clock(std::time::Duration::from_millis(ms)))).unwrap_or_default();
+    let open = format!("open {}{limit}", clock(scene.now.since(call.started_at)));
     let at = put(buf, area, dx, dy, tool.as_str(), theme.accent()) + 1;
-    let room = area.width.saturating_sub(at + 12);
+    let room = area.width.saturating_sub(at + 2 + u16::try_from(open.len()).unwrap_or(20));
     put_cut(buf, area, at, dy, &call_text(&call.args, call.path.as_deref()), room, theme.plain());
     put_right(buf, area, area.width, dy, &open, theme.bold());
 }

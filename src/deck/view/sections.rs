@@ -7,11 +7,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use super::detail::{self, meter_left, meter_style, meter_text, meter_warning, metric_name};
 use super::paint::{Piece, bar, piece, row};
-use super::{Scene, detail, ticker, took};
+use super::{Scene, ticker, took};
 use crate::deck::history::{History, Tone};
 use crate::deck::model::{Tab, UiState};
-use crate::run::StepState;
+use crate::run::{Metric, StepState};
 use crate::text::{SafeText, UNKNOWN, clock, cost, count, grouped, or_unknown};
 
 /// Draws one of the tabs.
@@ -61,7 +62,7 @@ fn tools(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene<'_>, back
         } else if let Some(call) = step.open.get(at - kept) {
             let dx = super::paint::put(buf, area, 0, dy, &scene.time_of_day(call.started_at), theme.dim());
             super::paint::put(buf, area, dx + 2, dy, "●", theme.accent());
-            detail::open_call(buf, area, dx + 4, dy, call, scene);
+            detail::open_call(buf, area, dx + 4, dy, call, step, scene);
         }
     }
 }
@@ -126,13 +127,41 @@ fn budget(step: &StepState, scene: &Scene<'_>) -> Vec<Line> {
         }
         _ => out.push(line("time", or_unknown(used.map(clock)))),
     }
-    out.push(line("turns", step.turn_count.to_string()));
-    out.push(line("tool calls", grouped(step.tool_count)));
+    let meters = crate::run::budget::meters(scene.state, step, scene.now);
+    let metered = |name: &str, metric: Metric, used: String| -> Line {
+        let Some(meter) = meters.iter().find(|m| m.metric == metric) else { return line(name, used) };
+        let mut row = line(name, format!("{}  ", meter_text(meter)));
+        row.0.push(piece(bar(meter.share(), 24), meter_style(meter, scene)));
+        row.0.extend(meter_left(meter).map(|left| piece(format!("  {left}"), theme.dim())));
+        row.0.extend(meter_warning(meter).map(|warning| piece(warning, theme.dim())));
+        row
+    };
+    out.push(metered("turns", Metric::Turns, step.turn_count.to_string()));
+    out.push(metered("tool calls", Metric::ToolCalls, grouped(step.tool_count)));
     let tokens = step.tokens;
     let known = |n: u64| if tokens.is_zero() { UNKNOWN.to_owned() } else { count(n) };
     out.push(line("tokens", format!("in {}   out {}", known(tokens.input), known(tokens.output))));
     out.push(line("cache", format!("read {}   written {}", known(tokens.cache_read), known(tokens.cache_write))));
-    out.push(line("cost", or_unknown(step.cost.map(|c| format!("{} reported by the agent", cost(c.0))))));
+    if meters.iter().any(|m| m.metric == Metric::Tokens) {
+        out.push(metered("of them", Metric::Tokens, String::new()));
+    }
+    out.push(metered(
+        "cost",
+        Metric::Cost,
+        or_unknown(step.cost.map(|c| format!("{} reported by the agent", cost(c.0)))),
+    ));
+    let whole = crate::run::budget::run_meters(scene.state, scene.now);
+    if !whole.is_empty() {
+        out.push(note("", theme.plain()));
+        out.push(note("the whole run", theme.bold()));
+        for meter in &whole {
+            let mut row = line(metric_name(meter.metric), format!("{}  ", meter_text(meter)));
+            row.0.push(piece(bar(meter.share(), 24), meter_style(meter, scene)));
+            row.0.extend(meter_left(meter).map(|left| piece(format!("  {left}"), theme.dim())));
+            row.0.extend(meter_warning(meter).map(|warning| piece(warning, theme.dim())));
+            out.push(row);
+        }
+    }
     if !scene.facts.limits.is_empty() {
         out.push(note("", theme.plain()));
         out.push(note("limits of the plan", theme.bold()));

@@ -15,8 +15,9 @@ use crate::deck::model::Tab;
 use crate::deck::update::{Context, update};
 use crate::deck::window;
 use crate::run::{
-    AgentEvent, CostUsd, Event, Group, OpenCall, RunId, RunPhase, RunnerKind, SteerMode, SteerRequest, SteerTarget,
-    Steerable, StepOutcome, StepPhase, Stream, TargetState, Tokens, ToolCall, ToolOutcome, What,
+    AgentEvent, Amount, Condition, CostUsd, Event, Group, Limit, Limits, Notice, OpenCall, Reason, RunId, RunPhase,
+    RunnerKind, SteerMode, SteerRequest, SteerTarget, Steerable, StepOutcome, StepPhase, Stream, TargetState, Tokens,
+    ToolCall, ToolOutcome, TurnLimit, What,
 };
 
 /// 12:40:51 of a day.
@@ -63,6 +64,18 @@ fn ended(tool: &str, args: &str, started: u64, took_ms: u64, outcome: ToolOutcom
     }
 }
 
+fn notice(step: u32, reason: Reason, subject: &str, since: u64, evidence: &str) -> Notice {
+    let condition = Condition {
+        reason,
+        subject: subject.to_owned(),
+        since: ago(since),
+        threshold: Some(Amount::Millis(240_000)),
+        amount: Some(Amount::Millis(240_000)),
+        evidence: evidence.to_owned(),
+    };
+    Notice::new(StepId(step), condition, ago(since) + Duration::from_millis(240_000))
+}
+
 /// The run of the mock-ups.
 pub(crate) fn run() -> RunState {
     let mut scout = step(0, "scout", 0, StepPhase::Complete);
@@ -89,6 +102,12 @@ pub(crate) fn run() -> RunState {
     worker.turn_count = 14;
     worker.tool_count = 23;
     worker.timeout_ms = Some(600_000);
+    worker.limits = Limits {
+        turns: Some(TurnLimit { max: 40, grace: 2 }),
+        tokens: Some(Limit { soft: Some(180_000), hard: Some(400_000) }),
+        tool_ms: Some(600_000),
+        ..Limits::default()
+    };
     worker.cost = Some(CostUsd(0.31));
     worker.tokens = Tokens { input: 182_000, output: 9_400, cache_read: 1_100_000, cache_write: 0 };
     worker.recent_tools.extend([
@@ -125,6 +144,10 @@ pub(crate) fn run() -> RunState {
     reviewer.tool_count = 4;
     reviewer.turn_count = 3;
     reviewer.activity = Some("needs_attention".to_owned());
+    reviewer.attention = vec![
+        notice(3, Reason::TimeThreshold, "", 380, "still active after 4m00s"),
+        notice(3, Reason::ToolOpen, "372", 372, "tool 'bash' open for 4m00s"),
+    ];
     let mut second = step(4, "worker", 2, StepPhase::Running);
     second.label = Some("worker-b".to_owned());
     second.started_at = Some(ago(175));

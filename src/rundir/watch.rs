@@ -6,11 +6,9 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-#[cfg(not(target_os = "linux"))]
-#[path = "watch/elsewhere.rs"]
-mod system;
 #[cfg(target_os = "linux")]
-#[path = "watch/inotify.rs"]
+mod inotify;
+mod notified;
 mod system;
 
 use system::System;
@@ -53,7 +51,7 @@ impl Watch {
 
     fn start<P: AsRef<Path>>(interest: Interest, folders: impl IntoIterator<Item = P>) -> Self {
         let mut watch = Self { system: None, limit: None };
-        match System::new() {
+        match System::new(interest) {
             Ok(system) => watch.system = Some(system),
             Err(error) => watch.fall_back(&error),
         }

@@ -1,4 +1,5 @@
-//! Linux: inotify, read by whoever waits. No thread stands between a change and the one that it wakes.
+//! The runner's own watch on Linux: inotify, read by whoever waits. A request is answered without the way through a
+//! thread of a library, which took longer than everything else up to the signal.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! Other systems than Linux: what the `notify` crate makes of their watchers.
+//! Whatever the system has to watch with, by way of the `notify` crate: a thread of it reads, and rings a bell.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
-use super::{Interest, is_unfinished};
+use super::is_unfinished;
 
 /// A watcher and the bell that it rings.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ impl System {
         Ok(Self { watcher: watcher.map_err(io_error)?, wake })
     }
 
-    /// Whatever is of interest, every change wakes: these watchers have no say in what they tell.
-    pub(super) fn add(&mut self, folder: &Path, _interest: Interest) -> io::Result<()> {
+    /// Every change wakes, whatever is of interest: these watchers have no say in what they tell.
+    pub(super) fn add(&mut self, folder: &Path) -> io::Result<()> {
         self.watcher.watch(folder, RecursiveMode::NonRecursive).map_err(io_error)
     }
 

@@ -1,0 +1,44 @@
+//! Which watcher serves which interest: the runner waits for requests and watches for them itself where it can;
+//! everybody else leaves it to the library.
+
+use std::io;
+use std::path::Path;
+
+use super::{Interest, notified};
+
+/// A watcher.
+#[derive(Debug)]
+pub(super) enum System {
+    /// The library's.
+    Notified(notified::System),
+    /// Our own.
+    #[cfg(target_os = "linux")]
+    Inotify(super::inotify::System),
+}
+
+impl System {
+    pub(super) fn new(interest: Interest) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        if interest == Interest::Arrivals {
+            return super::inotify::System::new().map(Self::Inotify);
+        }
+        let _ = interest;
+        notified::System::new().map(Self::Notified)
+    }
+
+    pub(super) fn add(&mut self, folder: &Path, interest: Interest) -> io::Result<()> {
+        match self {
+            Self::Notified(system) => system.add(folder),
+            #[cfg(target_os = "linux")]
+            Self::Inotify(system) => system.add(folder, interest),
+        }
+    }
+
+    pub(super) async fn changed(&self) {
+        match self {
+            Self::Notified(system) => system.changed().await,
+            #[cfg(target_os = "linux")]
+            Self::Inotify(system) => system.changed().await,
+        }
+    }
+}

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::args::LsArgs;
 use super::load::World;
 use super::{find, out};
-use crate::headless::{status_document, unreadable_json};
+use crate::headless::{needs, status_document, unreadable_json};
 use crate::run::{RunState, StepPhase};
 use crate::rundir::{Listed, list_runs};
 use crate::text::{self as units, SafeText};
@@ -60,7 +60,7 @@ fn row(run: &Listed, now: crate::run::Timestamp) -> Vec<String> {
         Ok(state) => state,
     };
     let word = if run.lost.is_some() || state.lost.is_some() { "lost" } else { word(state) };
-    let needs = state.steps.iter().filter(|s| s.activity.as_deref() == Some("needs_attention")).count();
+    let needs = needs(state).len();
     let first = state.steps.first();
     vec![
         id,

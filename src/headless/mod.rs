@@ -5,6 +5,7 @@
 
 mod json;
 mod jsonl;
+mod needs;
 mod output;
 mod status_json;
 mod summary;
@@ -12,6 +13,7 @@ mod text;
 
 pub use json::{document as json_document, line as json_line};
 pub use jsonl::{VERSION, event as json_event, output as json_output};
+pub use needs::{Need, needs};
 pub use output::{Output, Piece, left_out, text_of};
 pub use status_json::{document as status_document, run as status_json, unreadable as unreadable_json};
 pub use summary::summary;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::needs::needs;
 use crate::run::{RunPhase, RunState, StepFace, StepState, Timestamp};
 use crate::text::{self as units, SafeText};
 
@@ -52,6 +53,9 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
         if !step.survivors.is_empty() {
             let _ = writeln!(out, "         these processes would not die: {}", pids(&step.survivors));
         }
+    }
+    for need in needs(state) {
+        let _ = writeln!(out, "  needs a person: {}", need.line());
     }
     if let Some(source) = &state.ended_by {
         let _ = writeln!(out, "  asked for by {}", SafeText::line(&source.to_string()));

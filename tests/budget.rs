@@ -54,7 +54,7 @@ fn limits_and_their_use_are_printed() {
         let found = rows[begins..].iter().find(|r| r.contains(&key)).unwrap();
         found[found.iter().position(|w| *w == key).unwrap() + 1..].join(" ")
     };
-    assert_eq!(rows[0], ["OF", "LIMIT", "USED", "WARNING", "END"]);
+    assert_eq!(rows[0], ["OF", "LIMIT", "USED", "WARNING", "END", "LEFT"]);
     assert!(row("run", "time").ends_with("s – 1h"), "{table:?}");
     assert_eq!(row("run", "tokens"), "0 200,000 400,000");
     assert_eq!(row("run", "turns"), "0 – –");

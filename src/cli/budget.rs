@@ -11,7 +11,7 @@ use super::{budget_table, find, out, source};
 use crate::engine::now;
 use crate::plan::Raise;
 use crate::run::{ExitCause, Limits, RunState, StepId};
-use crate::rundir::{Answered, Follower, Inbox, RunDir, Watch, answer_to, answers, plan_doc};
+use crate::rundir::{Answered, Follower, Inbox, RunDir, Watch, answer_to, answers};
 use crate::text::SafeText;
 
 /// `subdeck budget`.
@@ -21,12 +21,12 @@ pub fn budget(args: &BudgetArgs) -> anyhow::Result<ExitCode> {
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
     follower.poll();
     if args.changes.is_empty() {
-        return budget_table::print(follower.state(), &dir, step, args.json);
+        return budget_table::print(follower.state(), step, args.json);
     }
     let raises: Vec<Raise> =
         args.changes.iter().map(|word| Raise::parse(word)).collect::<Result<_, _>>().map_err(|e| anyhow!(e))?;
     find::writable(&dir)?;
-    let raises = in_order(raises, granted(&dir, step))?;
+    let raises = in_order(raises, granted(follower.state(), step))?;
     let requests = requests(&raises, follower.state(), step)?;
     let inbox = Inbox::open(&dir, source::here("cli", None, args.reason.as_deref()))?;
     let mut sent = Vec::with_capacity(requests.len());
@@ -43,14 +43,9 @@ pub fn budget(args: &BudgetArgs) -> anyhow::Result<ExitCode> {
     Ok(told(&sent, &follower))
 }
 
-/// The limits of the run or the step, as far as its plan knows them.
-fn granted(dir: &RunDir, step: Option<StepId>) -> Limits {
-    plan_doc::plan(dir)
-        .and_then(|plan| match step {
-            None => Some(plan.run_limits()),
-            Some(step) => plan.flat().nth(step.flat()).map(crate::plan::Step::limits),
-        })
-        .unwrap_or_default()
+/// The limits of the run or the step as they are now.
+fn granted(state: &RunState, step: Option<StepId>) -> Limits {
+    step.map_or_else(|| state.limits.clone(), |id| state.step(id).map(|s| s.limits.clone()).unwrap_or_default())
 }
 
 /// The changes in an order in which each of them makes sense, however they were typed: an end that rises goes before

@@ -60,7 +60,7 @@ fn row(run: &Listed, now: crate::run::Timestamp) -> Vec<String> {
         Ok(state) => state,
     };
     let word = if run.lost.is_some() || state.lost.is_some() { "lost" } else { word(state) };
-    let needs = needs(state).len();
+    let needs = if state.is_over() { Vec::new() } else { needs(state) };
     let first = state.steps.first();
     vec![
         id,
@@ -68,7 +68,10 @@ fn row(run: &Listed, now: crate::run::Timestamp) -> Vec<String> {
         units::or_unknown(state.started_at.map(|t| units::span(now.since(t)))),
         format!("{}/{}", state.steps_ended(), state.steps.len()),
         units::or_unknown(state.cost().map(|c| units::cost(c.0))),
-        if needs > 0 && !state.is_over() { format!("{needs} step") } else { units::UNKNOWN.to_owned() },
+        units::or_unknown(needs.first().map(|first| match needs.len() {
+            1 => first.short().truncate(32).to_string(),
+            n => format!("{} +{}", first.short().truncate(32), n - 1),
+        })),
         state.name.as_deref().unwrap_or_else(|| first.map_or("", |s| s.title())).to_owned(),
         doing(run, state),
     ]

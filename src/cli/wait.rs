@@ -62,10 +62,13 @@ impl Goal {
 /// Whether a step does nothing by itself any more: its agent has settled, or every call it has open waits for somebody
 /// else.
 fn is_waiting(step: &StepState) -> bool {
+    if !step.questions.is_empty() {
+        return true;
+    }
     if step.open.is_empty() {
         return step.settled_at.is_some();
     }
-    step.open.iter().all(|call| Limits::TOOLS_EXEMPT.contains(&call.tool.as_str()))
+    step.open.iter().all(|call| call.about.asks || Limits::TOOLS_EXEMPT.contains(&call.tool.as_str()))
 }
 
 /// Waits.
@@ -107,7 +110,7 @@ pub fn wait(args: &WaitArgs) -> anyhow::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{OpenCall, StepId, Timestamp};
+    use crate::run::{CallFacts, OpenCall, StepId, Timestamp};
 
     fn step(id: u32, phase: StepPhase) -> StepState {
         StepState { id: StepId(id), phase, ..StepState::default() }
@@ -121,6 +124,7 @@ mod tests {
             path: None,
             started_at: Timestamp::default(),
             seq: 0,
+            about: CallFacts::default(),
         }
     }
 

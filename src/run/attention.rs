@@ -96,6 +96,31 @@ impl Reason {
         }
     }
 
+    /// The same in words for people, to stand behind the name of a step.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Question => "asks",
+            Self::SupervisorRequest => "asks its supervisor",
+            Self::SteerFailed => "a message failed",
+            Self::ToolOpen => "a tool is open for long",
+            Self::NoFirstEvent => "has said nothing yet",
+            Self::Idle => "idle",
+            Self::ToolFailures => "its changes fail",
+            Self::RepeatedCall => "repeats a call",
+            Self::PathConflict => "changes what another step changes",
+            Self::CompletionGuard => "changed nothing",
+            Self::OutputHeld => "its output is held open",
+            Self::Retrying => "its provider does not answer",
+            Self::DiskCap => "its output is cut",
+            Self::BudgetSoft => "near a limit",
+            Self::TimeThreshold => "runs for long",
+            Self::TurnThreshold => "took many turns",
+            Self::TokenThreshold => "used many tokens",
+            Self::Other => "needs attention",
+        }
+    }
+
     /// From the word; unknown ones are [`Reason::Other`]. `active_long_running` is an older word for the time.
     #[must_use]
     pub fn parse(word: &str) -> Self {

@@ -29,8 +29,7 @@ pub fn bytes(dir: &RunDir) -> io::Result<Vec<u8>> {
 }
 
 /// The plan of a run, without the values of variables; nothing for runs that have none, such as foreign ones.
-#[must_use]
-pub fn plan(dir: &RunDir) -> Option<Plan> {
+fn plan(dir: &RunDir) -> Option<Plan> {
     stored::decode(&bytes(dir).ok()?, &|_, _| None).ok().map(|stored| stored.plan)
 }
 

@@ -1,0 +1,251 @@
+//! Limits and what was used of them, as tables and JSON tell it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::run::{Limits, Meter, Metric, RunState, StepPhase, StepState, Timestamp, budget};
+use crate::text::{self as units, written};
+
+/// How much of something.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub enum Amount {
+    /// Milliseconds.
+    Time(u64),
+    /// A number of things.
+    Count(u64),
+    /// US dollars.
+    Money(f64),
+}
+
+/// One limit and its use; a limit without an end is only counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gauge {
+    /// The key of a plan.
+    pub key: &'static str,
+    /// What was used, where it is known.
+    pub used: Option<Amount>,
+    /// The warning.
+    pub soft: Option<Amount>,
+    /// The end.
+    pub hard: Option<Amount>,
+    /// When the end comes if it goes on like this, in milliseconds from now.
+    pub left_ms: Option<u64>,
+}
+
+/// Of the run: everything that is counted, limited or not.
+#[must_use]
+pub fn of_run(state: &RunState, now: Timestamp) -> Vec<Gauge> {
+    let awake = |from: Option<Timestamp>, to: Timestamp| from.map(|from| state.gaps.awake(from, to));
+    let silent = state.last_activity.filter(|_| !state.is_over());
+    let times = Times {
+        used: awake(state.started_at, state.ended_at.unwrap_or(now)),
+        limit_ms: state.timeout_ms,
+        silent: awake(silent, now),
+    };
+    let used = |metric| budget::used_by_run(state, metric);
+    all(&times, &state.limits, used, state.cost().is_some(), &budget::run_meters(state, now))
+}
+
+/// Of a step: everything that is counted, limited or not.
+#[must_use]
+pub fn of_step(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Gauge> {
+    let awake = |from: Option<Timestamp>, to: Timestamp| from.map(|from| state.gaps.awake(from, to));
+    let silent = step.last_activity.filter(|_| step.phase == StepPhase::Running);
+    let times = Times {
+        used: awake(step.started_at.filter(|_| step.elapsed(now).is_some()), step.ended_at.unwrap_or(now)),
+        limit_ms: step.timeout_ms,
+        silent: awake(silent, now),
+    };
+    let used = |metric| budget::used(step, metric);
+    let mut gauges = all(&times, &step.limits, used, step.cost.is_some(), &budget::meters(state, step, now));
+    if let Some(most) = step.limits.tool_ms {
+        // The call that has been open for longest, of those that it holds for.
+        let open = step.open.iter().filter(|c| step.limits.tool_limit(&c.tool).is_some());
+        let open = open.filter(|_| step.current_call().is_some()).map(|c| ms(state.gaps.awake(c.started_at, now)));
+        let used = open.max().map(Amount::Time);
+        gauges.push(Gauge { key: "tool_timeout", used, soft: None, hard: Some(Amount::Time(most)), left_ms: None });
+    }
+    gauges
+}
+
+/// Of the counted limits only those that are set, without what depends on the moment.
+#[must_use]
+pub fn counted(state: &RunState, step: Option<&StepState>) -> Vec<Gauge> {
+    // Without a moment there is no pace.
+    let now = Timestamp::default();
+    let mut gauges = step.map_or_else(|| of_run(state, now), |step| of_step(state, step, now));
+    gauges.retain(|g| Metric::parse(g.key).is_some() && g.is_limited());
+    gauges.iter_mut().for_each(|g| g.left_ms = None);
+    gauges
+}
+
+/// What is measured in time.
+struct Times {
+    used: Option<Duration>,
+    limit_ms: Option<u64>,
+    /// Since the last sign of life, while one is to be expected.
+    silent: Option<Duration>,
+}
+
+fn all(times: &Times, limits: &Limits, used: impl Fn(Metric) -> f64, cost_known: bool, meters: &[Meter]) -> Vec<Gauge> {
+    let time = |key, used: Option<Duration>, hard: Option<u64>| Gauge {
+        key,
+        used: used.map(|used| Amount::Time(ms(used))),
+        soft: None,
+        hard: hard.map(Amount::Time),
+        left_ms: None,
+    };
+    let mut gauges = vec![time("time", times.used, times.limit_ms)];
+    gauges.extend(limits.idle_ms.map(|idle| time("idle", times.silent, Some(idle))));
+    gauges.extend(Metric::ALL.map(|metric| {
+        let limit = budget::limit(limits, metric);
+        let amount = |value: f64| match metric {
+            Metric::Cost => Amount::Money(value),
+            Metric::Turns | Metric::ToolCalls | Metric::Tokens => Amount::Count(value as u64),
+        };
+        Gauge {
+            key: metric.key(),
+            used: (metric != Metric::Cost || cost_known).then(|| amount(used(metric))),
+            soft: limit.soft.map(amount),
+            hard: limit.hard.map(amount),
+            left_ms: meters.iter().find(|m| m.metric == metric).and_then(|m| m.left).map(ms),
+        }
+    }));
+    gauges
+}
+
+impl Gauge {
+    /// Whether there is an end or a warning.
+    #[must_use]
+    pub const fn is_limited(&self) -> bool {
+        self.soft.is_some() || self.hard.is_some()
+    }
+
+    /// Which end was reached: `hard`, `soft`.
+    #[must_use]
+    pub fn reached(&self) -> Option<&'static str> {
+        let at = |end: Option<Amount>| end.zip(self.used).is_some_and(|(end, used)| used >= end);
+        match () {
+            () if at(self.hard) => Some("hard"),
+            () if at(self.soft) => Some("soft"),
+            () => None,
+        }
+    }
+
+    /// In a few words: `turns 12 of 42`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let used = units::or_unknown(self.used.map(Amount::used));
+        match (self.hard, self.soft) {
+            (Some(hard), _) => format!("{} {used} of {}", self.key, hard.granted()),
+            (None, Some(soft)) => format!("{} {used}, warning at {}", self.key, soft.granted()),
+            (None, None) => format!("{} {used}", self.key),
+        }
+    }
+
+    /// Times in milliseconds, money in US dollars; what is not known or not limited is left out.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let mut value = json!({ "key": self.key });
+        if let Some(fields) = value.as_object_mut() {
+            for (name, amount) in [("used", self.used), ("soft", self.soft), ("hard", self.hard)] {
+                fields.extend(amount.map(|amount| (name.to_owned(), amount.json())));
+            }
+            fields.extend(self.left_ms.map(|left| ("left_ms".to_owned(), left.into())));
+            fields.extend(self.reached().map(|end| ("reached".to_owned(), end.into())));
+        }
+        value
+    }
+}
+
+impl Amount {
+    /// What was used, as people read it.
+    #[must_use]
+    pub fn used(self) -> String {
+        match self {
+            Self::Time(ms) => units::span(Duration::from_millis(ms)),
+            Self::Count(n) => units::grouped(n),
+            Self::Money(usd) => units::cost(usd),
+        }
+    }
+
+    /// What was granted, as people write it.
+    #[must_use]
+    pub fn granted(self) -> String {
+        match self {
+            Self::Time(ms) => written(Duration::from_millis(ms)),
+            other => other.used(),
+        }
+    }
+
+    fn json(self) -> Value {
+        match self {
+            Self::Time(n) | Self::Count(n) => json!(n),
+            Self::Money(usd) => json!(usd),
+        }
+    }
+}
+
+fn ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{CostUsd, Limit, StepId, Tokens, TurnLimit};
+
+    const fn at(s: i64) -> Timestamp {
+        Timestamp::from_millis(s * 1000)
+    }
+
+    fn step() -> StepState {
+        StepState {
+            id: StepId(0),
+            phase: StepPhase::Running,
+            started_at: Some(at(0)),
+            last_activity: Some(at(90)),
+            turn_count: 40,
+            tokens: Tokens { input: 60, output: 40, ..Tokens::default() },
+            limits: Limits {
+                turns: Some(TurnLimit { max: 40, grace: 2 }),
+                tokens: Some(Limit { soft: None, hard: Some(200) }),
+                cost: Some(Limit { soft: Some(CostUsd(0.5)), hard: None }),
+                idle_ms: Some(60_000),
+                tool_ms: Some(5_000),
+                ..Limits::default()
+            },
+            timeout_ms: Some(90_000),
+            ..StepState::default()
+        }
+    }
+
+    #[test]
+    fn a_gauge_says_what_was_used_of_what() {
+        let state = RunState { steps: vec![step()], started_at: Some(at(0)), ..RunState::default() };
+        let gauges = of_step(&state, &state.steps[0], at(100));
+        let words: Vec<String> = gauges.iter().map(Gauge::words).collect();
+        assert_eq!(
+            words,
+            [
+                "time 1m40s of 90s",
+                "idle 10.0s of 1m",
+                "turns 40 of 42",
+                "tool_calls 0",
+                "tokens 100 of 200",
+                "cost_usd –, warning at $0.50",
+                "tool_timeout – of 5s",
+            ]
+        );
+        let reached: Vec<_> = gauges.iter().filter_map(|g| Some((g.key, g.reached()?))).collect();
+        assert_eq!(reached, [("time", "hard"), ("turns", "soft")]);
+        // A hundred tokens in a hundred seconds, and a hundred to go.
+        assert_eq!(gauges[4].json(), json!({"key": "tokens", "used": 100, "hard": 200, "left_ms": 100_000}));
+        let keys: Vec<_> = counted(&state, Some(&state.steps[0])).iter().map(|g| g.key).collect();
+        assert_eq!(keys, ["turns", "tokens", "cost_usd"]);
+        assert!(counted(&state, None).is_empty());
+        let run: Vec<String> = of_run(&state, at(100)).iter().map(Gauge::words).collect();
+        assert_eq!(run, ["time 1m40s", "turns 40", "tool_calls 0", "tokens 100", "cost_usd –"]);
+    }
+}

@@ -370,6 +370,26 @@ fn an_interrupt_reaches_each_kind_of_child_in_its_own_way() {
 }
 
 #[test]
+fn an_interrupted_agent_does_not_begin_with_what_waits_in_its_queue() {
+    let world = World::new();
+    let run = detach(&world, "rpc", &["queued"]);
+    run.wait("its first record", |_| !run.events_of("agent_start").is_empty());
+    let done = world.output(&["steer", run.id(), "--mode", "follow-up", "and then this", "--wait"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let done = world.output(&["interrupt", run.id(), "--wait"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let status = run.wait_end();
+    assert_eq!((&status["state"], &status["steps"][0]["status"]), (&"paused".into(), &"paused".into()));
+    assert_eq!(status["steps"][0]["error"], serde_json::Value::Null, "{status}");
+    assert_eq!(signals(&run), [], "it ended with its input");
+    assert_eq!(status["steering"]["failed"], 1, "{status}");
+    let log = world.output(&["logs", run.id()]).stdout;
+    assert!(log.contains("broken off: This operation was aborted"), "{log}");
+    assert_eq!(world.output(&["wait", run.id()]).code, 4);
+    world.wait_until_empty();
+}
+
+#[test]
 fn an_agent_that_does_not_answer_an_interrupt_is_ended_step_by_step() {
     let world = World::new();
     let run = detach(&world, "rpc", &["deaf"]);

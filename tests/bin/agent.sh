@@ -91,5 +91,23 @@ case $mode in
       esac
     done
     ;;
+  # Begins with the next message of its queue when it is broken off, and works on it until its input ends.
+  queued)
+    while IFS= read -r line; do
+      case $line in
+        *'"type":"prompt"'*)
+          printf '%s\n' '{"id":"subdeck-prompt","type":"response","command":"prompt","success":true}' '{"type":"agent_start"}'
+          ;;
+        *'"type":"follow_up"'*)
+          id=${line#*'"id":"'}
+          printf '{"id":"%s","type":"response","command":"follow_up","success":true}\n' "${id%%'"'*}"
+          ;;
+        *'"type":"abort"'*)
+          printf '%s\n' '{"type":"message_end","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"This operation was aborted"}}' \
+            '{"type":"agent_end","messages":[],"willRetry":false}' '{"type":"agent_start"}'
+          ;;
+      esac
+    done
+    ;;
   *) echo "no mode $mode" >&2; exit 64 ;;
 esac

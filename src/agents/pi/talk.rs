@@ -60,6 +60,8 @@ struct Open {
 pub struct PiTalk {
     phase: Phase,
     open: Vec<Open>,
+    /// It was asked to break off: what waits in its queue is not to be begun.
+    breaking_off: bool,
 }
 
 impl PiTalk {
@@ -89,7 +91,7 @@ impl Talk for PiTalk {
     fn steer(&mut self, id: &str, mode: SteerMode, text: &str) -> Option<Vec<u8>> {
         let follow_up = mode == SteerMode::FollowUp;
         let waiting = self.open.iter().filter(|open| open.follow_up).count();
-        if self.phase == Phase::Refused || (follow_up && waiting >= SteerRequest::QUEUE_LIMIT) {
+        if self.breaking_off || self.phase == Phase::Refused || (follow_up && waiting >= SteerRequest::QUEUE_LIMIT) {
             return None;
         }
         let message = wrapped(mode, text);
@@ -110,12 +112,15 @@ impl Talk for PiTalk {
     }
 
     fn abort(&mut self) -> Option<Vec<u8>> {
+        self.breaking_off = true;
         Some(command_line(&json!({"id": ABORT_ID, "type": "abort"})))
     }
 
     fn receipts(&mut self, event: &AgentEvent) -> Vec<Receipt> {
         match event {
-            AgentEvent::AgentStarted => self.phase = Phase::Busy,
+            // After this it would begin with what waits in its queue; with its input closed it exits instead (real-pi 3).
+            AgentEvent::AgentEnded { .. } | AgentEvent::Settled { .. } if self.breaking_off => self.phase = Phase::Idle,
+            AgentEvent::AgentStarted if !self.breaking_off => self.phase = Phase::Busy,
             // A prompt of ours that was sent meanwhile will start it again.
             AgentEvent::Settled { .. } if !self.open.iter().any(|open| open.prompt) => self.phase = Phase::Idle,
             AgentEvent::Response { id: Some(id), success, error, .. } => {
@@ -265,6 +270,25 @@ mod tests {
             talk.receipts(&AgentEvent::Settled { aborted: false });
             assert!(talk.done());
         }
+    }
+
+    #[test]
+    fn an_agent_that_breaks_off_is_done_whatever_waits_in_its_queue() {
+        let mut talk = PiTalk::new();
+        talk.prompt("t");
+        talk.receipts(&AgentEvent::AgentStarted);
+        assert!(talk.steer("f", SteerMode::FollowUp, "more").is_some());
+        talk.receipts(&response("f", true));
+        talk.receipts(&AgentEvent::AgentEnded { will_retry: false });
+        assert!(!talk.done(), "without an abort the follow-up is waited for");
+        assert!(talk.abort().is_some());
+        assert!(!talk.done());
+        talk.receipts(&AgentEvent::AgentEnded { will_retry: false });
+        assert!(talk.done());
+        // It begins with the follow-up before it sees the end of its input.
+        talk.receipts(&AgentEvent::AgentStarted);
+        assert!(talk.done());
+        assert_eq!(talk.steer("g", SteerMode::Steer, "too late"), None);
     }
 
     #[test]

@@ -24,6 +24,9 @@ fn in_front(world: &World) -> (Child, Run) {
         .unwrap();
     let run = world.only_run();
     run.wait_output(0, "up");
+    // The runner makes the rest of its files while its first child begins; this is the last one.
+    let last = run.dir.join("runner.stdout.log");
+    wait_for("everything that a run begins with", || last.exists().then_some(()));
     (child, run)
 }
 

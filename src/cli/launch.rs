@@ -112,6 +112,7 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
         let status = loop {
             let changes = follower.poll();
             printer.print(follower.state(), &changes);
+            follower.rest_when_ended();
             tokio::select! {
                 biased;
                 status = runner.wait() => break status,

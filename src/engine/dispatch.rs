@@ -160,6 +160,8 @@ impl Engine {
             }
             self.notice_sleep();
         }
+        // From here on the inbox is looked at once more and nobody waits for it.
+        doors.watch.release();
         self.finish(doors).await;
     }
 

@@ -1,7 +1,6 @@
 //! What a pump keeps of a stream, and what it has gathered to tell the engine.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 
 use tokio::sync::mpsc::Sender;
 
@@ -9,6 +8,7 @@ use super::capture::Allowance;
 use super::live_log::LiveLog;
 use super::notes::Note;
 use super::pump::CHUNK;
+use super::raw::{Piece, RawLog};
 use crate::run::{AgentEvent, StepId, Stream, Timestamp};
 use crate::text::prefix;
 
@@ -23,7 +23,7 @@ const LINE_BYTES: usize = 512;
 pub(super) struct Keeper {
     pub(super) step: StepId,
     pub(super) stream: Stream,
-    pub(super) raw: Option<(File, u64)>,
+    pub(super) raw: Option<RawLog>,
     pub(super) plain: bool,
     pub(super) log: LiveLog,
     pub(super) attempt: u32,
@@ -63,36 +63,42 @@ pub(super) struct Told {
 
 impl Keeper {
     /// Keeps the bytes as they came, as far as the allowance goes.
-    pub(super) fn keep(&mut self, bytes: &[u8]) {
-        if self.raw.is_none() {
+    pub(super) fn keep(&mut self, piece: &Piece) {
+        let Some(raw) = &mut self.raw else { return };
+        let many = piece.bytes().len();
+        let granted = self.allowance.take(many);
+        self.pending.truncated |= granted < many;
+        if granted == 0 {
             return;
         }
-        let granted = self.allowance.take(bytes.len());
-        self.pending.truncated |= granted < bytes.len();
-        let Some((file, offset)) = &mut self.raw else { return };
-        let Some(kept) = bytes.get(..granted) else { return };
-        if kept.is_empty() {
-            return;
-        }
-        let start = *offset;
-        *offset += kept.len() as u64;
-        let result = file.write_all(kept);
-        let failed = result.is_err();
-        self.trouble(result.err());
-        if failed {
+        let start = raw.offset;
+        // The bytes of a plain command are not understood, so there is nothing to do beside.
+        if let Err(error) = raw.keep(piece, granted, !self.plain) {
             self.raw = None;
-        } else if self.plain {
+            return self.told_trouble(error);
+        }
+        if self.plain {
             let marked = self.log.mark(self.stream, self.attempt, self.at, start);
             self.trouble(marked.err());
         }
     }
 
+    /// Everything is kept before the stream is said to be over.
+    pub(super) fn settle(&mut self) {
+        if let Some(Err(error)) = self.raw.as_mut().map(RawLog::settle) {
+            self.told_trouble(error);
+        }
+    }
+
     pub(super) fn trouble(&mut self, error: Option<io::Error>) {
-        if let Some(error) = error
-            && !self.told.trouble
-        {
-            self.told.trouble = true;
-            self.pending.trouble = Some(error.to_string());
+        if let Some(error) = error {
+            self.told_trouble(error.to_string());
+        }
+    }
+
+    fn told_trouble(&mut self, error: String) {
+        if !std::mem::replace(&mut self.told.trouble, true) {
+            self.pending.trouble = Some(error);
         }
     }
 

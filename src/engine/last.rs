@@ -43,7 +43,7 @@ impl<D: Disk> Recorder<D> {
         }
     }
 
-    fn last_ops(&self, without_result: bool) -> Vec<Op> {
+    fn last_ops(&mut self, without_result: bool) -> Vec<Op> {
         let steps = self.result.steps(&self.state, now());
         let mut ops = Vec::new();
         let mut publish = None;

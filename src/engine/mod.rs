@@ -26,6 +26,7 @@ mod output_file;
 mod prepare;
 mod pump;
 mod raise;
+mod raw;
 mod recorder;
 mod runner;
 mod schedule;

@@ -19,6 +19,7 @@ use super::clock::now;
 use super::keep::{Keeper, Pending, Tail, Told};
 use super::live_log::LiveLog;
 use super::notes::{Note, StreamEnd};
+use super::raw::{Chunks, RawLog};
 use crate::agents::{Adapter, Framer, Line, Sink};
 use crate::run::{AgentEvent, Report, StepId, Stream};
 use crate::rundir::EventLog;
@@ -141,7 +142,7 @@ fn run(mut spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<
     let mut keeper = Keeper {
         step,
         stream,
-        raw: spec.raw.take(),
+        raw: spec.raw.take().map(|(file, offset)| RawLog::new(file, offset)),
         plain: matches!(spec.meaning, Meaning::Plain),
         log: spec.log,
         attempt,
@@ -153,20 +154,20 @@ fn run(mut spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<
     };
     let mut meaning = spec.meaning;
     let mut framer = Framer::new();
-    let mut buffer = vec![0u8; CHUNK];
+    let mut chunks = Chunks::new(CHUNK);
     let mut exit_seen: Option<Instant> = None;
     let mut last_data = Instant::now();
     let mut last_note: Option<Instant> = None;
     let mut abandoned = false;
     loop {
-        match rustix::io::read(&spec.source, &mut buffer) {
+        match rustix::io::read(&spec.source, chunks.free()) {
             Ok(0) => break,
             Ok(n) => {
                 last_data = Instant::now();
-                let Some(bytes) = buffer.get(..n) else { break };
+                let piece = chunks.read(n);
                 keeper.at = now();
-                keeper.keep(bytes);
-                mean(&mut meaning, &mut framer, &mut keeper, bytes);
+                keeper.keep(&piece);
+                mean(&mut meaning, &mut framer, &mut keeper, piece.bytes());
                 keeper.pending.bytes += n as u64;
                 let has_events = !keeper.pending.events.is_empty();
                 if has_events || last_note.is_none_or(|t| t.elapsed() >= SEEN_EVERY) {
@@ -218,6 +219,7 @@ fn run(mut spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<
     }
     keeper.at = now();
     let report = finish(meaning, framer, &mut keeper);
+    keeper.settle();
     keeper.tell(notes);
     let end = StreamEnd { report, tail: keeper.tail.into_bytes(), abandoned };
     // The engine is gone when this fails, and nobody is left to be told.

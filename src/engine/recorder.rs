@@ -14,8 +14,8 @@ use super::last::LastWords;
 use crate::run::{Event, RunPhase, RunState, StepId, TargetState, Timestamp, What, reduce};
 use crate::rundir::records::{self, RecordContext};
 use crate::rundir::{
-    Disk, EventLog, Home, HomeDisk, Op, ResultContext, RunDir, StatusContext, WriteFailure, Writer, Written,
-    inbox_closed, index, status,
+    Disk, EventLog, Home, HomeDisk, Op, ResultContext, RunDir, StatusContext, StatusEncoder, WriteFailure, Writer,
+    Written, inbox_closed, index,
 };
 
 /// Changes within this time are gathered into one write; the first after a quiet time is written at once.
@@ -25,6 +25,7 @@ pub const COALESCE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Recorder<D: Disk = HomeDisk> {
     pub(super) state: RunState,
+    encoder: StatusEncoder,
     pub(super) dir: RunDir,
     pub(super) log: EventLog,
     pub(super) writer: Writer<D>,
@@ -67,6 +68,7 @@ impl<D: Disk> Recorder<D> {
     pub(super) fn writing_to(writer: Writer<D>, dir: RunDir, log: EventLog, result: ResultContext) -> Self {
         Self {
             state: RunState::default(),
+            encoder: StatusEncoder::default(),
             dir,
             log,
             writer,
@@ -118,6 +120,8 @@ impl<D: Disk> Recorder<D> {
             | What::ControlUnannounced { .. }
             | What::SteerRequested(_)
             | What::SteerMoved { .. } => {}
+            // The step's end follows as a rule, which is worth a write; otherwise this is gathered like what it says.
+            What::ChildExited { .. } => {}
             _ => self.urgent = true,
         }
     }
@@ -258,8 +262,8 @@ impl<D: Disk> Recorder<D> {
         Ok(())
     }
 
-    pub(super) fn status_bytes(&self) -> Vec<u8> {
-        status::encode(&self.state, &StatusContext { dir: &self.dir, instance: None })
+    pub(super) fn status_bytes(&mut self) -> Vec<u8> {
+        self.encoder.encode(&self.state, &StatusContext { dir: &self.dir, instance: None })
     }
 
     /// Does several things in their order, without the files that were given up.

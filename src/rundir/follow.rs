@@ -205,6 +205,14 @@ impl Follower {
         notices
     }
 
+    /// Stops waiting for changes once the run has said that it ended; what little follows is found by the next looks.
+    /// For those who learn of the end of the runner in another way.
+    pub fn rest_when_ended(&mut self) {
+        if self.view.ended_at.is_some() {
+            self.watch.release();
+        }
+    }
+
     /// Returns when something may have changed, or when it is time to look anyway. May be dropped and called again.
     pub async fn wait(&mut self) {
         if !self.behind {

@@ -2,7 +2,10 @@
 //!
 //! Owns writing only; documents are read with `serde_json`.
 
+use std::sync::Arc;
+
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::value::RawValue;
 
 use crate::run::Timestamp;
 
@@ -23,6 +26,18 @@ pub(super) enum Json {
     Arr(Vec<Json>),
     /// An object, fields in the order they were added.
     Obj(Obj),
+    /// A value that was written before.
+    Written(Written),
+}
+
+/// A value as the text that it was written as, ready to be put into a document again.
+#[derive(Clone, Debug)]
+pub(super) struct Written(Arc<RawValue>);
+
+impl PartialEq for Written {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get()
+    }
 }
 
 /// An object under construction.
@@ -73,6 +88,14 @@ impl Obj {
         serde_json::to_vec_pretty(self).unwrap_or_default()
     }
 
+    /// The same for a value inside of a document, `depth` levels deep.
+    pub(super) fn written(&self, depth: usize) -> Option<Written> {
+        let text = String::from_utf8(self.pretty()).ok()?;
+        // A line feed inside of a string is escaped, so each of these ends a line.
+        let text = text.replace('\n', &format!("\n{}", "  ".repeat(depth)));
+        RawValue::from_string(text).ok().map(|raw| Written(raw.into()))
+    }
+
     /// One line with its line feed, as `*.jsonl` files want it.
     pub(super) fn line(&self) -> Vec<u8> {
         let mut line = self.compact();
@@ -108,6 +131,7 @@ impl Serialize for Json {
                 seq.end()
             }
             Self::Obj(obj) => obj.serialize(serializer),
+            Self::Written(text) => text.0.serialize(serializer),
         }
     }
 }
@@ -165,6 +189,11 @@ impl From<String> for Json {
 impl From<Obj> for Json {
     fn from(obj: Obj) -> Self {
         Self::Obj(obj)
+    }
+}
+impl From<Written> for Json {
+    fn from(text: Written) -> Self {
+        Self::Written(text)
     }
 }
 impl From<Timestamp> for Json {

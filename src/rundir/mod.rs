@@ -33,6 +33,7 @@ pub mod result;
 pub mod result_read;
 pub mod segment;
 pub mod status;
+mod status_encoder;
 mod status_read;
 mod step_read;
 mod supervision;
@@ -56,6 +57,7 @@ pub use paths::{ACTIVE, RESULTS, RUNS, RunDir, RunRoot, TERMINAL, is_run_id, new
 pub use request::{Ack, ControlRequest, OwnRequest, OwnWhat, Steer};
 pub use result::{ResultContext, ResultSteps};
 pub use status::StatusContext;
+pub use status_encoder::StatusEncoder;
 pub use status_read::{ReadError, decode as decode_status, read as read_status};
 pub use watch::Watch;
 pub use write::{Disk, Op, RETRY, RealDisk, WriteFailure, Writer, Written, is_capacity, replace};

@@ -5,7 +5,7 @@ use super::RunDir;
 use super::json::{Json, Obj};
 use super::supervision;
 use crate::run::{
-    Attempt, ControlSource, CostUsd, ExitInfo, Metric, OpenCall, RunMode, RunState, RunnerKind, Stage, Steerable,
+    Attempt, ControlSource, CostUsd, ExitInfo, Metric, NamedOutput, OpenCall, RunMode, RunState, RunnerKind, Stage, Steerable,
     Steering, StepState, Timestamp, Tokens, ToolOutcome,
 };
 
@@ -25,6 +25,12 @@ pub struct StatusContext<'a> {
 /// The whole document.
 #[must_use]
 pub fn encode(state: &RunState, context: &StatusContext<'_>) -> Vec<u8> {
+    let steps = state.steps.iter().map(|s| step(s, state, context)).collect();
+    document(state, context, steps, outputs(state))
+}
+
+/// The whole document around what was written of the steps and the outputs.
+pub(super) fn document(state: &RunState, context: &StatusContext<'_>, steps: Json, outputs: Obj) -> Vec<u8> {
     let mut run = Obj::new();
     run.set("lifecycleArtifactVersion", 3).set("runId", state.id.as_str());
     run.opt("sessionId", state.session_id.as_ref()).opt("completionOwnerId", state.owner_id.as_ref());
@@ -55,7 +61,7 @@ pub fn encode(state: &RunState, context: &StatusContext<'_>) -> Vec<u8> {
     run.set("chainStepCount", state.logical_count);
     run.set("parallelGroups", groups(state));
     run.opt("processTerminal", context.instance.map(|instance| process_terminal(state, instance, None)));
-    run.set("steps", state.steps.iter().map(|s| step(s, state, context)).collect::<Json>());
+    run.set("steps", steps);
     let last = state.last_started.unwrap_or_default();
     run.set("outputFile", context.dir.output(last).to_string_lossy().into_owned());
     let sum = state.tokens();
@@ -67,7 +73,7 @@ pub fn encode(state: &RunState, context: &StatusContext<'_>) -> Vec<u8> {
         let newest = state.last_started.and_then(|id| state.step(id)).and_then(|s| s.session_file.as_ref());
         run.opt("sessionFile", newest);
     }
-    run.set("outputs", outputs(state));
+    run.set("outputs", outputs);
     run.set("subdeck", run_extras(state));
     run.pretty()
 }
@@ -113,12 +119,16 @@ fn groups(state: &RunState) -> Json {
 
 pub(super) fn outputs(state: &RunState) -> Obj {
     let mut map = Obj::new();
-    for (name, output) in &state.outputs {
-        let mut entry = Obj::new();
-        entry.set("text", &output.text).set("agent", &output.agent).set("stepIndex", output.logical);
-        map.set(name, entry);
+    for (name, entry) in &state.outputs {
+        map.set(name, output(entry));
     }
     map
+}
+
+pub(super) fn output(output: &NamedOutput) -> Obj {
+    let mut entry = Obj::new();
+    entry.set("text", &output.text).set("agent", &output.agent).set("stepIndex", output.logical);
+    entry
 }
 
 fn process_terminal(state: &RunState, instance: &str, child: Option<usize>) -> Obj {
@@ -180,7 +190,7 @@ pub(super) fn target(target: &crate::run::SteerTarget) -> Obj {
     entry
 }
 
-fn step(step: &StepState, state: &RunState, context: &StatusContext<'_>) -> Obj {
+pub(super) fn step(step: &StepState, state: &RunState, context: &StatusContext<'_>) -> Obj {
     let mut obj = Obj::new();
     obj.set("agent", &step.agent).set("status", step.phase.as_str());
     obj.opt("description", step.has_task.then_some(REDACTED));

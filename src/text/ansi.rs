@@ -4,7 +4,7 @@
 use unicode_width::UnicodeWidthChar;
 
 use super::safe::{SafeText, TAB, width};
-use super::scan::{Control, Scanner, Sink, is_printable};
+use super::scan::{Control, Scanner, Sink, split_printable};
 
 /// One of the sixteen colours of the terminal's palette: 0 to 7 normal, 8 to 15 bright.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,20 +55,20 @@ impl StyledLine {
     /// tabs go to stops of eight; links keep their text.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
-        if is_printable(bytes) {
-            return Self::plain(bytes);
+        match split_printable(bytes) {
+            (text, []) => Self::plain(text),
+            _ => Self::scan(bytes),
         }
-        Self::scan(bytes)
     }
 
     /// A line of nothing but printable ASCII, which most lines are, is its own text.
-    fn plain(bytes: &[u8]) -> Self {
-        if bytes.is_empty() {
+    fn plain(text: &str) -> Self {
+        if text.is_empty() {
             return Self::default();
         }
-        let shown = bytes.get(..Self::MAX_COLUMNS).unwrap_or(bytes);
-        let text = SafeText::trusted(String::from_utf8_lossy(shown).into_owned());
-        Self { runs: vec![Run { text, style: Style::default() }], cut: shown.len() < bytes.len() }
+        let (shown, beyond) = text.split_at_checked(Self::MAX_COLUMNS).unwrap_or((text, ""));
+        let run = Run { text: SafeText::trusted(shown.to_owned()), style: Style::default() };
+        Self { runs: vec![run], cut: !beyond.is_empty() }
     }
 
     fn scan(bytes: &[u8]) -> Self {
@@ -87,6 +87,19 @@ impl StyledLine {
             return only.text.clone();
         }
         SafeText::trusted(self.runs.iter().map(|r| r.text.as_str()).collect())
+    }
+
+    /// The same, of a line that is not needed any more.
+    #[must_use]
+    pub fn into_text(mut self) -> SafeText {
+        match self.runs.pop() {
+            Some(only) if self.runs.is_empty() => only.text,
+            Some(last) => {
+                self.runs.push(last);
+                self.text()
+            }
+            None => SafeText::default(),
+        }
     }
 
     /// How many terminal cells it takes.

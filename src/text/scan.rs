@@ -314,7 +314,7 @@ pub(super) fn is_printable(bytes: &[u8]) -> bool {
 }
 
 /// The printable ASCII that the bytes begin with, and what follows it.
-fn split_printable(bytes: &[u8]) -> (&str, &[u8]) {
+pub(super) fn split_printable(bytes: &[u8]) -> (&str, &[u8]) {
     const BLOCK: usize = 32;
     let plain = |byte: &u8| (0x20..=0x7e).contains(byte);
     // Whole blocks without a branch for each byte, which the compiler turns into a few instructions.

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 use support::{Samples, World, check_complete, now, seconds, status};
 
-const TOOLS: usize = 60;
+const TOOLS: usize = 40;
 const SHORT: usize = 50;
 
 fn main() {

@@ -150,10 +150,11 @@ fn tools(count: u64, busy: bool, short: u64) {
         let at = now();
         say(&tool_start(&format!("tool_{i}")));
         times.push_str(&format!("{at}\n"));
-        // The phases are spread over any timer.
-        rest(80 + i * 37 % 50);
+        // Longer than changes are gathered, so that without words in between each of these comes after a quiet time;
+        // the phases are spread over any timer.
+        rest(150 + i * 37 % 50);
         say(&tool_end(&format!("tool_{i}")));
-        rest(40 + i * 23 % 30);
+        rest(150 + i * 23 % 30);
     }
     fs::write(Path::new(&std::env::var_os(STAMPS).unwrap()).join("tools"), times).unwrap();
     for i in 0..short {
@@ -163,13 +164,18 @@ fn tools(count: u64, busy: bool, short: u64) {
     stay_until_told();
 }
 
-/// Waits for SIGTERM and notes when it came.
+/// Waits for SIGTERM or SIGINT and notes when it came.
 fn wait_for_signal() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).unwrap();
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut term = signal(SignalKind::terminate()).unwrap();
+        let mut int = signal(SignalKind::interrupt()).unwrap();
         stamp_at("ready", now());
-        term.recv().await;
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
         stamp_at("signal", now());
     });
 }
@@ -205,21 +211,46 @@ fn end() -> String {
     message("All is well.", "stop") + last
 }
 
-/// Writes a pi stream of about this many MiB: turns of many text deltas, each with the message so far, and a tool call.
+/// Writes a pi stream of about this many MiB, in the shape of the recorded ones (`tests/fixtures/streams`): turns of
+/// many small deltas and a tool call that reports its growing output and whose result is told three times. Five of six
+/// lines are deltas, and a line has 1.5 kB on average.
 pub fn write_stream(file: &Path, mib: usize) -> u64 {
-    let mut text = String::from("{\"type\":\"agent_start\"}\n");
-    let mut turn =
-        String::from("{\"type\":\"turn_start\"}\n{\"type\":\"message_start\",\"message\":{\"role\":\"assistant\"}}\n");
-    for i in 0..40 {
-        let so_far = "The words that were said until now, once more. ".repeat(26);
-        turn.push_str(&format!(
-            "{{\"type\":\"message_update\",\"assistantMessageEvent\":{{\"type\":\"text_delta\",\"contentIndex\":0,\"delta\":\"word {i} \",\"partial\":{{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"{so_far}\"}}]}}}}}}\n"
+    let zero = serde_json::json!({ "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0,
+        "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0 } });
+    let said = "the run reads a file and checks every branch of it, été and 日本 too, ".repeat(14);
+    let body = "a line of what the tool printed while it ran, with a \"quoted\" word\n".repeat(240);
+    let mut turn = String::new();
+    let mut line = |json: &str| {
+        turn.push_str(json);
+        turn.push('\n');
+    };
+    line(r#"{"type":"turn_start"}"#);
+    line(r#"{"type":"message_start","message":{"role":"assistant","content":[]}}"#);
+    for piece in said.chars().collect::<Vec<_>>().chunks(15).take(60) {
+        let text = Value::from(piece.iter().collect::<String>());
+        line(&format!(
+            r#"{{"type":"message_update","usage":{zero},"assistantMessageEvent":{{"type":"text_delta","contentIndex":0,"delta":{text}}}}}"#
         ));
     }
-    turn.push_str(&message(&"word ".repeat(40), "toolUse"));
-    turn.push_str(&tool_start("bash"));
-    turn.push_str(&tool_end("bash"));
-    turn.push_str("{\"type\":\"turn_end\"}\n");
+    let answer = message(&said.chars().take(900).collect::<String>(), "toolUse");
+    line(answer.trim_end());
+    line(tool_start("bash").trim_end());
+    for part in 1..5 {
+        let text = Value::from(&body[..part * 2000]);
+        line(&format!(
+            r#"{{"type":"tool_execution_update","toolCallId":"bash","toolName":"bash","args":{{"command":"true"}},"partialResult":{{"content":[{{"type":"text","text":{text}}}]}}}}"#
+        ));
+    }
+    let content = format!(r#"[{{"type":"text","text":{}}}]"#, Value::from(body));
+    let result =
+        format!(r#"{{"role":"toolResult","toolCallId":"bash","toolName":"bash","content":{content},"isError":false}}"#);
+    line(&format!(
+        r#"{{"type":"tool_execution_end","toolCallId":"bash","toolName":"bash","result":{{"content":{content}}},"isError":false}}"#
+    ));
+    line(&format!(r#"{{"type":"message_start","message":{result}}}"#));
+    line(&format!(r#"{{"type":"message_end","message":{result}}}"#));
+    line(&format!(r#"{{"type":"turn_end","message":{{}},"toolResults":[{result}]}}"#));
+    let mut text = String::from("{\"type\":\"agent_start\"}\n");
     while text.len() < mib << 20 {
         text.push_str(&turn);
     }
@@ -259,6 +290,21 @@ impl World {
 
     /// Starts a detached run of one step that plays this part, as a pi or as a plain command. Returns its directory.
     pub fn start(&mut self, role: &str, pi: bool) -> PathBuf {
+        let output = self.command("--detach", role, pi).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let id = String::from_utf8(output.stdout).unwrap();
+        let dir = self.path("root/async-subagent-runs").join(id.trim());
+        self.runs.extend(status(&dir)["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()));
+        dir
+    }
+
+    /// Runs such a run in front and waits for its end.
+    pub fn run(&self, role: &str, pi: bool) {
+        let output = self.command("--no-tui", role, pi).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn command(&self, how: &str, role: &str, pi: bool) -> Command {
         let exe = std::env::current_exe().unwrap();
         let runner =
             if pi { "type = \"pi\"".to_owned() } else { format!("type = \"external-cli\", command = {exe:?}") };
@@ -269,22 +315,11 @@ impl World {
         let plan = if pi { plan } else { plan.replace("system_prompt = \"s\"\n", "").replace("agent = \"one\"\n", "") };
         let file = self.path("plan.toml");
         fs::write(&file, plan).unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_subdeck"))
-            .args(["run", "--detach", "--root"])
-            .arg(self.path("root"))
-            .arg(&file)
-            .current_dir(self.folder.path())
-            .env("HOME", self.folder.path())
-            .env("SUBDECK_PI", &exe)
-            .env_remove("XDG_CONFIG_HOME")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let id = String::from_utf8(output.stdout).unwrap();
-        let dir = self.path("root/async-subagent-runs").join(id.trim());
-        self.runs.extend(status(&dir)["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()));
-        dir
+        let mut command = Command::new(env!("CARGO_BIN_EXE_subdeck"));
+        command.args(["run", how, "--root"]).arg(self.path("root")).arg(&file);
+        command.current_dir(self.folder.path()).env("HOME", self.folder.path()).env("SUBDECK_PI", &exe);
+        command.env_remove("XDG_CONFIG_HOME").stdin(Stdio::null());
+        command
     }
 
     /// Waits until the result of a run is there; returns when it was written.

@@ -69,7 +69,7 @@ impl PiAdapter {
     fn known(&mut self, line: &[u8], known: Known<'_>, sink: &mut dyn Sink) {
         match known {
             Known::Delta { block, text } => {
-                self.live.delta(Some(block), text, sink);
+                self.live.delta(Some(block), &text, sink);
                 sink.event(AgentEvent::TextDelta { bytes: text.len() });
             }
             Known::Progress { call } => {

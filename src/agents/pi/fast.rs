@@ -1,6 +1,7 @@
 //! Shortcuts for the records that make up most of a stream. Each takes only a line that has exactly the usual shape and
 //! says what the full parse says; every other line goes the long way. Tests hold the two to each other.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use memchr::memmem;
@@ -12,10 +13,10 @@ const PROGRESS: &[u8] = br#"{"type":"tool_execution_update","toolCallId":""#;
 const DELTA: &[u8] = br#""assistantMessageEvent":{"type":"text_delta","contentIndex":"#;
 /// Prepared once: preparing it costs as much as a search in a short line.
 static DELTA_FINDER: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(DELTA));
-const DELTA_TEXT: &[u8] = br#","delta":""#;
+const DELTA_TEXT: &[u8] = br#","delta":"#;
 
 /// A line whose meaning is known without parsing the whole of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Known<'a> {
     /// A message begins.
     MessageStart {
@@ -29,7 +30,7 @@ pub(super) enum Known<'a> {
         /// The content block.
         block: u64,
         /// The text.
-        text: &'a str,
+        text: Cow<'a, str>,
     },
     /// A report of a running tool.
     Progress {
@@ -61,12 +62,15 @@ fn delta(line: &[u8]) -> Option<Known<'_>> {
     let rest = line.get(at + DELTA.len()..)?;
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
     let block = std::str::from_utf8(rest.get(..digits)?).ok()?.parse().ok()?;
-    let text = rest.get(digits..)?.strip_prefix(DELTA_TEXT)?.strip_suffix(br#""}}"#)?;
-    // With an escape or a quotation mark in it, it is not this simple; control characters are no JSON at all.
-    if text.iter().any(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)) {
-        return None;
-    }
-    Some(Known::Delta { block, text: std::str::from_utf8(text).ok()? })
+    let quoted = rest.get(digits..)?.strip_prefix(DELTA_TEXT)?.strip_suffix(b"}}")?;
+    let text = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let text = if text.iter().any(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)) {
+        // With a quotation mark in it that is not escaped it is no string, nor is anything with control characters.
+        Cow::Owned(serde_json::from_slice(quoted).ok()?)
+    } else {
+        Cow::Borrowed(std::str::from_utf8(text).ok()?)
+    };
+    Some(Known::Delta { block, text })
 }
 
 /// The string that ends at the next quotation mark, if it holds no escape.
@@ -92,10 +96,22 @@ mod tests {
             (r#"{"type":"message_start","message":{"role":"a\\u0062"}}"#, None),
             (
                 r#"{"type":"message_update","usage":{},"assistantMessageEvent":{"type":"text_delta","contentIndex":3,"delta":"häh"}}"#,
-                Some(Known::Delta { block: 3, text: "häh" }),
+                Some(Known::Delta { block: 3, text: "häh".into() }),
             ),
             (
-                r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"a\nb"}}"#,
+                r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"a\nb \"\u00e9"}}"#,
+                Some(Known::Delta { block: 0, text: "a\nb \"é".into() }),
+            ),
+            (
+                r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"a","b":"c"}}"#,
+                None,
+            ),
+            (
+                r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"\q"}}"#,
+                None,
+            ),
+            (
+                r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"""}}"#,
                 None,
             ),
             (

@@ -1,6 +1,7 @@
 //! The bytes of a step's log: which files there are, how the streams of a command lie one after the other, and which
 //! position of the log is where in which file.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -23,6 +24,9 @@ pub(super) struct Run {
     pub(super) mark: u64,
 }
 
+/// How many bytes are read together by who goes on where the last ones ended.
+const AHEAD: usize = 64 * 1024;
+
 /// Where a position is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
@@ -42,11 +46,36 @@ pub(super) struct Half {
     pub(super) path: PathBuf,
     pub(super) file: Option<File>,
     pub(super) size: u64,
+    /// What was read last and where it begins. Who goes through a log line by line reads it in pieces of [`AHEAD`].
+    window: RefCell<(u64, Vec<u8>)>,
 }
 
 impl Half {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, size: 0 }
+        Self { path, file: None, size: 0, window: RefCell::default() }
+    }
+
+    /// Reads bytes from an offset on; returns how many there were.
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
+        let Some(file) = &self.file else { return 0 };
+        let mut window = self.window.borrow_mut();
+        let (start, end) = (window.0, window.0 + window.1.len() as u64);
+        if offset < start || offset + buffer.len() as u64 > end {
+            let ahead = if (start..=end).contains(&offset) { AHEAD } else { 0 };
+            let known = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+            let many = buffer.len().max(ahead.min(known));
+            window.0 = offset;
+            window.1.resize(many, 0);
+            let read = read_fully(file, offset, &mut window.1);
+            window.1.truncate(read);
+        }
+        let from = usize::try_from(offset - window.0).unwrap_or(usize::MAX);
+        let found = window.1.get(from..).unwrap_or_default();
+        let many = found.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..many), found.get(..many)) {
+            to.copy_from_slice(from);
+        }
+        many
     }
 
     pub(super) fn refresh(&mut self) -> LogChange {
@@ -56,8 +85,23 @@ impl Half {
         let size = self.file.as_ref().and_then(|f| f.metadata().ok()).map_or(0, |m| m.len());
         let change = LogChange { grown: size > self.size, shrunk: size < self.size };
         self.size = size;
+        // What stood there may be another by now, and a log that nobody goes through needs no memory.
+        self.window.take();
         change
     }
+}
+
+fn read_fully(file: &File, offset: u64, buffer: &mut [u8]) -> usize {
+    let mut done = 0;
+    while let Some(rest) = buffer.get_mut(done..).filter(|r| !r.is_empty()) {
+        match file.read_at(rest, offset + done as u64) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    done
 }
 
 impl StepLog {
@@ -136,18 +180,7 @@ impl StepLog {
             (Stream::Err, Some(err)) => err,
             _ => &self.out,
         };
-        let Some(file) = &half.file else { return 0 };
-        let offset = place.offset + (position - place.start);
-        let mut done = 0;
-        while let Some(rest) = buffer.get_mut(done..).filter(|r| !r.is_empty()) {
-            match file.read_at(rest, offset + done as u64) {
-                Ok(0) => break,
-                Ok(n) => done += n,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        done
+        half.read(place.offset + (position - place.start), buffer)
     }
 
     /// The mark that covers a line: the last one of its run at or before it.

@@ -94,10 +94,12 @@ fn tell(message: &serde_json::Value) {
     let _ = out.flush();
 }
 
-/// Standard output was the door to whoever started us; from now on it is the runner's own log.
-fn let_go_of_stdout(home: &Home) {
+/// Standard output was the door to whoever started us; from now on it is the runner's own log. Whoever is told that the
+/// run is ready finds this log too.
+fn ready(home: &Home) {
     let log = home.way().runner_out();
     let file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(log);
+    tell(&serde_json::json!({ "ready": true, "pid": std::process::id() }));
     if let Ok(file) = file.or_else(|_| std::fs::File::open("/dev/null")) {
         let _ = rustix::stdio::dup2_stdout(&file);
     }
@@ -151,8 +153,7 @@ pub(super) fn open_doors(home: &Home, doors: &mut Doors) {
     doors.watch = Watch::arrivals(doors.inbox.folders());
     // The folder of runs says when one of them is removed or renamed; only directories are made and removed in it.
     dir.root().into_iter().for_each(|root| doors.watch.departures(&root.runs()));
-    tell(&serde_json::json!({ "ready": true, "pid": std::process::id() }));
-    let_go_of_stdout(home);
+    ready(home);
 }
 
 /// What is known of the run before anything happens.

@@ -89,19 +89,6 @@ impl StyledLine {
         SafeText::trusted(self.runs.iter().map(|r| r.text.as_str()).collect())
     }
 
-    /// The same, of a line that is not needed any more.
-    #[must_use]
-    pub fn into_text(mut self) -> SafeText {
-        match self.runs.pop() {
-            Some(only) if self.runs.is_empty() => only.text,
-            Some(last) => {
-                self.runs.push(last);
-                self.text()
-            }
-            None => SafeText::default(),
-        }
-    }
-
     /// How many terminal cells it takes.
     #[must_use]
     pub fn width(&self) -> usize {

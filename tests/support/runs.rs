@@ -87,11 +87,12 @@ impl World {
         Run { dir: self.root().join("async-subagent-runs").join(id) }
     }
 
-    /// The only run of the root, once it is there.
+    /// The only run of the root, once everything is there that a run begins with: the runner makes some of its files
+    /// and folders while its first child begins, this log last.
     pub fn only_run(&self) -> Run {
         wait_for("a run directory", || {
             let runs = std::fs::read_dir(self.root().join("async-subagent-runs")).ok()?;
-            let mut dirs = runs.flatten().map(|e| e.path()).filter(|p| p.join("status.json").exists());
+            let mut dirs = runs.flatten().map(|e| e.path()).filter(|p| p.join("runner.stdout.log").exists());
             dirs.next().map(|dir| Run { dir })
         })
     }

@@ -5,8 +5,8 @@ use super::RunDir;
 use super::json::{Json, Obj};
 use super::supervision;
 use crate::run::{
-    Attempt, ControlSource, CostUsd, ExitInfo, Metric, NamedOutput, OpenCall, RunMode, RunState, RunnerKind, Stage, Steerable,
-    Steering, StepState, Timestamp, Tokens, ToolOutcome,
+    Attempt, ControlSource, CostUsd, ExitInfo, Metric, NamedOutput, OpenCall, RunMode, RunState, RunnerKind, Stage,
+    Steerable, Steering, StepState, Timestamp, Tokens, ToolOutcome,
 };
 
 /// The literal that stands for every task in shared documents (runner-behaviour 14.20).

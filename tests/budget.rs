@@ -134,6 +134,41 @@ fn a_change_is_sent_in_order_and_its_answer_told() {
 }
 
 #[test]
+fn the_runner_takes_a_change_and_everybody_sees_it() {
+    let world = World::new();
+    let run = living(&world);
+    let done = world.output(&["budget", run.id(), "tokens.soft=500_000", "tokens=600_000", "time=2h", "--wait"]);
+    assert_eq!((done.code, done.stderr.lines().count()), (0, 3), "{done:?}");
+    assert!(done.stderr.lines().all(|line| line.ends_with(": done")), "{done:?}");
+    let one = format!("{}:slow", run.id());
+    assert_eq!(world.output(&["budget", &one, "turns=9", "tool_timeout=1m", "--wait"]).code, 0);
+    let limits = |target: &str| -> Vec<Value> {
+        let document: Value = serde_json::from_str(&world.output(&["budget", "--json", target]).stdout).unwrap();
+        document["limits"].as_array().unwrap().clone()
+    };
+    let of = |all: &[Value], key: &str| all.iter().find(|l| l["key"] == key).cloned().unwrap_or_default();
+    let all = limits(run.id());
+    assert_eq!((&of(&all, "tokens")["soft"], &of(&all, "tokens")["hard"]), (&json!(500_000), &json!(600_000)));
+    assert_eq!(of(&all, "time")["hard"], 7_200_000);
+    let step = limits(&one);
+    assert_eq!((&of(&step, "turns")["hard"], &of(&step, "tool_timeout")["hard"]), (&json!(10), &json!(60_000)));
+    let status: Value = serde_json::from_str(&world.output(&["status", "--json", run.id()]).stdout).unwrap();
+    assert_eq!(status["limits"][0], json!({ "key": "tokens", "used": 0, "soft": 500_000, "hard": 600_000 }));
+    let text = world.output(&["status", run.id()]).stdout;
+    assert!(text.contains("  used: tokens 0 of 600,000\n"), "{text}");
+    assert!(text.contains("         used: turns 0 of 10\n"), "{text}");
+    // What the plan said is what the next change is measured by no more.
+    let done = world.output(&["budget", run.id(), "tokens=450_000", "--wait"]);
+    assert!(done.code == 2 && done.stderr.contains("`tokens.soft` together"), "{done:?}");
+    // Whoever follows is told, with who asked.
+    assert_eq!(world.output(&["stop", run.id(), "--wait"]).code, 0);
+    let told = world.output(&["attach", "--no-tui", run.id()]).stdout;
+    for part in ["» limit changed by ", ": tokens=600000\n", ": time=2h\n", ": turns=9\n"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
 fn what_would_come_to_nothing_is_told_and_not_sent() {
     let world = World::new();
     let run = living(&world);

@@ -9,10 +9,10 @@ use jsonschema::Validator;
 use serde_json::Value;
 use subdeck::headless::{json_event, json_output, status_json};
 use subdeck::run::{
-    AgentEvent, Condition, ControlSource, CostUsd, End, Ending, EndingCause, Event, ExitInfo, MessageRole, Metric,
-    NextAttempt, Notice, OpenCall, Raise, Reason, Retrying, RunId, RunMeta, RunPhase, RunState, RunnerKind, Stage,
-    SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, TargetState,
-    Timestamp, Tokens, ToolOutcome, Usage, What, reduce,
+    AgentEvent, Attempt, Condition, ControlSource, CostUsd, End, Ending, EndingCause, Event, ExitInfo, Limit, Limits,
+    MessageRole, Metric, NextAttempt, Notice, OpenCall, Raise, Reason, Retrying, RunId, RunMeta, RunPhase, RunState,
+    RunnerKind, Stage, SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta, StepOutcome, StepPhase,
+    Stream, TargetState, Timestamp, Tokens, ToolOutcome, TurnLimit, Usage, What, reduce,
 };
 use subdeck::rundir::LogLine;
 use support::{Done, Run, World, wait_for};
@@ -471,6 +471,39 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
         until: time,
         reason: "t".into(),
     });
+    let limits = Limits {
+        turns: Some(TurnLimit { max: 1, grace: 1 }),
+        tokens: Some(Limit { soft: Some(1), hard: None }),
+        cost: Some(Limit { soft: None, hard: Some(CostUsd(0.1)) }),
+        ..Limits::default()
+    };
+    step.limits = limits.clone();
+    step.budget.exceeded = Some(Metric::Turns);
+    let attempt = Attempt {
+        model: text(),
+        reason: text(),
+        started_at: time,
+        ended_at: time,
+        success: Some(false),
+        exit_code: Some(1),
+        error: text(),
+        ..Attempt::default()
+    };
+    step.attempts = vec![attempt, Attempt::default()];
+    step.next_attempt =
+        Some(NextAttempt { at: Timestamp::from_millis(1), model: text(), reason: "t".into(), task_by_file: false });
+    step.attention = Reason::ALL
+        .into_iter()
+        .map(|reason| {
+            let since = Timestamp::from_millis(1);
+            let (subject, evidence) = ("t".to_owned(), "t".to_owned());
+            let condition = Condition { reason, subject, since, threshold: None, amount: None, evidence };
+            Notice { acknowledged: time.filter(|_| reason == Reason::Idle), ..Notice::new(step.id, condition, since) }
+        })
+        .collect();
+    state.limits = limits;
+    state.budget.exceeded = Some(Metric::Cost);
+    let step = &mut state.steps[0];
     step.ending = Some(Ending {
         cause: EndingCause::RunStop,
         since: Timestamp::from_millis(1),
@@ -498,6 +531,8 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
     }];
     let living = status_json(&state);
     check_status(&living);
+    assert!(living["needs"].as_array().unwrap().len() > 5, "{living:#}");
+    assert!(full["steps"][0]["limits"].as_array().unwrap().iter().any(|l| l["reached"] == "hard"), "{full:#}");
     let schema: Value = serde_json::from_str(include_str!("../assets/schema/status.json")).unwrap();
     let published =
         |pointer: &str| schema.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect::<Vec<_>>();

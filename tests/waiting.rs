@@ -54,6 +54,34 @@ fn who_needs_a_person_is_waited_for_and_told() {
 }
 
 #[test]
+fn a_silent_step_is_told_by_everything_that_tells_of_a_run() {
+    let world = World::new();
+    let plan = world.file(
+        "plan.toml",
+        "attention = { idle = \"1ms\" }\n[[step]]\nid = \"mute\"\nrunner = { command = \"sleep\", args = [\"60\"] }\n",
+    );
+    let run = world.detach(&[plan.to_str().unwrap()]);
+    let done = world.output(&["wait", run.id(), "--for", "attention"]);
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done:?}");
+    assert!(done.stdout.starts_with("1 mute: idle: no observed activity for "), "{done:?}");
+    let listed = world.output(&["ls"]).stdout;
+    assert!(listed.contains("  mute: idle  "), "{listed}");
+    let text = world.output(&["status", run.id()]).stdout;
+    assert!(text.contains("needs a person: 1 mute: idle: no observed activity for "), "{text}");
+    let status: Value = serde_json::from_str(&world.output(&["status", "--json", run.id()]).stdout).unwrap();
+    let (need, notice) = (&status["needs"][0], &status["steps"][0]["notices"][0]);
+    assert_eq!((&need["step"], &need["id"], &need["reason"]), (&json!(1), &json!("mute"), &json!("idle")));
+    assert_eq!((&need["attention"], &need["since"]), (&notice["attention"], &notice["since"]));
+    assert_eq!((&notice["level"], &notice["times"]), (&json!("needs"), &json!(1)));
+    // An ended step needs nobody.
+    assert_eq!(world.output(&["stop", run.id(), "--wait"]).code, 0);
+    let status: Value = serde_json::from_str(&world.output(&["status", "--json", run.id()]).stdout).unwrap();
+    assert_eq!(status["needs"], json!([]));
+    let told = world.output(&["attach", "--no-tui", run.id()]).stdout;
+    assert!(told.contains("▲ idle: no observed activity for "), "{told}");
+}
+
+#[test]
 fn a_run_that_ends_without_it_says_so_and_has_its_own_code() {
     let world = World::new();
     let run = world.detach(&["--", "sh", "-c", "exit 3"]);

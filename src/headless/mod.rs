@@ -9,6 +9,7 @@ mod limits;
 mod needs;
 mod output;
 mod status_json;
+mod status_watch;
 mod summary;
 mod text;
 

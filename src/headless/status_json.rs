@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::json::without_nulls;
 use super::jsonl::{VERSION, outcome_word, source_json};
-use crate::run::{RunMode, RunState, RunnerKind, Steerable, Steering, StepState, Timestamp, Tokens, exit_code};
+use super::status_watch;
+use crate::run::{Metric, RunMode, RunState, RunnerKind, Steerable, Steering, StepState, Timestamp, Tokens, exit_code};
 use crate::rundir::RunDir;
 
 /// A run with its steps.
@@ -42,10 +43,13 @@ pub fn run(state: &RunState) -> Value {
         "resumed_from": state.resumed_from.as_ref().map(|r| r.as_str()),
         "tokens": tokens(state.tokens()),
         "cost_usd": state.cost().map(|c| c.0),
+        "limits": status_watch::limits(state, None),
+        "over_budget": state.budget.exceeded.map(Metric::key),
+        "needs": status_watch::needs(state),
         "steering": steering(&state.steering),
         "rejected_requests": state.rejected.iter().map(|(file, reason)| json!({ "file": file, "reason": reason }))
             .collect::<Vec<_>>(),
-        "steps": state.steps.iter().map(step).collect::<Vec<_>>(),
+        "steps": state.steps.iter().map(|s| step(state, s)).collect::<Vec<_>>(),
     }))
 }
 
@@ -72,7 +76,7 @@ fn placed(mut value: Value, dir: &RunDir, lost: Option<&str>) -> Value {
     value
 }
 
-fn step(step: &StepState) -> Value {
+fn step(state: &RunState, step: &StepState) -> Value {
     let (runner, command) = match &step.runner {
         RunnerKind::Pi => ("pi", None),
         RunnerKind::PiJson => ("pi-json", None),
@@ -82,7 +86,7 @@ fn step(step: &StepState) -> Value {
         RunnerKind::Other(word) => (word.as_str(), None),
     };
     let current = step.current_call();
-    json!({
+    let mut value = json!({
         "step": step.id.number(),
         "id": step.key,
         "agent": step.agent,
@@ -139,7 +143,11 @@ fn step(step: &StepState) -> Value {
         "survivors": if step.survivors.is_empty() { Value::Null } else { json!(step.survivors) },
         "output_truncated_at": step.truncated_at,
         "attention": step.activity,
-    })
+    });
+    if let (Some(fields), Value::Object(more)) = (value.as_object_mut(), status_watch::step(state, step)) {
+        fields.extend(more);
+    }
+    value
 }
 
 fn steering(steering: &Steering) -> Value {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::limits::{Gauge, counted};
 use super::needs::needs;
 use crate::run::{RunPhase, RunState, StepFace, StepState, Timestamp};
 use crate::text::{self as units, SafeText};
@@ -47,6 +48,20 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
                 let _ = writeln!(out, "         {line}");
             }
         }
+        let limits = counted(state, Some(step));
+        if !limits.is_empty() {
+            let _ = writeln!(out, "         used: {}", limits.iter().map(Gauge::words).collect::<Vec<_>>().join(", "));
+        }
+        if let Some(last) = step.attempts.last().filter(|_| step.attempt() > 1) {
+            let model = last.model.as_deref().map(|m| format!(" with {m}")).unwrap_or_default();
+            let why = last.reason.as_deref().map(|r| format!(": {r}")).unwrap_or_default();
+            let line = SafeText::line(&format!("attempt {}{model}{why}", step.attempt()));
+            let _ = writeln!(out, "         {line}");
+        }
+        if let Some(next) = &step.next_attempt {
+            let line = SafeText::line(&format!("waits for another attempt: {}", next.reason));
+            let _ = writeln!(out, "         {line}");
+        }
         if !step.held_by.is_empty() {
             let _ = writeln!(out, "         its output was held open by {}", pids(&step.held_by));
         }
@@ -54,8 +69,13 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
             let _ = writeln!(out, "         these processes would not die: {}", pids(&step.survivors));
         }
     }
+    let limits = counted(state, None);
+    if !limits.is_empty() {
+        let _ = writeln!(out, "  used: {}", limits.iter().map(Gauge::words).collect::<Vec<_>>().join(", "));
+    }
     for need in needs(state) {
-        let _ = writeln!(out, "  needs a person: {}", need.line());
+        let since = need.since.map(|at| format!(" (since {})", units::span(now.since(at)))).unwrap_or_default();
+        let _ = writeln!(out, "  needs a person: {}{since}", need.line());
     }
     if let Some(source) = &state.ended_by {
         let _ = writeln!(out, "  asked for by {}", SafeText::line(&source.to_string()));

@@ -33,7 +33,8 @@ fn logs_of_a_run_are_those_of_every_step_in_order_and_of_a_step_its_own() {
             "[[step]]\nid = \"{id}\"\nlabel = \"the {id}\"\nrunner = {{ type = \"external-cli\", command = \"sh\", args = [\"-c\", \"{script}\"] }}\n"
         )
     };
-    let plan = [step("one", "echo a1; echo a2"), step("mute", "true"), step("two", "echo b1; echo b2 >&2")].concat();
+    let plan =
+        [step("one", "echo a1; echo a2"), step("mute", "true"), step("two", "echo b1 >&2; echo b2 >&2")].concat();
     let plan = world.file("plan.toml", &plan);
     let done = world.output(&["run", "--no-tui", plan.to_str().unwrap()]);
     assert_eq!(done.code, 0, "{done:?}");
@@ -41,7 +42,7 @@ fn logs_of_a_run_are_those_of_every_step_in_order_and_of_a_step_its_own() {
     assert_eq!(logs(&[]), "==> 1 the one <==\na1\na2\n\n==> 3 the two <==\nb1\nb2\n");
     assert_eq!(logs(&["-f"]), logs(&[]));
     assert_eq!(logs(&["-n", "1"]), "==> 1 the one <==\na2\n\n==> 3 the two <==\nb2\n");
-    assert_eq!(logs(&["--stderr"]), "==> 3 the two <==\nb2\n");
+    assert_eq!(logs(&["--stderr"]), "==> 3 the two <==\nb1\nb2\n");
     assert_eq!(logs(&["--raw"]), "a1\na2\nb1\nb2\n");
     assert_eq!(logs(&["@last:2"]), "");
     assert_eq!(logs(&["@last:two"]), "b1\nb2\n");

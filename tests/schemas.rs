@@ -88,7 +88,11 @@ fn what_plain_commands_print_is_among_the_events_and_the_status() {
         let values = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let printed = values.filter(|v| v["type"] == "output" || v.get("type").is_none());
         let of = |v: &Value, key: &str| v[key].as_str().unwrap().to_owned();
-        printed.map(|v| (of(&v, "stream"), of(&v, "text"), v["step"].as_u64().unwrap())).collect()
+        let mut all: Vec<_> =
+            printed.map(|v| (of(&v, "stream"), of(&v, "text"), v["step"].as_u64().unwrap())).collect();
+        // Which stream is read first is not for the child to say.
+        all.sort();
+        all
     };
     let printed = lines(&done.stdout);
     let row = |stream: &str, text: &str| (stream.to_owned(), text.to_owned(), 1);

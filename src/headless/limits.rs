@@ -125,11 +125,13 @@ impl Gauge {
     /// Which end was reached: `hard`, `soft`.
     #[must_use]
     pub fn reached(&self) -> Option<&'static str> {
-        let at = |end: Option<Amount>| end.zip(self.used).is_some_and(|(end, used)| used >= end);
-        match () {
-            () if at(self.hard) => Some("hard"),
-            () if at(self.soft) => Some("soft"),
-            () => None,
+        let used = self.used?;
+        // Calls are blocked beyond their limit, not at it (runner-behaviour 3.2).
+        let beyond = self.key == Metric::ToolCalls.key();
+        match (self.soft, self.hard) {
+            (_, Some(hard)) if used > hard || (used == hard && !beyond) => Some("hard"),
+            (Some(soft), _) if used >= soft => Some("soft"),
+            _ => None,
         }
     }
 
@@ -242,6 +244,14 @@ mod tests {
         assert_eq!(reached, [("time", "hard"), ("turns", "soft")]);
         // A hundred tokens in a hundred seconds, and a hundred to go.
         assert_eq!(gauges[4].json(), json!({"key": "tokens", "used": 100, "hard": 200, "left_ms": 100_000}));
+        let calls = |n| Gauge {
+            key: "tool_calls",
+            used: Some(Amount::Count(n)),
+            soft: None,
+            hard: Some(Amount::Count(3)),
+            left_ms: None,
+        };
+        assert_eq!((calls(3).reached(), calls(4).reached()), (None, Some("hard")));
         let keys: Vec<_> = counted(&state, Some(&state.steps[0])).iter().map(|g| g.key).collect();
         assert_eq!(keys, ["turns", "tokens", "cost_usd"]);
         assert!(counted(&state, None).is_empty());

@@ -179,10 +179,13 @@ impl TextPrinter {
                 let reason = Reason::parse(notice.split(':').nth(1).unwrap_or_default());
                 format!("{}· noted{}: {}", step(id), by(source.as_ref()), reason.words())
             }
-            What::BudgetReached { step: id, stage, message, .. } => {
-                let mark = if *stage == Stage::Hard { "◷" } else { "▲" };
-                format!("{}{mark} {}", of(id), SafeText::line(message))
-            }
+            What::BudgetReached { step: id, stage, metric, used, message } => match stage {
+                Stage::Soft => format!("{}· limit of warning reached: {}", of(id), metric.words(*used)),
+                Stage::Deferred => {
+                    format!("{}▲ over a limit, goes on until its tools have ended: {}", of(id), metric.words(*used))
+                }
+                Stage::Hard => format!("{}◷ {}", of(id), SafeText::line(message)),
+            },
             What::BudgetRaised { step: id, raise, source } => {
                 format!("{}» limit changed{}: {raise}", of(id), by(source.as_ref()))
             }

@@ -168,6 +168,9 @@ fn every_mistake_has_its_place_its_words_and_its_advice() {
         ("S\ntool_timeout = \"25d\"", "step[1].tool_timeout", 5, 16, "1ms to 2147483647ms", ""),
         ("tool_timeout_exempt = \"ask, x\"\nS", "tool_timeout_exempt", 1, 23, "a list of texts", "[\"ask\", \"x\"]"),
         ("S\ntool_timeout_exempt = [\"\"]", "step[1].tool_timeout_exempt", 5, 23, "has no name", ""),
+        ("S\nidle = \"2m\"", "step[1].idle", 5, 1, "unknown key `idle`", "attention = { idle"),
+        ("tokens = 5\nS", "tokens", 1, 1, "unknown key `tokens`", "budget = { tokens"),
+        ("budget = { tool_timeout = \"5m\" }\nS", "budget.tool_timeout", 1, 12, "unknown key", "beside `budget`"),
         // Attention.
         ("attention = false\nS", "attention", 1, 13, "an attention table like", ""),
         ("attention = { idel = \"1m\" }\nS", "attention.idel", 1, 15, "unknown key `idel`", "`idle`"),

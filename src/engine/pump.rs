@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -91,6 +92,39 @@ pub struct PumpSpec {
     pub allowance: Allowance,
     /// What the bytes mean.
     pub meaning: Meaning,
+    /// Which of a child's streams is looked at first.
+    pub turn: Turn,
+}
+
+/// Of what a child printed before anybody looked nobody knows the order; its standard output is taken first.
+#[derive(Debug)]
+pub enum Turn {
+    /// Looks first, and lets go of this then.
+    First(SyncSender<()>),
+    /// Waits until the other one has let go.
+    Second(Receiver<()>),
+}
+
+impl Turn {
+    /// The turns of two pumps.
+    #[must_use]
+    pub fn both() -> [Self; 2] {
+        let (first, second) = sync_channel(0);
+        [Self::First(first), Self::Second(second)]
+    }
+
+    fn wait(&self) {
+        if let Self::Second(other) = self {
+            // Nothing is ever sent.
+            let _ = other.recv();
+        }
+    }
+
+    fn over(turn: &mut Option<Self>) {
+        if let Some(Self::First(hold)) = turn.take() {
+            drop(hold);
+        }
+    }
 }
 
 /// A running pump.
@@ -159,6 +193,8 @@ fn run(mut spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<
     let mut last_data = Instant::now();
     let mut last_note: Option<Instant> = None;
     let mut abandoned = false;
+    spec.turn.wait();
+    let mut turn = Some(spec.turn);
     loop {
         match rustix::io::read(&spec.source, chunks.free()) {
             Ok(0) => break,
@@ -176,6 +212,7 @@ fn run(mut spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<
                         return;
                     }
                 }
+                Turn::over(&mut turn);
                 if exit_seen.is_none_or(|t| t.elapsed() < HELD_MOST) {
                     continue;
                 }
@@ -186,6 +223,7 @@ fn run(mut spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<
             Err(rustix::io::Errno::AGAIN) => {}
             Err(_) => break,
         }
+        Turn::over(&mut turn);
         if exit_seen.is_none() && exited.load(Ordering::Acquire) {
             exit_seen = Some(Instant::now());
             last_data = Instant::now();

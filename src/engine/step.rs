@@ -14,7 +14,7 @@ use super::dispatch::Engine;
 use super::live_log::LiveLog;
 use super::notes::{Note, StreamEnd};
 use super::prepare::{Prepared, Voice};
-use super::pump::{Meaning, Pump, PumpSpec, Whose};
+use super::pump::{Meaning, Pump, PumpSpec, Turn, Whose};
 use super::tree::{self, Seen, Snapshot, Swept};
 use crate::agents::Talk;
 use crate::plan::LogicalStep;
@@ -159,8 +159,8 @@ impl Engine {
         let way = self.home.way();
         let (out_path, err_path) =
             if plain { (way.external_out(id), way.external_err(id)) } else { (way.raw_out(id), way.raw_err(id)) };
-        let child = child::spawn(prepared.spawn, id, attempt, &self.sender)?;
-        // What it prints waits in its pipes until its logs are open.
+        // Opened before the child starts, so that its streams are read from the moment on in which it prints: only so is it
+        // known which of two came first.
         let marks = MarkWriter::open(&way.marks(id)).ok();
         let (log_file, log_offset) = match (plain, append(&way.output(id))) {
             (false, Ok((file, offset))) => (Some(file), offset),
@@ -176,6 +176,7 @@ impl Engine {
         }
         let raw_out = append(&out_path).ok();
         let raw_err = append(&err_path).ok();
+        let child = child::spawn(prepared.spawn, id, attempt, &self.sender)?;
         let Child { pid, start_ticks, stdin, stdout, stderr } = child;
         let events = self.recorder.log().clone();
         let agent = self.plan.flat().nth(id.flat()).map_or_else(String::new, |s| s.agent.clone());
@@ -189,7 +190,7 @@ impl Engine {
             Voice::Plain => (None, Meaning::Plain, Meaning::Plain),
         };
         let allowance = self.capture.step();
-        let spec = |stream, source, raw, meaning| PumpSpec {
+        let spec = |stream, source, raw, meaning, turn| PumpSpec {
             step: id,
             attempt,
             stream,
@@ -198,6 +199,7 @@ impl Engine {
             log: log.clone(),
             allowance: allowance.clone(),
             meaning,
+            turn,
         };
         let mut active = Active {
             attempt,
@@ -217,8 +219,8 @@ impl Engine {
             _files: prepared.files,
         };
         let parts = [(Stream::Out, stdout, raw_out, out_meaning), (Stream::Err, stderr, raw_err, err_meaning)];
-        for (stream, source, raw, meaning) in parts {
-            match Pump::start(spec(stream, source, raw, meaning), self.sender.clone()) {
+        for ((stream, source, raw, meaning), turn) in parts.into_iter().zip(Turn::both()) {
+            match Pump::start(spec(stream, source, raw, meaning, turn), self.sender.clone()) {
                 Ok(pump) => active.pumps.push(pump),
                 // Without a pump the stream is over: the child gets EPIPE, and the step ends with what is known.
                 Err(_) => active.stream_ended(stream, StreamEnd::default()),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::run::{
     AgentEvent, Event, MessageRole, RunState, StepId, StepPhase, TargetState, Timestamp, ToolOutcome, What, broken_off,
+    words,
 };
 use crate::text::{SafeText, clock, span};
 
@@ -163,7 +164,10 @@ fn entry(state: &RunState, event: &Event) -> Option<Entry> {
             one(None, tone, format!("the run ended: {}{why}", state.as_str()))
         }
         What::RunLost { message } => one(None, Tone::Bad, format!("the runner was lost: {message}")),
-        _ => None,
+        other => {
+            let told = words::told(other)?;
+            one(told.step, if told.loud { Tone::Bad } else { Tone::Control }, told.text)
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::output::{Output, Piece, left_out, text_of};
 use super::summary::word_of;
-use crate::run::{AgentEvent, ControlSource, Event, Level, Reason, RunState, Stage, StepId, Stream, TargetState, What};
+use crate::run::{AgentEvent, ControlSource, Event, RunState, StepId, Stream, TargetState, What, words};
 use crate::rundir::{Changes, RunDir};
 use crate::text::{self as units, SafeText};
 
@@ -152,51 +152,11 @@ impl TextPrinter {
                 SafeText::line(reason)
             ),
             What::RunLost { message } => format!("    ✗ lost: {}", SafeText::line(message)),
-            other => return self.watched(state, other),
-        })
-    }
-
-    /// What the runner watches over: attention, limits, attempts.
-    fn watched(&self, state: &RunState, what: &What) -> Option<String> {
-        let step = |id: &StepId| self.prefix(state, *id);
-        let of = |id: &Option<StepId>| id.as_ref().map_or_else(|| "    ".to_owned(), step);
-        Some(match what {
-            What::AttentionRaised { step: id, notice } => {
-                let again = if notice.times > 1 { ", still" } else { "" };
-                let (mark, words) = (mark(notice.level()), notice.condition.reason.words());
-                format!("{}{mark} {words}{again}: {}", step(id), SafeText::line(&notice.condition.evidence))
+            other => {
+                let told = words::told(other)?;
+                let whose = told.step.map_or_else(|| "    ".to_owned(), |id| step(&id));
+                format!("{whose}{}", SafeText::line(&told.text))
             }
-            What::AttentionNoted { step: id, reason, message } => {
-                let words = reason.words();
-                format!("{}{} {words}: {}", step(id), mark(reason.level()), SafeText::line(message))
-            }
-            What::AttentionCleared { step: id, id: notice } => {
-                // The notice itself is gone; its name holds the reason.
-                let reason = Reason::parse(notice.split(':').nth(1).unwrap_or_default());
-                format!("{}· no more: {}", step(id), reason.words())
-            }
-            What::AttentionAcknowledged { step: id, id: notice, source } => {
-                let reason = Reason::parse(notice.split(':').nth(1).unwrap_or_default());
-                format!("{}· noted{}: {}", step(id), by(source.as_ref()), reason.words())
-            }
-            What::BudgetReached { step: id, stage, metric, used, message } => match stage {
-                Stage::Soft => format!("{}· limit of warning reached: {}", of(id), metric.words(*used)),
-                Stage::Deferred => {
-                    format!("{}▲ over a limit, goes on until its tools have ended: {}", of(id), metric.words(*used))
-                }
-                Stage::Hard => format!("{}◷ {}", of(id), SafeText::line(message)),
-            },
-            What::BudgetRaised { step: id, raise, source } => {
-                format!("{}» limit changed{}: {raise}", of(id), by(source.as_ref()))
-            }
-            What::AttemptEnded { step: id, error, next, .. } => {
-                let error = SafeText::line(error.lines().next().unwrap_or_default());
-                format!("{}✗ {error}; another attempt follows: {}", step(id), SafeText::line(&next.reason))
-            }
-            What::Slept { ms } => {
-                format!("    · the machine slept for {}", units::span(std::time::Duration::from_millis(*ms)))
-            }
-            _ => return None,
         })
     }
 }

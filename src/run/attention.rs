@@ -533,7 +533,7 @@ fn on(path: Option<&str>) -> String {
 }
 
 /// Whole seconds in words.
-fn seconds(ms: u64) -> String {
+pub(super) fn seconds(ms: u64) -> String {
     match ms / 1000 {
         s if s < 60 => format!("{s}s"),
         s if s < 3600 => format!("{}m{:02}s", s / 60, s % 60),

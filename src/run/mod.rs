@@ -19,6 +19,7 @@ mod state;
 mod steering;
 mod step_state;
 mod values;
+pub mod words;
 
 pub use agent_event::{AgentEvent, CallFacts, MessageRole, QueueContents, StopReason, ToolOutcome, Usage, broken_off};
 pub use attention::{Amount, Condition, Level, Notice, Reason};

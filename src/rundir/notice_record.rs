@@ -33,6 +33,10 @@ pub fn encode(state: &RunState, id: StepId, notice: &Notice, control: &Control, 
     } else {
         obj.set("noticeText", &text);
     }
+    // Readers of ours have the notice from its own record.
+    let mut own = Obj::new();
+    own.set("notice", &notice.id);
+    obj.set("subdeck", own);
     Some(obj.line())
 }
 

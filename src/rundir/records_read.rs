@@ -280,7 +280,8 @@ fn budget_reached(look: &Look<'_>, known: Option<(Metric, Stage)>) -> Option<Wha
 
 /// What a runner says for its own readers; `None` for what names no step.
 fn control_event(look: &Look<'_>) -> Option<What> {
-    let event = look.obj("event")?;
+    // One of ours repeats what its own record says.
+    let event = look.obj("event").filter(|_| look.obj("subdeck").is_none())?;
     Some(What::AttentionNoted {
         step: event.step("index")?,
         reason: Reason::parse(event.str("reason").or_else(|| event.str("type"))?),

@@ -1,0 +1,56 @@
+//! What happens under supervision, in words: the same on every screen and in every printed line. The words hold text
+//! from outside and are shown as such.
+
+use super::{ControlSource, Level, NextAttempt, StepId, What};
+
+/// An event of supervision in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Of which step; `None` for the run.
+    pub step: Option<StepId>,
+    /// It is bad, or needs somebody.
+    pub loud: bool,
+    /// The words, without the step.
+    pub text: String,
+}
+
+/// The words of an event; `None` for events that are none of supervision or say nothing to a person.
+#[must_use]
+pub fn told(what: &What) -> Option<Told> {
+    let (step, loud, text) = match what {
+        What::AttentionRaised { step, notice } => {
+            let (evidence, again) = (&notice.condition.evidence, if notice.times > 1 { " still" } else { "" });
+            match notice.level() {
+                Level::Needs => (Some(*step), true, format!("▲{again} needs you: {evidence}")),
+                Level::Busy => (Some(*step), false, evidence.clone()),
+                // The retry itself is told already.
+                Level::Note if notice.condition.reason == super::Reason::Retrying => return None,
+                Level::Note => (Some(*step), false, format!("{}: {evidence}", notice.condition.reason.as_str())),
+            }
+        }
+        What::AttentionAcknowledged { step, source, .. } => {
+            (Some(*step), false, format!("taken note of{}", by(source.as_ref())))
+        }
+        What::AttentionNoted { step, message, .. } => (Some(*step), true, format!("▲ {message}")),
+        What::AttemptEnded { step, error, next: NextAttempt { reason, .. }, .. } => {
+            (Some(*step), true, format!("attempt failed: {error}; {reason}"))
+        }
+        What::BudgetReached { step, stage: super::Stage::Soft, metric, used, .. } => {
+            (*step, false, format!("$ warning: {}", metric.words(*used)))
+        }
+        What::BudgetReached { step, stage: super::Stage::Deferred, metric, .. } => {
+            (*step, true, format!("$ the limit of {} is reached; the end waits for an open tool", metric.key()))
+        }
+        What::BudgetReached { step, stage: super::Stage::Hard, message, .. } => (*step, true, format!("$ {message}")),
+        What::BudgetRaised { step, raise, source } => {
+            (*step, false, format!("limit changed: {raise}{}", by(source.as_ref())))
+        }
+        What::Slept { ms } => (None, false, format!("the machine slept for {}", super::attention::seconds(*ms))),
+        _ => return None,
+    };
+    Some(Told { step, loud, text })
+}
+
+fn by(source: Option<&ControlSource>) -> String {
+    source.map(|s| format!(" by {s}")).unwrap_or_default()
+}

@@ -161,14 +161,6 @@ impl TextPrinter {
     }
 }
 
-/// How loud it is.
-const fn mark(level: Level) -> &'static str {
-    match level {
-        Level::Needs => "▲",
-        Level::Busy | Level::Note => "·",
-    }
-}
-
 /// Who asked, behind what was asked for.
 fn by(source: Option<&ControlSource>) -> SafeText {
     source.map(|s| SafeText::line(&format!(" by {s}"))).unwrap_or_default()

@@ -19,21 +19,25 @@ pub struct Told {
 pub fn told(what: &What) -> Option<Told> {
     let (step, loud, text) = match what {
         What::AttentionRaised { step, notice } => {
-            let (evidence, again) = (&notice.condition.evidence, if notice.times > 1 { " still" } else { "" });
+            let evidence = &notice.condition.evidence;
+            let again = if notice.times > 1 { ", still" } else { "" };
+            let words = notice.condition.reason.words();
             match notice.level() {
-                Level::Needs => (Some(*step), true, format!("▲{again} needs you: {evidence}")),
-                Level::Busy => (Some(*step), false, evidence.clone()),
+                Level::Needs => (Some(*step), true, format!("▲ {words}{again}: {evidence}")),
                 // The retry itself is told already.
                 Level::Note if notice.condition.reason == super::Reason::Retrying => return None,
-                Level::Note => (Some(*step), false, format!("{}: {evidence}", notice.condition.reason.as_str())),
+                Level::Busy | Level::Note => (Some(*step), false, format!("· {words}{again}: {evidence}")),
             }
         }
-        What::AttentionAcknowledged { step, source, .. } => {
-            (Some(*step), false, format!("taken note of{}", by(source.as_ref())))
+        What::AttentionAcknowledged { step, id, source } => {
+            let reason = super::Reason::parse(id.split(':').nth(1).unwrap_or_default());
+            (Some(*step), false, format!("· noted{}: {}", by(source.as_ref()), reason.words()))
         }
-        What::AttentionNoted { step, message, .. } => (Some(*step), true, format!("▲ {message}")),
+        What::AttentionNoted { step, reason, message } => {
+            (Some(*step), true, format!("▲ {}: {message}", reason.words()))
+        }
         What::AttemptEnded { step, error, next: NextAttempt { reason, .. }, .. } => {
-            (Some(*step), true, format!("attempt failed: {error}; {reason}"))
+            (Some(*step), true, format!("✗ {error}; another attempt follows: {reason}"))
         }
         What::BudgetReached { step, stage: super::Stage::Soft, metric, used, .. } => {
             (*step, false, format!("$ warning: {}", metric.words(*used)))
@@ -43,9 +47,9 @@ pub fn told(what: &What) -> Option<Told> {
         }
         What::BudgetReached { step, stage: super::Stage::Hard, message, .. } => (*step, true, format!("$ {message}")),
         What::BudgetRaised { step, raise, source } => {
-            (*step, false, format!("limit changed: {raise}{}", by(source.as_ref())))
+            (*step, false, format!("» limit changed{}: {raise}", by(source.as_ref())))
         }
-        What::Slept { ms } => (None, false, format!("the machine slept for {}", super::attention::seconds(*ms))),
+        What::Slept { ms } => (None, false, format!("· the machine slept for {}", super::attention::seconds(*ms))),
         _ => return None,
     };
     Some(Told { step, loud, text })

@@ -40,10 +40,10 @@ pub fn told(what: &What) -> Option<Told> {
             (Some(*step), true, format!("✗ {error}; another attempt follows: {reason}"))
         }
         What::BudgetReached { step, stage: super::Stage::Soft, metric, used, .. } => {
-            (*step, false, format!("$ warning: {}", metric.words(*used)))
+            (*step, false, format!("· limit of warning reached: {}", metric.words(*used)))
         }
-        What::BudgetReached { step, stage: super::Stage::Deferred, metric, .. } => {
-            (*step, true, format!("$ the limit of {} is reached; the end waits for an open tool", metric.key()))
+        What::BudgetReached { step, stage: super::Stage::Deferred, metric, used, .. } => {
+            (*step, true, format!("▲ over a limit, goes on until its tools have ended: {}", metric.words(*used)))
         }
         What::BudgetReached { step, stage: super::Stage::Hard, message, .. } => (*step, true, format!("$ {message}")),
         What::BudgetRaised { step, raise, source } => {

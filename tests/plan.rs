@@ -685,6 +685,7 @@ fn a_runner_config_has_its_limits_and_thresholds() {
         channels: vec![],
         intercom_to: Some("parent".to_owned()),
         child_targets: vec![Some("one".to_owned()), None, Some("three".to_owned())],
+        workflow_key: None,
     };
     assert_eq!(loaded.plan.control, control);
 }

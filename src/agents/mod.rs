@@ -47,6 +47,12 @@ pub trait Talk: Send {
     fn prompt(&mut self, text: &str) -> Vec<u8>;
     /// The bytes that hand the child a message; `None` when it cannot take one (or another one) at all.
     fn steer(&mut self, id: &str, mode: SteerMode, text: &str) -> Option<Vec<u8>>;
+    /// The bytes that tell the child, in the middle of its work, to come to an end by itself; `None` when it cannot be
+    /// told. Nobody waits for what becomes of it.
+    fn wrap_up(&mut self, text: &str) -> Option<Vec<u8>> {
+        let _ = text;
+        None
+    }
     /// The bytes that ask the child to break off; `None` when its protocol has no such thing.
     fn abort(&mut self) -> Option<Vec<u8>>;
     /// Takes an event of the child and says what it means for messages that are under way.

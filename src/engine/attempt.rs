@@ -103,7 +103,9 @@ impl Engine {
                 judgement.text = budget::annotate(step, retry::annotate(step, judgement.text));
                 let error = &mut judgement.outcome.error;
                 *error = exhausted.or_else(|| error.take());
+                // Only extensions that are found by themselves get in each other's way without anybody's doing.
                 if let Some(text) = error
+                    && self.plan.flat().nth(id.flat()).is_some_and(|s| s.extensions.is_none())
                     && let Some(help) = retry::extension_help(text, &agent)
                 {
                     *text = format!("{text}\n\n{help}");

@@ -1,11 +1,38 @@
-//! Notices: what needs a look is recorded, and told once in the words of the package's readers (runner-behaviour 4.4).
+//! What follows from conclusions beyond their record: notices are told once in the words of the package's readers
+//! (runner-behaviour 4.4), an agent near its last turn is told so, and a run without anything left starts nothing more.
 
 use super::clock::now;
 use super::dispatch::Engine;
-use crate::run::{Level, Notice, StepId, What};
+use crate::run::{Level, Notice, Stage, StepId, What, budget};
 use crate::rundir::notice_record;
 
 impl Engine {
+    /// Tells an agent that its turns come to an end, where it listens and has not finished yet (runner-behaviour 3.1).
+    pub(super) fn ask_to_wrap_up(&mut self, step: StepId) {
+        let Some(state) = self.recorder.state().step(step) else { return };
+        let (turns, done) = (state.turn_count, state.last_word || state.settled_at.is_some());
+        let Some(limit) = state.limits.turns.filter(|_| !done) else { return };
+        let text = budget::wrap_up(turns, limit);
+        let Some(active) = self.active.get_mut(&step) else { return };
+        let sent = match active.talk().and_then(|talk| talk.wrap_up(&text)) {
+            Some(bytes) => active.send(bytes),
+            None => false,
+        };
+        let told = if sent { "it was asked to wrap up" } else { "it cannot be told to wrap up" };
+        let line = format!("turn budget: {turns} of {} turns; {told}", limit.max);
+        if let Err(error) = active.tell_log(&line) {
+            self.recorder.record(What::LogFailed { step, error: error.to_string() });
+        }
+    }
+
+    /// The run has used what it may. Children that run go on; nothing more is started (runner-behaviour 3.3).
+    pub(super) fn exhaust(&mut self) {
+        let state = self.recorder.state();
+        let Some((metric, used)) = budget::exhausted(state) else { return };
+        let message = budget::run_sentence(metric, used, &state.limits);
+        self.recorder.record(What::BudgetReached { step: None, metric, stage: Stage::Hard, used, message });
+    }
+
     /// Records a notice, and tells each cause once.
     pub(super) fn raise(&mut self, step: StepId, notice: Box<Notice>) {
         self.recorder.record(What::AttentionRaised { step, notice: notice.clone() });

@@ -15,7 +15,7 @@ use super::signals::{Asked, Signals};
 use super::step::Active;
 use super::tree;
 use crate::plan::Plan;
-use crate::run::{ControlSource, Effect, RunPhase, StepId, What, decide, verdict};
+use crate::run::{ControlSource, Effect, Metric, RunPhase, Stage, StepId, What, decide, verdict};
 use crate::rundir::{ControlRequest, Home, InboxReader, Place, RunDir, Watch};
 
 /// Notes that may wait for the loop; a pump that is further ahead waits.
@@ -205,6 +205,14 @@ impl Engine {
                         self.skip_step(id);
                         changed = true;
                     }
+                    Move::Exhaust => {
+                        self.exhaust();
+                        changed = true;
+                    }
+                    Move::Refuse(id) => {
+                        self.refuse_step(id);
+                        changed = true;
+                    }
                 }
             }
             if !changed {
@@ -236,6 +244,9 @@ impl Engine {
             }
             Effect::Reach { step, metric, stage, used, message } => {
                 self.recorder.record(What::BudgetReached { step, metric, stage, used, message });
+                if let Some(step) = step.filter(|_| metric == Metric::Turns && stage == Stage::Soft) {
+                    self.ask_to_wrap_up(step);
+                }
             }
             Effect::Raise { step, notice } => self.raise(step, notice),
             Effect::Clear { step, id } => self.recorder.record(What::AttentionCleared { step, id }),

@@ -15,7 +15,7 @@ use crate::agents::pi::{OneShot, PiAdapter, PiTalk, command};
 use crate::agents::{Adapter, Talk};
 use crate::plan::template::{self, Values};
 use crate::plan::{PiTransport, Runner, Step, SystemPromptMode};
-use crate::run::StepId;
+use crate::run::{StepId, budget};
 use crate::rundir::{Home, RunDir};
 
 /// A child that is ready to be spawned.
@@ -201,7 +201,9 @@ fn pi(
     let system_file = match &step.system_prompt {
         Some(system) => {
             let head = format!("<active_agent name=\"{}\"/>\n", escape_xml(&step.agent));
-            Some(write("agent.md", &format!("{head}{system}"))?)
+            // Who has a limit of turns is told from the start (runner-behaviour 3.1).
+            let turns = step.budget.turns.map_or_else(String::new, |t| format!("\n\n{}\n", budget::prompt_note(t)));
+            Some(write("agent.md", &format!("{head}{system}{turns}"))?)
         }
         None => None,
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::plan::{LogicalStep, Plan};
-use crate::run::{RunState, StepId, StepPhase};
+use crate::run::{RunState, StepId, StepPhase, budget};
 
 /// What the scheduler wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,10 @@ pub enum Move {
     Carry(StepId),
     /// A member of a group is not run because a sibling failed (runner-behaviour 2.3).
     Skip(StepId),
+    /// The run has used what it may: nothing more is started (runner-behaviour 3.3).
+    Exhaust,
+    /// A member of a group that the run's limit keeps from starting.
+    Refuse(StepId),
     /// A group ended.
     EndGroup {
         /// The logical step.
@@ -89,9 +93,15 @@ impl Schedule {
     ) -> Going {
         let phase = |id: &StepId| state.step(*id).map_or(StepPhase::Failed, |s| s.phase.clone());
         let stopping = state.is_ending();
+        let spent = state.budget.exceeded.is_some();
+        let exhausted = !spent && !stopping && budget::exhausted(state).is_some();
         if !self.begun.contains(&logical) {
-            if stopping {
+            if stopping || spent {
                 return Going::Over;
+            }
+            if exhausted {
+                moves.push(Move::Exhaust);
+                return Going::On;
             }
             self.begun.insert(logical);
             moves.push(Move::BeginGroup(logical));
@@ -103,8 +113,16 @@ impl Schedule {
             if phase(id) != StepPhase::Pending || alive.contains(id) {
                 continue;
             }
-            if stopping {
+            if stopping || (spent && !state.limits.usage_spares_children) {
                 continue;
+            } else if spent {
+                moves.push(Move::Refuse(*id));
+                waiting += 1;
+            } else if exhausted {
+                if waiting == 0 {
+                    moves.push(Move::Exhaust);
+                }
+                waiting += 1;
             } else if *carried {
                 moves.push(Move::Carry(*id));
                 waiting += 1;
@@ -128,7 +146,7 @@ impl Schedule {
             moves.push(Move::EndGroup { logical, success });
         }
         // A skipped member exists only beside a failed one, so a group with one is never passed.
-        if success && !failed && !stopping { Going::Done } else { Going::Over }
+        if success && !failed && !stopping && !spent { Going::Done } else { Going::Over }
     }
 }
 
@@ -144,8 +162,12 @@ fn single(state: &RunState, alive: &BTreeSet<StepId>, id: StepId, carried: bool,
     }
     match state.step(id).map(|s| &s.phase) {
         Some(StepPhase::Complete) => Going::Done,
-        Some(StepPhase::Pending) if !state.is_ending() => {
-            moves.push(if carried { Move::Carry(id) } else { Move::Start(id) });
+        Some(StepPhase::Pending) if !state.is_ending() && state.budget.exceeded.is_none() => {
+            moves.push(match () {
+                () if carried => Move::Carry(id),
+                () if budget::exhausted(state).is_some() => Move::Exhaust,
+                () => Move::Start(id),
+            });
             Going::On
         }
         _ => Going::Over,

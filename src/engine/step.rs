@@ -136,6 +136,14 @@ impl Active {
         (self.pid, self.child.map(|c| c.start_ticks))
     }
 
+    /// A line of our own in the live log.
+    ///
+    /// # Errors
+    /// As for [`LiveLog::append`].
+    pub fn tell_log(&self, line: &str) -> std::io::Result<()> {
+        self.log.append(Stream::Own, self.attempt, now(), format!("── {line}\n").as_bytes())
+    }
+
     /// Whether it takes messages; `None` when it is a plain command.
     pub fn steerable(&self) -> Option<crate::run::Steerable> {
         self.talk.as_ref().map(|t| t.steerable())
@@ -388,6 +396,17 @@ impl Engine {
             phase: StepPhase::Failed,
             exit_code: -1,
             error: Some("Skipped due to fail-fast".to_owned()),
+            ..StepOutcome::default()
+        };
+        self.end_step(id, Judgement { outcome, text: String::new() }, false);
+    }
+
+    /// A member of a group that the run's limit keeps from starting (runner-behaviour 3.3).
+    pub(super) fn refuse_step(&mut self, id: StepId) {
+        let outcome = StepOutcome {
+            phase: StepPhase::Failed,
+            exit_code: 1,
+            error: self.recorder.state().error.clone(),
             ..StepOutcome::default()
         };
         self.end_step(id, Judgement { outcome, text: String::new() }, false);

@@ -59,11 +59,12 @@ pub fn of_step(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Gauge>
     };
     let used = |metric| budget::used(step, metric);
     let mut gauges = all(&times, &step.limits, used, step.cost.is_some(), &budget::meters(state, step, now));
-    if let Some(most) = step.limits.tool_ms {
-        // The call that has been open for longest, of those that it holds for.
-        let open = step.open.iter().filter(|c| step.limits.tool_limit(&c.tool).is_some());
-        let open = open.filter(|_| step.current_call().is_some()).map(|c| ms(state.gaps.awake(c.started_at, now)));
-        let used = open.max().map(Amount::Time);
+    // The call that is nearest to its end; quick tools have a limit though nobody set one.
+    let open = step.open.iter().filter(|_| step.current_call().is_some());
+    let open = open.filter_map(|c| Some((ms(state.gaps.awake(c.started_at, now)), step.limits.tool_limit(&c.tool)?)));
+    let nearest = open.min_by_key(|(used, most)| most.saturating_sub(*used));
+    if let Some(most) = nearest.map(|(_, most)| most).or(step.limits.tool_ms) {
+        let used = nearest.map(|(used, _)| Amount::Time(used));
         gauges.push(Gauge { key: "tool_timeout", used, soft: None, hard: Some(Amount::Time(most)), left_ms: None });
     }
     gauges

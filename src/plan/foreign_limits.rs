@@ -88,8 +88,11 @@ pub(super) fn attention(fields: &Fields<'_>) -> Attention {
 
 /// Whom to tell. Empty lists are honoured.
 pub(super) fn control(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Control {
-    let mut control =
-        Control { intercom_to: word(reader, fields, "controlIntercomTarget").map(|s| s.value), ..Control::default() };
+    let mut control = Control {
+        intercom_to: word(reader, fields, "controlIntercomTarget").map(|s| s.value),
+        workflow_key: word(reader, fields, "workflowKey").map(|s| s.value),
+        ..Control::default()
+    };
     if let Some(Node { kind: Kind::Array(targets), .. }) = present(fields, "childIntercomTargets") {
         control.child_targets = targets.iter().map(|n| text(n).map(str::to_owned)).collect();
     }

@@ -56,6 +56,8 @@ pub struct Control {
     pub intercom_to: Option<String>,
     /// The name that each child has there, by its flat index.
     pub child_targets: Vec<Option<String>>,
+    /// The key of the run in the workflow that it belongs to.
+    pub workflow_key: Option<String>,
 }
 
 impl Control {
@@ -70,6 +72,7 @@ impl Default for Control {
             channels: Self::CHANNELS.map(str::to_owned).into(),
             intercom_to: None,
             child_targets: Vec::new(),
+            workflow_key: None,
         }
     }
 }

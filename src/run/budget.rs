@@ -219,7 +219,29 @@ pub fn estimate(used: f64, limit: f64, awake: Duration) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The sentence of a limit that ended a step or a run.
+/// The limit of the run that keeps the next child from starting where limits spare the children that run, with what was
+/// used of it; tokens go before money (runner-behaviour 3.3).
+#[must_use]
+pub fn exhausted(state: &RunState) -> Option<(Metric, f64)> {
+    if !state.limits.usage_spares_children {
+        return None;
+    }
+    let used = |metric| (metric, used_by_run(state, metric));
+    let over = |(metric, used): &(Metric, f64)| limit(&state.limits, *metric).hard.is_some_and(|hard| *used >= hard);
+    [Metric::Tokens, Metric::Cost].into_iter().map(used).find(over)
+}
+
+/// The sentence of a limit that the run has reached.
+#[must_use]
+pub fn run_sentence(metric: Metric, used: f64, limits: &super::Limits) -> String {
+    let used = metric.words(used);
+    match limit(limits, metric).hard {
+        Some(hard) => format!("The run is over budget: {used} used, {} allowed.", metric.words(hard)),
+        None => format!("The run is over budget: {used} used."),
+    }
+}
+
+/// The sentence of a limit that ended a step.
 #[must_use]
 pub fn sentence(metric: Metric, used: f64, limits: &super::Limits) -> String {
     match (metric, limits.turns) {
@@ -231,6 +253,34 @@ pub fn sentence(metric: Metric, used: f64, limits: &super::Limits) -> String {
             format!("Over budget: {} used, {} allowed.", metric.words(used), metric.words(hard))
         }
     }
+}
+
+/// Whether a tool's result is the refusal of a call beyond the hard limit, by the words of the package's guard inside
+/// the agent (runner-behaviour 3.2).
+#[must_use]
+pub fn is_block(result: &str) -> bool {
+    result.contains("Tool budget hard limit reached")
+}
+
+/// What an agent is told when its turns come to an end (runner-behaviour 3.1).
+#[must_use]
+pub fn wrap_up(turns: u64, limit: TurnLimit) -> String {
+    format!(
+        "{turns} of your {} turns are used; at most {} more are granted to finish. Start nothing new, use no more tools \
+         than you must, and give your final answer now.",
+        limit.max, limit.grace
+    )
+}
+
+/// What an agent with a limit of turns reads about it in its system prompt (runner-behaviour 3.1).
+#[must_use]
+pub fn prompt_note(limit: TurnLimit) -> String {
+    format!(
+        "## Turn budget\n\nYou have {} turns; an answer or a round of tool calls is one turn. At most {} more are granted \
+         to finish, then you are broken off. When the turns come to an end stop starting tools and give your final \
+         answer.",
+        limit.max, limit.grace
+    )
 }
 
 /// The text of a step as others get it: with what the turn limit did to it (runner-behaviour 3.1).

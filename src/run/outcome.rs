@@ -34,9 +34,10 @@ pub struct RunVerdict {
 /// Decides how the run ended. To be asked only when no step runs any more.
 #[must_use]
 pub fn verdict(state: &RunState) -> RunVerdict {
+    let over = over_budget(state);
     let phase = if state.stopped {
         RunPhase::Stopped
-    } else if state.timed_out || state.error.is_some() {
+    } else if state.timed_out || over || state.error.is_some() {
         RunPhase::Failed
     } else if state.interrupted {
         RunPhase::Paused
@@ -52,16 +53,25 @@ pub fn verdict(state: &RunState) -> RunVerdict {
         RunPhase::Failed
     };
     let error = match phase {
-        RunPhase::Failed => state.error.clone().or_else(|| {
-            state
-                .steps
-                .iter()
-                .find(|s| matches!(s.phase, StepPhase::Failed | StepPhase::Rejected))
-                .map(|s| format!("Step failed: {}", s.agent))
-        }),
+        RunPhase::Failed => Some(state.error.clone().unwrap_or_else(|| failure(state))),
         _ => state.error.clone(),
     };
     RunVerdict { phase, error }
+}
+
+/// Why a run failed that has no error of its own. What a step used too much of is the run's error too; what took too
+/// long is only its step's (runner-behaviour 3.1, 3.6).
+fn failure(state: &RunState) -> String {
+    let mut failed = state.steps.iter().filter(|s| matches!(s.phase, StepPhase::Failed | StepPhase::Rejected));
+    let spent = failed.clone().find(|s| s.budget.exceeded.is_some()).and_then(|s| s.error.clone());
+    let first = || failed.next().map(|s| format!("Step failed: {}", s.agent));
+    spent.or_else(first).unwrap_or_else(|| "Not every step was run.".to_owned())
+}
+
+/// Whether a limit of the run or of a step was passed that counts something other than time.
+fn over_budget(state: &RunState) -> bool {
+    let spent = |s: &super::StepState| s.budget.exceeded.is_some() && s.phase == StepPhase::Failed;
+    state.budget.exceeded.is_some() || state.steps.iter().any(spent)
 }
 
 /// Why `subdeck` ends with the code it ends with (product 2).
@@ -145,8 +155,138 @@ pub fn exit_code(state: &RunState) -> ExitCause {
         _ if state.budget.exceeded.is_some() || state.steps.iter().any(|s| s.budget.exceeded.is_some()) => {
             ExitCause::OverBudget
         }
+        _ if over_budget(state) => ExitCause::OverBudget,
         _ if state.lost.is_some() => ExitCause::Lost,
-        RunPhase::Paused => ExitCause::Paused,
+        RunPhase::Paused if state.steps.iter().all(|s| s.phase != StepPhase::Failed) => ExitCause::Paused,
         _ => ExitCause::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Metric, StepState, Timestamp};
+
+    /// What can be true of a run at its end; every combination of them is looked at.
+    const FLAGS: [&str; 9] = [
+        "stopped",
+        "run timed out",
+        "run over budget",
+        "step over budget",
+        "interrupted",
+        "step timed out",
+        "step failed",
+        "step stopped",
+        "step pending",
+    ];
+
+    /// A run of four steps in which these things happened.
+    fn run(flags: u32) -> RunState {
+        let has = |name: &str| FLAGS.iter().position(|f| *f == name).is_some_and(|bit| flags & (1 << bit) != 0);
+        let complete = |id: &str| StepState { agent: id.into(), phase: StepPhase::Complete, ..StepState::default() };
+        let failed =
+            |id: &str| StepState { phase: StepPhase::Failed, error: Some(format!("{id} broke")), ..complete(id) };
+        let mut state = RunState {
+            phase: RunPhase::Running,
+            steps: vec![complete("a"), complete("b"), complete("c"), complete("d")],
+            stopped: has("stopped"),
+            timed_out: has("run timed out") && !has("stopped"),
+            interrupted: has("interrupted"),
+            ..RunState::default()
+        };
+        if state.timed_out {
+            state.error = Some("time".into());
+        }
+        if has("run over budget") {
+            state.budget.exceeded = Some(Metric::Tokens);
+            state.error.get_or_insert_with(|| "tokens".into());
+        }
+        if state.stopped {
+            state.error = Some("stop".into());
+        }
+        if has("step failed") {
+            state.steps[0] = failed("a");
+        }
+        if has("step timed out") {
+            state.steps[1] = StepState { timed_out: true, ..failed("b") };
+        }
+        if has("step over budget") {
+            state.steps[2] = failed("c");
+            state.steps[2].budget.exceeded = Some(Metric::Turns);
+        }
+        if has("step stopped") {
+            state.steps[3] = StepState { phase: StepPhase::Stopped, stopped: true, ..complete("d") };
+        }
+        if has("step pending") {
+            state.steps.push(StepState::default());
+        }
+        state
+    }
+
+    /// Check 52: of each list the first that is true decides (runner-behaviour 11, product 2).
+    #[test]
+    fn the_first_of_several_causes_decides() {
+        let phases = [
+            ("stopped", RunPhase::Stopped),
+            ("run timed out", RunPhase::Failed),
+            ("run over budget", RunPhase::Failed),
+            ("step over budget", RunPhase::Failed),
+            // What steps did to themselves is nothing to a run that was interrupted.
+            ("interrupted", RunPhase::Paused),
+            ("step timed out", RunPhase::Failed),
+            ("step failed", RunPhase::Failed),
+            ("step stopped", RunPhase::Stopped),
+            ("step pending", RunPhase::Failed),
+        ];
+        let causes = [
+            ("stopped", ExitCause::Stopped),
+            ("run timed out", ExitCause::TimedOut),
+            ("step timed out", ExitCause::TimedOut),
+            ("run over budget", ExitCause::OverBudget),
+            ("step over budget", ExitCause::OverBudget),
+            ("step failed", ExitCause::Failed),
+            ("interrupted", ExitCause::Paused),
+            ("step stopped", ExitCause::Stopped),
+            ("step pending", ExitCause::Failed),
+        ];
+        for flags in 0..1u32 << FLAGS.len() {
+            let mut state = run(flags);
+            let has = |name: &str| FLAGS.iter().position(|f| *f == name).is_some_and(|bit| flags & (1 << bit) != 0);
+            let phase = phases.iter().find(|(name, _)| has(name)).map_or(RunPhase::Complete, |(_, p)| p.clone());
+            let cause = causes.iter().find(|(name, _)| has(name)).map_or(ExitCause::Complete, |(_, c)| *c);
+            let names: Vec<&str> = FLAGS.into_iter().filter(|name| has(name)).collect();
+            let end = verdict(&state);
+            assert_eq!(end.phase, phase, "{names:?}");
+            assert!(end.phase != RunPhase::Failed || end.error.is_some(), "{names:?}");
+            (state.phase, state.error, state.ended_at) = (end.phase, end.error, Some(Timestamp::from_millis(1)));
+            assert_eq!(exit_code(&state), cause, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn the_error_of_a_run_names_what_ended_it() {
+        let bit = |name: &str| 1 << FLAGS.iter().position(|f| *f == name).unwrap();
+        for (flags, error) in [
+            (bit("step failed"), "Step failed: a"),
+            (bit("step timed out"), "Step failed: b"),
+            (bit("step over budget") | bit("step failed"), "c broke"),
+            (bit("run over budget") | bit("step failed"), "tokens"),
+            (bit("run timed out") | bit("step over budget"), "time"),
+        ] {
+            assert_eq!(verdict(&run(flags)).error.as_deref(), Some(error));
+        }
+    }
+
+    #[test]
+    fn a_run_without_a_recorded_end_is_lost() {
+        let mut state = run(0);
+        state.phase = RunPhase::Running;
+        assert_eq!(exit_code(&state), ExitCause::Lost);
+        (state.phase, state.lost) = (RunPhase::Failed, Some("gone".into()));
+        assert_eq!(exit_code(&state), ExitCause::Lost);
+        state.ended_at = Some(Timestamp::from_millis(1));
+        assert_eq!(exit_code(&state), ExitCause::Lost);
+        state.steps[0].timed_out = true;
+        assert_eq!(exit_code(&state), ExitCause::TimedOut, "what was recorded says more");
     }
 }

@@ -85,6 +85,8 @@ pub struct StepState {
     pub ending: Option<Ending>,
     /// Whether it can be steered.
     pub steerable: Steerable,
+    /// The tool whose call the agent's own guard refused because too many were made (runner-behaviour 3.2).
+    pub blocked_tool: Option<String>,
     /// What was asked of it.
     pub steering: Steering,
     /// Facts of a plain command (run-directory 2.1.1).

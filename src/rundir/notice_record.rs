@@ -16,7 +16,7 @@ pub fn encode(state: &RunState, id: StepId, notice: &Notice, control: &Control, 
         return None;
     }
     let mut obj = Obj::new();
-    obj.set("type", "subagent.control").set("event", event(state, step, notice, word, at));
+    obj.set("type", "subagent.control").set("event", event(state, step, notice, control, word, at));
     // That something works for long is nothing to interrupt anybody for.
     let channels = control.channels.iter().filter(|c| needs || *c != "intercom");
     obj.set("channels", channels.collect::<Json>());
@@ -40,7 +40,7 @@ pub fn encode(state: &RunState, id: StepId, notice: &Notice, control: &Control, 
     Some(obj.line())
 }
 
-fn event(state: &RunState, step: &StepState, notice: &Notice, word: &str, at: Timestamp) -> Obj {
+fn event(state: &RunState, step: &StepState, notice: &Notice, control: &Control, word: &str, at: Timestamp) -> Obj {
     let condition = &notice.condition;
     let mut event = Obj::new();
     event.set("type", word).opt("from", step.activity.as_ref().filter(|a| *a != word)).set("to", word);
@@ -61,6 +61,7 @@ fn event(state: &RunState, step: &StepState, notice: &Notice, word: &str, at: Ti
     if condition.reason == Reason::ToolFailures {
         event.set("recentFailureSummary", step.failures.summary());
     }
+    event.opt("workflowKey", control.workflow_key.as_ref());
     event.opt("phase", step.phase_title.as_ref()).opt("label", step.label.as_ref());
     // Never the task itself (runner-behaviour 14.20).
     event.opt("taskPreview", step.has_task.then_some(REDACTED));

@@ -9,8 +9,8 @@ use super::look::Look;
 use super::step_read;
 use super::supervision;
 use crate::run::{
-    ControlSource, Group, NamedOutput, RunId, RunMode, RunPhase, RunState, RunnerKind, SteerMode, SteerRequest,
-    SteerTarget, Steering, StepId, StepPhase, StepState, TargetState,
+    BudgetState, ControlSource, Group, Metric, NamedOutput, RunId, RunMode, RunPhase, RunState, RunnerKind, SteerMode,
+    SteerRequest, SteerTarget, Steering, StepId, StepPhase, StepState, TargetState,
 };
 
 /// Why a document could not be read.
@@ -58,6 +58,17 @@ pub fn read(dir: &super::RunDir) -> Result<RunState, ReadError> {
     }
 }
 
+/// What became of the run's limits: ours in full, else what a foreign status says of its tokens and money.
+fn budget(look: &Look<'_>, own: &Look<'_>) -> BudgetState {
+    let mut budget = supervision::read_budget(own, "budget");
+    let foreign = look.obj("usageBudget").filter(|u| look.obj("subdeck").is_none() && u.is("exhausted"));
+    if let Some(usage) = foreign {
+        budget.exceeded =
+            if usage.str("reason") == Some("costUsd") { Some(Metric::Cost) } else { Some(Metric::Tokens) };
+    }
+    budget
+}
+
 fn run(doc: &Map<String, Value>) -> RunState {
     let look = Look(doc);
     let empty = Map::new();
@@ -88,7 +99,7 @@ fn run(doc: &Map<String, Value>) -> RunState {
         deadline_at: look.time("deadlineAt"),
         deadline_fixed: own.is("deadlineFixed"),
         limits: supervision::read_limits(&own, "limits"),
-        budget: supervision::read_budget(&own, "budget"),
+        budget: budget(&look, &own),
         gaps: supervision::read_gaps(&own, "slept"),
         groups: groups(&look, steps.len(), logical_count),
         steps,

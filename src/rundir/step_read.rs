@@ -9,8 +9,8 @@ use super::status::signal_number;
 use super::status_read::{runner, runner_of_word, steering, step_phase, tail};
 use super::supervision;
 use crate::run::{
-    Attempt, CallFacts, CostUsd, Ending, ExitInfo, ExternalProcess, OpenCall, Retrying, Steerable, StepId, StepPhase,
-    StepState, Tokens, ToolCall, ToolOutcome, Usage,
+    Attempt, BudgetState, CallFacts, CostUsd, Ending, ExitInfo, ExternalProcess, Metric, OpenCall, Retrying, Steerable,
+    StepId, StepPhase, StepState, Tokens, ToolCall, ToolOutcome, Usage,
 };
 
 pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
@@ -96,12 +96,24 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         cwd: own.text("cwd").unwrap_or_default(),
         limits: supervision::read_limits(&own, "limits"),
         thresholds: supervision::read_thresholds(&own, "thresholds"),
-        budget: supervision::read_budget(&own, "budget"),
+        budget: budget(look, &own),
+        blocked_tool: look
+            .is("toolBudgetBlocked")
+            .then(|| look.obj("toolBudget").and_then(|b| b.text("blockedTool")).unwrap_or_default()),
         attention: own.objs("attention").filter_map(|n| supervision::read_notice(&n)).collect(),
         next_attempt: own.obj("nextAttempt").and_then(|n| supervision::read_next_attempt(&n)),
         // What only the runner needs for its rules.
         ..StepState::default()
     }
+}
+
+/// What became of the limits: ours in full, else what a foreign status says of its turns.
+fn budget(look: &Look<'_>, own: &Look<'_>) -> BudgetState {
+    let mut budget = supervision::read_budget(own, "budget");
+    if look.is("turnBudgetExceeded") {
+        budget.exceeded = budget.exceeded.or(Some(Metric::Turns));
+    }
+    budget
 }
 
 pub(super) fn unreadable_step(id: u32) -> StepState {

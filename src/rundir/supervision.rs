@@ -267,7 +267,7 @@ pub(super) fn tool_budget(step: &StepState) -> Option<Obj> {
         ToolBlock::All => obj.set("block", "*"),
         ToolBlock::Names(names) => obj.set("block", names.iter().collect::<Json>()),
     };
-    let outcome = if limit.hard.is_some_and(|hard| count > hard) {
+    let outcome = if step.blocked_tool.is_some() || limit.hard.is_some_and(|hard| count > hard) {
         "hard-blocked"
     } else if limit.soft.is_some_and(|soft| count >= soft) {
         "soft-reached"
@@ -276,6 +276,7 @@ pub(super) fn tool_budget(step: &StepState) -> Option<Obj> {
     };
     obj.set("toolCount", count).set("outcome", outcome);
     obj.opt("softReachedAt", at(Stage::Soft)).opt("hardReachedAt", at(Stage::Hard));
+    obj.opt("blockedTool", step.blocked_tool.as_ref().filter(|tool| !tool.is_empty()));
     Some(obj)
 }
 

@@ -10,9 +10,11 @@ use crate::run::{AgentEvent, MessageRole, SteerMode, SteerRequest, Steerable, Ta
 pub(super) const PROMPT_ID: &str = "subdeck-prompt";
 const STATE_ID: &str = "subdeck-state";
 const ABORT_ID: &str = "subdeck-abort";
+const WRAP_UP_ID: &str = "subdeck-wrap-up";
 
 const STEER_HEAD: &str = "A message from the person who supervises this run:";
 const STEER_FOOT: &str = "Take it into account now and go on with your task.";
+const LIMIT_HEAD: &str = "A message from the program that supervises this run:";
 const FOLLOW_HEAD: &str = "A further message from the person who supervises this run:";
 const FOLLOW_FOOT: &str = "Deal with it now that the work before it is done.";
 
@@ -109,6 +111,13 @@ impl Talk for PiTalk {
         }
         self.open.push(Open { id: id.to_owned(), echo: preview(&message), follow_up, prompt });
         Some(command_line(&command))
+    }
+
+    fn wrap_up(&mut self, text: &str) -> Option<Vec<u8>> {
+        // An idle agent would begin again because of it.
+        let message = format!("{LIMIT_HEAD}\n\n{text}");
+        (self.phase == Phase::Busy)
+            .then(|| command_line(&json!({"id": WRAP_UP_ID, "type": "steer", "message": message})))
     }
 
     fn abort(&mut self) -> Option<Vec<u8>> {

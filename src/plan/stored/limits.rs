@@ -171,6 +171,8 @@ pub(super) struct ControlDoc {
     intercom_to: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     child_targets: Vec<Option<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    workflow_key: Option<String>,
 }
 
 impl ControlDoc {
@@ -185,6 +187,7 @@ impl ControlDoc {
             channels: Some(control.channels.clone()).filter(|c| *c != Control::CHANNELS),
             intercom_to: control.intercom_to.clone(),
             child_targets: control.child_targets.clone(),
+            workflow_key: control.workflow_key.clone(),
         }
     }
 
@@ -198,6 +201,7 @@ impl ControlDoc {
             channels: self.channels.unwrap_or(default.channels),
             intercom_to: self.intercom_to,
             child_targets: self.child_targets,
+            workflow_key: self.workflow_key,
         }
     }
 }

@@ -86,6 +86,7 @@ fn full_plan() -> Plan {
             channels: vec![],
             intercom_to: Some("parent".into()),
             child_targets: vec![Some("child".into()), None],
+            workflow_key: Some("key".into()),
         },
         resumed_from: Some("before".into()),
     }

@@ -19,19 +19,14 @@ pub(super) fn run(decision: &mut Decision, state: &RunState) {
     for metric in Metric::ALL {
         let limit = budget::limit(&state.limits, metric);
         let used = budget::used_by_run(state, metric);
-        for (stage, at) in [(Stage::Soft, limit.soft), (Stage::Hard, limit.hard)] {
+        // What spares the children is looked at when the next one is to start, by the schedule.
+        let hard = limit.hard.filter(|_| !state.limits.usage_spares_children);
+        for (stage, at) in [(Stage::Soft, limit.soft), (Stage::Hard, hard)] {
             if at.is_some_and(|at| used >= at) && state.budget.at(metric, stage).is_none() {
-                let message = format!("The run is over budget: {}", rest(metric, used, limit.hard));
+                let message = budget::run_sentence(metric, used, &state.limits);
                 decision.due.push(Effect::Reach { step: None, metric, stage, used, message });
             }
         }
-    }
-}
-
-fn rest(metric: Metric, used: f64, hard: Option<f64>) -> String {
-    match hard {
-        Some(hard) => format!("{} used, {} allowed.", metric.words(used), metric.words(hard)),
-        None => format!("{} used.", metric.words(used)),
     }
 }
 

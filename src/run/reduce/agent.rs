@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::watch;
 use crate::run::{
     AgentEvent, MessageRole, OpenCall, Question, Retrying, StepState, StopReason, Timestamp, ToolCall, ToolOutcome,
+    budget,
 };
 
 /// Returns whether the event could not have happened.
@@ -71,6 +72,9 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
             let Some(index) = matching_call(&step.open, call.as_deref(), tool.as_deref()) else { return true };
             step.calls_pending = false;
             let ended = step.open.remove(index);
+            if budget::is_block(preview) {
+                step.blocked_tool = Some(ended.tool.clone());
+            }
             watch::returned(step, &ended, *outcome, preview, at);
             remember_call(step, ended, *outcome, preview.clone(), at);
         }
@@ -103,6 +107,11 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
         }
         AgentEvent::TurnStarted => step.last_word = false,
         AgentEvent::TurnEnded => step.calls_pending = false,
+        // The record of a result names no call; the one that ended last is meant.
+        AgentEvent::Message { role: MessageRole::ToolResult, preview, .. } if budget::is_block(preview) => {
+            let last = step.recent_tools.back().map(|call| call.tool.clone());
+            step.blocked_tool = step.blocked_tool.take().or(last).or_else(|| Some(String::new()));
+        }
         // Somebody asks for more.
         AgentEvent::Message { role: MessageRole::User, .. } => step.last_word = false,
         AgentEvent::TextDelta { .. }

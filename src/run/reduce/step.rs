@@ -44,6 +44,8 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
         What::AttemptStarted { attempt, model, reason, .. } => {
             lose_open_calls(step, at);
             strange = step.attempts.len().saturating_add(1) != *attempt as usize;
+            // Until the agent names another one.
+            step.model = model.clone().or_else(|| step.model.take());
             step.attempts.push(Attempt {
                 model: model.clone(),
                 reason: reason.clone(),

@@ -62,17 +62,19 @@ fn idle(decision: &mut Decision, state: &RunState, step: &StepState, now: Timest
     decision.at(now, due, Effect::End { step: step.id, cause: EndingCause::StepTimeout, message });
 }
 
-/// Single tools. A limit that lies beyond the step's own end is left to that end (runner-behaviour 3.6).
+/// Single tools: the first whose time is over ends the step. A limit that lies beyond the step's own end is left to
+/// that end (runner-behaviour 3.6).
 fn tools(decision: &mut Decision, state: &RunState, step: &StepState, ends: Option<Timestamp>, now: Timestamp) {
-    for call in &step.open {
-        let Some(ms) = step.limits.tool_limit(&call.tool) else { continue };
-        let due = state.gaps.due(call.started_at, Duration::from_millis(ms));
-        if ends.is_some_and(|ends| due >= ends) {
-            continue;
-        }
-        let message = format!("Tool '{}' timed out after {ms}ms.", call.tool);
-        decision.at(now, due, Effect::End { step: step.id, cause: EndingCause::ToolTimeout, message });
+    let limited = step.open.iter().filter_map(|call| {
+        let ms = step.limits.tool_limit(&call.tool)?;
+        Some((state.gaps.due(call.started_at, Duration::from_millis(ms)), call.seq, &call.tool, ms))
+    });
+    let Some((due, _, tool, ms)) = limited.min() else { return };
+    if ends.is_some_and(|ends| due >= ends) {
+        return;
     }
+    let message = format!("Tool '{tool}' timed out after {ms}ms.");
+    decision.at(now, due, Effect::End { step: step.id, cause: EndingCause::ToolTimeout, message });
 }
 
 /// What is counted.
@@ -82,7 +84,10 @@ fn counts(decision: &mut Decision, step: &StepState) {
         let used = budget::used(step, metric);
         let mut reach = |stage| {
             if step.budget.at(metric, stage).is_none() {
-                let message = budget::sentence(metric, used, &step.limits);
+                let message = match stage {
+                    Stage::Hard => budget::sentence(metric, used, &step.limits),
+                    Stage::Soft | Stage::Deferred => rest(metric, used, limit.hard),
+                };
                 decision.due.push(Effect::Reach { step: Some(step.id), metric, stage, used, message });
             }
         };

@@ -111,7 +111,7 @@ fn check_03_the_owner_of_the_completion_stands_in_status_and_result() {
 
 /// A run in the foreground whose child waits, with a word on the disk, until the file `go` is there.
 fn held(disk: &SmallDisk) -> (Child, Run) {
-    let script = "echo before; while [ ! -e go ]; do sleep 0.02; done; echo after";
+    let script = "echo before; while [ ! -e go ]; do sleep 0.02; done; seq 1500 >&2";
     let child = disk
         .world
         .subdeck(&["run", "--no-tui", "--", "sh", "-c", script])
@@ -154,7 +154,8 @@ fn check_04_a_full_disk_delays_the_end_and_loses_nothing() {
         while since.elapsed() < Duration::from_secs(5) {
             assert!(lives(runner) && command.try_wait().unwrap().is_none());
             assert_eq!(run.status()["state"], "running");
-            assert!(!public(&disk.world, &run).exists() && run.events_of("subagent.run.completed").is_empty());
+            let told = fs::read_to_string(run.dir.join("events.jsonl")).unwrap();
+            assert!(!public(&disk.world, &run).exists() && !told.contains("subagent.run.completed"));
             std::thread::sleep(Duration::from_millis(100));
         }
         disk.free();
@@ -165,6 +166,10 @@ fn check_04_a_full_disk_delays_the_end_and_loses_nothing() {
         assert_eq!(run.status()["state"], "complete");
         assert_eq!(read(public(&disk.world, &run)).unwrap()["success"], true);
         assert!(run_log(&run).exists() && !marker(&disk.world, &run).exists());
+        let printed = fs::read_to_string(run.dir.join("external-0.stderr.log")).unwrap();
+        assert!(printed.lines().count() == 1500 && printed.ends_with("\n1500\n"), "{printed}");
+        assert!(run.events_of("subdeck.log.failed").is_empty());
+        // Each line is whole, also the one that was being written when the room ended.
         assert_eq!(run.events_of("subagent.run.completed").len(), 1);
         disk.world.wait_until_empty();
     });
@@ -392,6 +397,38 @@ fn check_13_a_runner_with_nothing_left_to_write_goes_at_once() {
     });
     let quickest = quickest.min().unwrap();
     assert!(quickest < Duration::from_secs(1), "{quickest:?} after the log");
+}
+
+/// Beside the table: what a child prints while there is no room waits and is complete afterwards; of more than can wait the
+/// rest is missing, which is noted, and neither fails the child.
+#[test]
+fn output_on_a_full_disk_waits_and_never_fails_the_child() {
+    on_a_small_disk("output_on_a_full_disk_waits_and_never_fails_the_child", |disk| {
+        for (lines, noted) in [(5000, false), (400_000, true)] {
+            let go = format!("go{lines}");
+            let printed = format!("printed{lines}");
+            let script = format!(
+                "echo before; while [ ! -e {go} ]; do sleep 0.02; done; seq {lines}; touch {printed}; while [ ! -e {go}2 ]; do sleep 0.02; done; echo last"
+            );
+            let run = disk.world.detach(&["--", "sh", "-c", &script]);
+            run.wait_output(0, "before");
+            disk.fill();
+            disk.world.file(&go, "");
+            let printed = disk.world.project().join(printed);
+            wait_for("a child that printed all", || printed.exists().then_some(()));
+            // Room for all of it, so that what can wait can be written.
+            disk.grow();
+            disk.free();
+            disk.world.file(&format!("{go}2"), "");
+            let status = run.wait_end();
+            assert_eq!((&status["state"], &status["steps"][0]["exitCode"]), (&"complete".into(), &0.into()));
+            let log = fs::read_to_string(run.dir.join("external-0.stdout.log")).unwrap();
+            assert!(log.starts_with("before\n1\n2\n") && log.ends_with("last\n"), "{} bytes", log.len());
+            assert_eq!(log.lines().count() < lines + 2, noted, "{} lines of {lines}", log.lines().count());
+            assert_eq!(!run.events_of("subdeck.log.failed").is_empty(), noted);
+            disk.world.wait_until_empty();
+        }
+    });
 }
 
 /// Beside the table: a stop is a file, and for a file there is no room; the runner itself takes a signal.

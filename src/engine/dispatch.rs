@@ -49,6 +49,8 @@ pub struct Engine {
     pub(super) capture: super::capture::Capture,
     /// The run's last sweep was begun.
     pub(super) swept: bool,
+    /// Logs of steps that have ended whose end waits for room.
+    pub(super) late: Vec<super::finish::Late>,
     /// The runner put something into its own inbox.
     pub(super) posted: bool,
     /// What was told to the package's readers: each cause once.
@@ -102,6 +104,7 @@ impl Engine {
             held: Vec::new(),
             capture,
             swept: false,
+            late: Vec::new(),
             posted: false,
             told: BTreeSet::new(),
             slept: slept(),
@@ -135,8 +138,10 @@ impl Engine {
             if finished && self.active.is_empty() {
                 break;
             }
+            self.write_late();
+            let late = (!self.late.is_empty()).then(|| Instant::now() + crate::rundir::RETRY);
             let deadline =
-                [next.map(to_instant), self.recorder.next_write(), Some(look_at)].into_iter().flatten().min();
+                [next.map(to_instant), self.recorder.next_write(), Some(look_at), late].into_iter().flatten().min();
             let happened = tokio::select! {
                 biased;
                 asked = doors.signals.next() => Happened::Signal(asked),

@@ -71,10 +71,9 @@ impl Keeper {
         if granted == 0 {
             return;
         }
-        let start = raw.offset;
+        let start = raw.end();
         // The bytes of a plain command are not understood, so there is nothing to do beside.
         if let Err(error) = raw.keep(piece, granted, !self.plain) {
-            self.raw = None;
             return self.told_trouble(error);
         }
         if self.plain {
@@ -83,11 +82,21 @@ impl Keeper {
         }
     }
 
-    /// Everything is kept before the stream is said to be over.
+    /// Everything is kept, or waits for room, before the stream is said to be over.
     pub(super) fn settle(&mut self) {
         if let Some(Err(error)) = self.raw.as_mut().map(RawLog::settle) {
             self.told_trouble(error);
         }
+    }
+
+    /// Writes what waits for room, as far as there is room; returns whether some of it still waits.
+    pub(super) fn retry(&mut self) -> bool {
+        let raw = self.raw.as_ref().map_or(Ok(false), RawLog::retry);
+        let log = self.log.retry();
+        self.trouble(log.err());
+        let waits = *raw.as_ref().unwrap_or(&false) || self.log.is_waiting();
+        self.trouble(raw.err());
+        waits
     }
 
     pub(super) fn trouble(&mut self, error: Option<io::Error>) {

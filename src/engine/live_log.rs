@@ -1,11 +1,11 @@
 //! The live log of a step (`output-N.log` with its marks), shared by the pumps of its streams.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::kept::Kept;
 use crate::run::{Stream, Timestamp};
-use crate::rundir::MarkWriter;
+use crate::rundir::{MarkWriter, is_capacity};
 
 /// The live log of a step (`output-N.log` with its marks), shared by the pumps of its streams.
 #[derive(Clone, Debug)]
@@ -13,26 +13,18 @@ pub struct LiveLog(Arc<Mutex<LiveLogInner>>);
 
 #[derive(Debug)]
 struct LiveLogInner {
-    file: Option<File>,
+    file: Option<Kept>,
     marks: Option<MarkWriter>,
-    offset: u64,
     at_line_start: bool,
     last: Stream,
     failed: bool,
 }
 
 impl LiveLog {
-    /// A log that appends to `file`, which now is `offset` bytes long.
+    /// A log with its marks.
     #[must_use]
-    pub fn new(file: Option<File>, marks: Option<MarkWriter>, offset: u64) -> Self {
-        Self(Arc::new(Mutex::new(LiveLogInner {
-            file,
-            marks,
-            offset,
-            at_line_start: true,
-            last: Stream::Own,
-            failed: false,
-        })))
+    pub fn new(file: Option<Kept>, marks: Option<MarkWriter>) -> Self {
+        Self(Arc::new(Mutex::new(LiveLogInner { file, marks, at_line_start: true, last: Stream::Own, failed: false })))
     }
 
     /// Appends. A change of stream in the middle of a line begins a new line first, so that the two stay apart.
@@ -51,20 +43,16 @@ impl LiveLog {
         let result = (|| {
             let Some(file) = &mut log.file else { return Ok(()) };
             if !log.at_line_start && log.last != stream {
-                file.write_all(b"\n")?;
-                log.offset += 1;
+                file.append(b"\n")?;
                 log.at_line_start = true;
             }
-            if let Some(marks) = &mut log.marks {
-                marks.note(log.offset, at, stream, attempt)?;
-            }
-            file.write_all(bytes)?;
-            log.offset += bytes.len() as u64;
-            Ok(())
+            note(&mut log.marks, file.end(), at, stream, attempt)?;
+            file.append(bytes)
         })();
         log.at_line_start = bytes.last() == Some(&b'\n');
         log.last = stream;
-        log.failed = result.is_err();
+        // Output that is lost because too much waits for room does not keep the rest out.
+        log.failed = result.as_ref().is_err_and(|error| !is_capacity(error));
         result
     }
 
@@ -77,11 +65,31 @@ impl LiveLog {
         if log.failed {
             return Ok(());
         }
-        let result = match &mut log.marks {
-            Some(marks) => marks.note(offset, at, stream, attempt),
-            None => Ok(()),
-        };
+        let result = note(&mut log.marks, offset, at, stream, attempt);
         log.failed = result.is_err();
         result
+    }
+
+    /// Writes what waits for room, as far as there is room.
+    ///
+    /// # Errors
+    /// As for [`LiveLog::append`].
+    pub fn retry(&self) -> io::Result<()> {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        log.file.as_mut().map_or(Ok(()), Kept::retry)
+    }
+
+    /// Whether bytes wait for room.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).file.as_ref().is_some_and(Kept::is_waiting)
+    }
+}
+
+/// A mark for which there is no room is made with the next bytes: until then they count as what came before.
+fn note(marks: &mut Option<MarkWriter>, offset: u64, at: Timestamp, stream: Stream, attempt: u32) -> io::Result<()> {
+    match marks.as_mut().map(|marks| marks.note(offset, at, stream, attempt)) {
+        Some(Err(error)) if !is_capacity(&error) => Err(error),
+        _ => Ok(()),
     }
 }

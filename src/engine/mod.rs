@@ -17,6 +17,7 @@ mod finish;
 mod home;
 mod keep;
 mod keeper;
+mod kept;
 mod last;
 mod launch;
 mod leftovers;

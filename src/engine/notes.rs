@@ -2,6 +2,7 @@
 
 use crate::run::{AgentEvent, ExitInfo, Report, StepId, Stream, Timestamp};
 
+use super::kept::Kept;
 use super::tree::Swept;
 
 /// A note to the loop.
@@ -79,4 +80,6 @@ pub struct StreamEnd {
     pub tail: Vec<u8>,
     /// Somebody else still had it open when it was given up.
     pub abandoned: bool,
+    /// Its log, when there is no room yet for the end of it.
+    pub late: Option<Kept>,
 }

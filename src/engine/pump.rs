@@ -3,7 +3,6 @@
 //! Reading never waits for a screen or a reader (law 7); only a disk that cannot keep up slows a child. A disk that
 //! fails loses bytes of the log, says so once, and never changes what becomes of the child.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -18,13 +17,14 @@ use tokio::sync::mpsc::Sender;
 use super::capture::Allowance;
 use super::clock::now;
 use super::keep::{Keeper, Pending, Tail, Told};
+use super::kept::Kept;
 use super::live_log::LiveLog;
 use super::notes::{Note, StreamEnd};
 use super::raw::{Chunks, RawLog};
 use crate::agents::{Adapter, Framer, Line, Sink};
 use crate::run::{AgentEvent, Report, StepId, Stream};
-use crate::rundir::EventLog;
 use crate::rundir::records::{ChildContext, annotate, plain_line};
+use crate::rundir::{EventLog, RETRY};
 
 /// After the child's exit a silent pipe is given up after this time (runner-behaviour 1.7).
 pub const HELD_IDLE: Duration = Duration::from_millis(2000);
@@ -85,7 +85,7 @@ pub struct PumpSpec {
     /// The pipe.
     pub source: OwnedFd,
     /// Where the bytes go as they came, and how many are there already.
-    pub raw: Option<(File, u64)>,
+    pub raw: Option<Kept>,
     /// The step's live log.
     pub log: LiveLog,
     /// How much may be kept.
@@ -176,7 +176,7 @@ fn run(mut spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<
     let mut keeper = Keeper {
         step,
         stream,
-        raw: spec.raw.take().map(|(file, offset)| RawLog::new(file, offset)),
+        raw: spec.raw.take().map(RawLog::new),
         plain: matches!(spec.meaning, Meaning::Plain),
         log: spec.log,
         attempt,
@@ -248,6 +248,8 @@ fn run(mut spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<
                 Timespec::try_from(left).ok()
             }
         };
+        // What waits for room is tried again also when the child is silent.
+        let timeout = if keeper.retry() { timeout.or(Timespec::try_from(RETRY).ok()) } else { timeout };
         let bell_wanted = exit_seen.is_none();
         let mut fds = vec![PollFd::new(&spec.source, PollFlags::IN)];
         if bell_wanted {
@@ -259,7 +261,8 @@ fn run(mut spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<
     let report = finish(meaning, framer, &mut keeper);
     keeper.settle();
     keeper.tell(notes);
-    let end = StreamEnd { report, tail: keeper.tail.into_bytes(), abandoned };
+    let late = keeper.raw.take().and_then(RawLog::into_late);
+    let end = StreamEnd { report, tail: keeper.tail.into_bytes(), abandoned, late };
     // The engine is gone when this fails, and nobody is left to be told.
     let _ = notes.blocking_send(Note::Ended { step, attempt, stream, end: Box::new(end) });
 }

@@ -1,12 +1,13 @@
 //! The raw log of a stream: its bytes as they came. While a stream of an agent floods, they are written by a thread of
-//! its own, so that keeping them and understanding them go on side by side. Never loses, never reorders: at most two
-//! chunks wait, then the pump does.
+//! its own, so that keeping them and understanding them go on side by side. Never reorders; at most two chunks wait for the
+//! thread, then the pump does. What there is no room for waits in [`Kept`].
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
+
+use super::kept::Kept;
 
 /// From this many bytes in one read on a stream floods.
 const FLOOD: usize = 64 * 1024;
@@ -64,26 +65,28 @@ impl Piece {
 /// Writes a raw log.
 #[derive(Debug)]
 pub(super) struct RawLog {
-    file: Arc<File>,
-    /// Where the next byte will stand.
-    pub(super) offset: u64,
+    log: Arc<Mutex<Kept>>,
     writer: Option<(SyncSender<Piece>, JoinHandle<()>)>,
     failed: Arc<OnceLock<String>>,
 }
 
 impl RawLog {
-    /// A log that appends to `file`, which now is `offset` bytes long.
-    pub(super) fn new(file: File, offset: u64) -> Self {
-        Self { file: Arc::new(file), offset, writer: None, failed: Arc::default() }
+    /// A log that appends to `log`.
+    pub(super) fn new(log: Kept) -> Self {
+        Self { log: Arc::new(Mutex::new(log)), writer: None, failed: Arc::default() }
+    }
+
+    /// Where the next byte will stand, as long as nothing is written aside.
+    pub(super) fn end(&self) -> u64 {
+        lock(&self.log).end()
     }
 
     /// Appends the first bytes of a piece; with `aside` possibly later, but in their order.
     ///
     /// # Errors
-    /// The first failure, also of an earlier piece; nothing is kept after it.
+    /// The first failure, also of an earlier piece: bytes are lost.
     pub(super) fn keep(&mut self, piece: &Piece, many: usize, aside: bool) -> Result<(), String> {
         let piece = piece.first(many);
-        self.offset += piece.many as u64;
         if !(aside && (piece.many >= FLOOD || piece.waiting)) {
             return self.write(piece.bytes()).map_err(|error| error.to_string());
         }
@@ -116,23 +119,41 @@ impl RawLog {
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        (&*self.file).write_all(bytes)
+        lock(&self.log).append(bytes)
+    }
+
+    /// Writes what waits for room, as far as there is room; returns whether some of it still waits.
+    ///
+    /// # Errors
+    /// When what waited is lost.
+    pub(super) fn retry(&self) -> io::Result<bool> {
+        let mut log = lock(&self.log);
+        log.retry().map(|()| log.is_waiting())
+    }
+
+    /// The log itself if some of it still waits for room; everything must be settled.
+    pub(super) fn into_late(self) -> Option<Kept> {
+        let log = Arc::into_inner(self.log)?.into_inner().unwrap_or_else(PoisonError::into_inner);
+        log.is_waiting().then_some(log)
     }
 
     fn start(&self) -> io::Result<(SyncSender<Piece>, JoinHandle<()>)> {
         let (sender, receiver) = sync_channel(1);
-        let (file, failed) = (Arc::clone(&self.file), Arc::clone(&self.failed));
+        let (log, failed) = (Arc::clone(&self.log), Arc::clone(&self.failed));
         let writer = std::thread::Builder::new().name("raw".to_owned()).stack_size(64 * 1024);
-        let thread = writer.spawn(move || write_pieces(&file, &receiver, &failed))?;
+        let thread = writer.spawn(move || write_pieces(&log, &receiver, &failed))?;
         Ok((sender, thread))
     }
 }
 
-fn write_pieces(mut file: &File, pieces: &Receiver<Piece>, failed: &OnceLock<String>) {
+/// A thread that panicked here left whole bytes and a true end, so its poison means nothing.
+fn lock(log: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write_pieces(log: &Mutex<Kept>, pieces: &Receiver<Piece>, failed: &OnceLock<String>) {
     for piece in pieces {
-        if failed.get().is_none()
-            && let Err(error) = file.write_all(piece.bytes())
-        {
+        if let Err(error) = lock(log).append(piece.bytes()) {
             // Whoever keeps the next piece tells; only the first failure counts.
             let _ = failed.set(error.to_string());
         }
@@ -154,7 +175,7 @@ mod tests {
     fn floods_and_drops_are_written_in_their_order_with_few_chunks() {
         let temp = tempfile::NamedTempFile::new().unwrap();
         let file = OpenOptions::new().append(true).open(temp.path()).unwrap();
-        let (mut chunks, mut log) = (Chunks::new(2 * FLOOD), RawLog::new(file, 0));
+        let (mut chunks, mut log) = (Chunks::new(2 * FLOOD), RawLog::new(Kept::new(file, 0)));
         let mut want = Vec::new();
         for n in 0..200u32 {
             let with = u8::try_from(n).unwrap();
@@ -167,7 +188,8 @@ mod tests {
         }
         assert!(log.writer.is_some(), "a thread writes a flood");
         log.settle().unwrap();
-        assert_eq!(log.offset, want.len() as u64);
+        assert_eq!(log.end(), want.len() as u64);
+        assert!(!log.retry().unwrap());
         assert!(std::fs::read(temp.path()).unwrap() == want);
         assert!(chunks.all.len() <= 4, "{} chunks", chunks.all.len());
     }
@@ -176,24 +198,38 @@ mod tests {
     fn a_quiet_stream_and_a_plain_one_need_no_thread_and_one_chunk() {
         let temp = tempfile::NamedTempFile::new().unwrap();
         let file = OpenOptions::new().append(true).open(temp.path()).unwrap();
-        let (mut chunks, mut log) = (Chunks::new(2 * FLOOD), RawLog::new(file, 7));
+        let (mut chunks, mut log) = (Chunks::new(2 * FLOOD), RawLog::new(Kept::new(file, 7)));
         for (many, aside) in [(5, true), (2 * FLOOD, false), (FLOOD - 1, true)] {
             let piece = fill(&mut chunks, many, b'x');
             log.keep(&piece, many, aside).unwrap();
         }
         assert!(log.writer.is_none() && chunks.all.len() == 1);
-        assert_eq!(log.offset, 7 + std::fs::metadata(temp.path()).unwrap().len());
+        assert_eq!(log.end(), 7 + std::fs::metadata(temp.path()).unwrap().len());
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_failure_is_told_at_the_latest_when_everything_is_settled() {
-        let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
-        let (mut chunks, mut log) = (Chunks::new(FLOOD), RawLog::new(file, 0));
+        let file = OpenOptions::new().read(true).open("/dev/null").unwrap();
+        let (mut chunks, mut log) = (Chunks::new(FLOOD), RawLog::new(Kept::new(file, 0)));
         let piece = fill(&mut chunks, FLOOD, b'x');
         // The thread may or may not have come to it.
         let _ = log.keep(&piece, FLOOD, true);
-        assert!(log.settle().unwrap_err().contains("No space"));
-        assert!(log.keep(&piece, 1, false).is_err());
+        assert!(log.settle().unwrap_err().contains("Bad file descriptor"));
+        assert!(log.into_late().is_none(), "it is not tried again");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_lacks_room_waits_whoever_writes_it() {
+        let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
+        let (mut chunks, mut log) = (Chunks::new(FLOOD), RawLog::new(Kept::new(file, 0)));
+        for aside in [true, false] {
+            let piece = fill(&mut chunks, FLOOD, b'x');
+            log.keep(&piece, FLOOD, aside).unwrap();
+            log.settle().unwrap();
+        }
+        assert!(log.retry().unwrap());
+        assert_eq!(log.into_late().unwrap().end(), 2 * FLOOD as u64);
     }
 }

@@ -11,6 +11,8 @@ use rustix::process::Signal;
 use super::child::{self, Child};
 use super::clock::now;
 use super::dispatch::Engine;
+use super::finish::Late;
+use super::kept::Kept;
 use super::live_log::LiveLog;
 use super::notes::{Note, StreamEnd};
 use super::prepare::{Prepared, Voice};
@@ -169,12 +171,15 @@ impl Engine {
             if plain { (way.external_out(id), way.external_err(id)) } else { (way.raw_out(id), way.raw_err(id)) };
         // Opened before the child starts, so that its streams are read from the moment on in which it prints: only so is it
         // known which of two came first.
-        let marks = MarkWriter::open(&way.marks(id)).ok();
-        let (log_file, log_offset) = match (plain, append(&way.output(id))) {
-            (false, Ok((file, offset))) => (Some(file), offset),
-            _ => (None, 0),
-        };
-        let log = LiveLog::new(log_file, marks, log_offset);
+        let mut trouble = Vec::new();
+        let marks = MarkWriter::open(&way.marks(id)).map_err(|error| trouble.push(error)).ok();
+        let mut open = |path: &Path| append(path).map_err(|error| trouble.push(error)).ok();
+        let live = if plain { None } else { open(&way.output(id)) };
+        let (raw_out, raw_err) = (open(&out_path), open(&err_path));
+        let log = LiveLog::new(live, marks);
+        if let Some(error) = trouble.first() {
+            self.recorder.record(What::LogFailed { step: id, error: error.to_string() });
+        }
         if let Some(reason) = reason {
             // Nothing of the attempts before is thrown away; a line of ours stands between them.
             let line = format!("── attempt {attempt}: {reason}\n");
@@ -182,8 +187,6 @@ impl Engine {
                 self.recorder.record(What::LogFailed { step: id, error: error.to_string() });
             }
         }
-        let raw_out = append(&out_path).ok();
-        let raw_err = append(&err_path).ok();
         let child = child::spawn(prepared.spawn, id, attempt, &self.sender)?;
         let Child { pid, start_ticks, stdin, stdout, stderr } = child;
         let events = self.recorder.log().clone();
@@ -352,13 +355,18 @@ impl Engine {
         };
         if active.plain {
             // Foreign readers look for the final text of a plain command here (run-directory 2.6).
-            let path = self.home.way().output(id);
-            if let Ok((mut file, _)) = append(&path) {
-                use std::io::Write;
-                let _ = file.write_all(judgement.text.as_bytes());
+            let written = append(&self.home.way().output(id)).and_then(|mut file| {
+                file.append(judgement.text.as_bytes())?;
+                self.late.push(Late::Raw(file));
+                Ok(())
+            });
+            if let Err(error) = written {
+                self.recorder.record(What::LogFailed { step: id, error: error.to_string() });
             }
         }
-        drop(active.log);
+        self.late.extend(out.late.into_iter().chain(err.late).map(Late::Raw));
+        self.late.push(Late::Live(active.log));
+        self.write_late();
         self.attempt_over(id, &report, active.exit.unwrap_or_default(), &stderr_tail, judgement);
     }
 
@@ -456,11 +464,11 @@ fn group_exists(group: u32) -> bool {
         .is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok())
 }
 
-/// Opens a log for appending, mode 0600; returns its length too.
-fn append(path: &Path) -> std::io::Result<(std::fs::File, u64)> {
+/// Opens a log for appending, mode 0600.
+fn append(path: &Path) -> std::io::Result<Kept> {
     let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(libc_nofollow()).open(path)?;
     let length = file.metadata()?.len();
-    Ok((file, length))
+    Ok(Kept::new(file, length))
 }
 
 fn libc_nofollow() -> i32 {

@@ -42,9 +42,18 @@ struct Inner {
     size: u64,
     cap: u64,
     marked: bool,
-    /// The last write stopped in the middle of a line: a line feed must come first.
-    torn: bool,
+    /// The file ends in the middle of a line.
+    torn: Option<Torn>,
     backlog: Vec<u8>,
+}
+
+/// A line that stands in the file only in part.
+#[derive(Clone, Copy, Debug)]
+struct Torn {
+    /// How many bytes of the first line that waits are there already; 0 when its rest is not known.
+    done: usize,
+    /// How long the file is, so that nobody has appended anything since.
+    len: u64,
 }
 
 impl EventLog {
@@ -63,12 +72,12 @@ impl EventLog {
     pub fn open(path: &Path, cap: u64) -> io::Result<Self> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
         let size = file.metadata()?.len();
-        let mut torn = false;
+        let mut torn = None;
         if size > 0 {
             let mut last = [b'\n'];
             file.seek(SeekFrom::End(-1))?;
             file.read_exact(&mut last)?;
-            torn = last != [b'\n'];
+            torn = (last != [b'\n']).then_some(Torn { done: 0, len: size });
         }
         let inner = Inner { file, size, cap, marked: false, torn, backlog: Vec::new() };
         Ok(Self { inner: Arc::new(Mutex::new(inner)) })
@@ -169,15 +178,19 @@ impl Inner {
     /// Writes now; keeps what could not be written because there is no room.
     fn put(&mut self, lines: &[u8]) -> io::Result<()> {
         let mut rest = lines;
-        if self.torn {
-            match self.file.write(b"\n") {
-                Ok(n) if n > 0 => {
-                    self.torn = false;
-                    self.size += 1;
+        if let Some(torn) = self.torn {
+            let as_it_was = self.file.metadata().is_ok_and(|meta| meta.len() == torn.len);
+            if torn.done > 0 && as_it_was {
+                // The line goes on where it was cut.
+                rest = lines.get(torn.done..).unwrap_or_default();
+            } else {
+                match self.file.write(b"\n") {
+                    Ok(n) if n > 0 => self.size += 1,
+                    Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
+                    Err(error) => return self.keep(lines, error),
                 }
-                Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
-                Err(error) => return self.keep(lines, error),
             }
+            self.torn = None;
         }
         while !rest.is_empty() {
             match self.file.write(rest) {
@@ -187,10 +200,11 @@ impl Inner {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    // What stands of the line that was cut is useless; the line is written again as a whole.
                     let done = lines.len() - rest.len();
                     let start = lines.get(..done).and_then(|d| memchr::memrchr(b'\n', d)).map_or(0, |at| at + 1);
-                    self.torn = done > start;
+                    let kept = is_capacity(&error) && lines.len() - start <= BACKLOG;
+                    let len = self.file.metadata().map_or(0, |meta| meta.len());
+                    self.torn = (done > start).then_some(Torn { done: if kept { done - start } else { 0 }, len });
                     return self.keep(lines.get(start..).unwrap_or_default(), error);
                 }
             }

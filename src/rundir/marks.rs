@@ -81,7 +81,8 @@ impl MarkWriter {
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
         let size = file.metadata()?.len();
-        if size == 0 {
+        if size < HEADER.len() as u64 {
+            file.set_len(0)?;
             file.write_all(&HEADER)?;
         } else {
             // A writer that was killed in the middle of a mark must not shift the ones to come.
@@ -109,7 +110,12 @@ impl MarkWriter {
             return Ok(());
         }
         let mark = Mark { offset, at, stream, attempt };
-        self.file.write_all(&mark.encode())?;
+        if let Err(error) = self.file.write_all(&mark.encode()) {
+            // Where there was room for a part of it only, the part must not shift the ones to come.
+            let size = self.file.metadata()?.len();
+            self.file.set_len(size - size.saturating_sub(HEADER.len() as u64) % SIZE)?;
+            return Err(error);
+        }
         self.last = Some(mark);
         Ok(())
     }

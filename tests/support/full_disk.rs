@@ -73,6 +73,12 @@ impl SmallDisk {
         fs::remove_file(probe).unwrap();
     }
 
+    /// Makes the disk large.
+    pub fn grow(&self) {
+        let options = ["-o", "remount,size=16m"];
+        assert!(Command::new("mount").args(options).arg(self.world.root()).status().unwrap().success());
+    }
+
     /// Gives them back.
     pub fn free(&self) {
         fs::remove_file(self.filler()).unwrap();

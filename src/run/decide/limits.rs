@@ -86,7 +86,7 @@ fn counts(decision: &mut Decision, step: &StepState) {
             if step.budget.at(metric, stage).is_none() {
                 let message = match stage {
                     Stage::Hard => budget::sentence(metric, used, &step.limits),
-                    Stage::Soft | Stage::Deferred => rest(metric, used, limit.hard),
+                    Stage::Soft | Stage::Deferred => format!("{} used.", metric.words(used)),
                 };
                 decision.due.push(Effect::Reach { step: Some(step.id), metric, stage, used, message });
             }

@@ -387,6 +387,16 @@ fn places_that_a_runner_config_names_are_shown() {
         assert!(said.contains(&line), "{said}");
     }
     assert!(dir.join("status.json").exists());
+    // Nor is anything written where others may write.
+    let open = world.home().join("open/async-subagent-runs");
+    std::fs::create_dir_all(&open).unwrap();
+    std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let text_of = config.to_string().replace(far.to_str().unwrap(), open.to_str().unwrap());
+    std::fs::write(world.home().join("config.json"), text_of).unwrap();
+    let output = world.subdeck(world.home(), &["run", "--no-tui", "--root", root.to_str().unwrap(), "config.json"]);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    assert!(text(&output.stderr).contains("others may write into it"), "{output:?}");
+    assert_eq!(std::fs::read_dir(&open).unwrap().count(), 0);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::engine::{self, Aftermath, Prepared};
 use crate::headless::Printer;
 use crate::plan::Plan;
 use crate::run::{ExitCause, exit_code};
-use crate::rundir::{Follower, Home};
+use crate::rundir::{Follower, Home, RunDir};
 use crate::text::SafeText;
 
 /// Starts a run and shows it as asked.
@@ -30,6 +30,11 @@ pub fn start(
     let root = find::own_root(world, root)?;
     if let Err(why) = find::trusted(root.path()) {
         eprintln!("subdeck: {why}; choose another one with --root or SUBDECK_ROOT");
+        return Ok(ExitCode::from(7));
+    }
+    // A runner config may name any place, also one that others write into.
+    if let Some(Err(why)) = plan.run_dir.as_ref().map(|dir| find::writable(&RunDir::at(dir))) {
+        eprintln!("subdeck: {why}; nothing was started");
         return Ok(ExitCode::from(7));
     }
     for line in outside(plan, root.path()) {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::follow::{Follower, Health, health};
 use super::trust::{self, Distrust};
-use super::{RunDir, RunRoot, is_run_id, open, plan_doc, status_read};
+use super::{RunDir, RunRoot, index, is_run_id, open, plan_doc, status_read};
 use crate::run::{RunId, RunState, StepId, Timestamp};
 use crate::text::SafeText;
 
@@ -164,7 +164,7 @@ pub enum FindError {
 }
 
 /// The run that RUN means: a path, `@last` (the newest of this folder, else of the first root that has one), an id, the
-/// beginning of an id, or a name.
+/// beginning of an id, a name, or the id of the tool call that started it.
 ///
 /// # Errors
 /// What could be meant instead.
@@ -189,6 +189,13 @@ pub fn run(roots: &[RunRoot], word: &str, cwd: &Path) -> Result<RunDir, FindErro
     }
     if found.is_empty() {
         found.extend(all.iter().filter(|r| r.state.as_ref().is_ok_and(|s| s.name.as_deref() == Some(word))));
+    }
+    if found.is_empty() {
+        let called: Vec<RunDir> = roots
+            .iter()
+            .flat_map(|root| index::of_tool_call(root, word).into_iter().filter_map(|id| root.run(&id)))
+            .collect();
+        found.extend(all.iter().filter(|r| called.contains(&r.dir)));
     }
     match found.as_slice() {
         [only] => Ok(only.dir.clone()),
@@ -322,6 +329,10 @@ mod tests {
             assert_eq!(find(word).as_ref(), Ok(want), "{word}");
         }
         assert_eq!(run(&roots, "@last", Path::new("/nowhere")), Ok(b.clone()));
+        let alias = roots[1].runs().join(".active-runs/tool-calls/call_7/ffff3333");
+        fs::create_dir_all(alias.parent().unwrap()).unwrap();
+        fs::write(alias, "").unwrap();
+        assert_eq!(find("call_7"), Ok(c.clone()));
         let path = a.path().to_str().unwrap();
         assert_eq!(find(path).unwrap().id(), a.id());
         assert!(run(&roots, "./none", a.path()).is_err());

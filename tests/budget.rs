@@ -197,3 +197,27 @@ fn what_would_come_to_nothing_is_told_and_not_sent() {
     assert_eq!(done.code, 2);
     assert!(done.stderr.contains("the run is over (complete)"), "{done:?}");
 }
+
+#[test]
+fn limits_stand_on_the_command_line_too() {
+    let world = World::new();
+    let plan = world.file("plan.toml", PLAN);
+    let plan = plan.to_str().unwrap();
+    let flags =
+        ["--budget", "tokens.soft=300_000", "--budget", "turns=7", "--budget", "tool_timeout=9m", "--time", "2h"];
+    let run = world.detach(&[&flags[..], &[plan]].concat());
+    run.wait_output(1, "up");
+    let limits = run.status()["subdeck"]["limits"].clone();
+    // Of the plan's own limits only what was named is another one.
+    assert_eq!(limits["tokens"], json!({ "soft": 300_000, "hard": 400_000 }), "{limits}");
+    assert_eq!(limits["turns"]["max"], 7, "{limits}");
+    assert_eq!(run.status()["timeoutMs"], 7_200_000);
+    let steps = run.status()["steps"].clone();
+    assert_eq!(steps[0]["subdeck"]["limits"]["toolMs"], 300_000, "the plan's own");
+    assert_eq!(steps[1]["subdeck"]["limits"]["toolMs"], 540_000);
+    for (word, part) in [("tokens", "KEY=VALUE"), ("tokns=5", "did you mean"), ("turns.grace=1", "turns=N first")] {
+        let done = world.output(&["run", "--no-tui", "--budget", word, plan]);
+        assert_eq!(done.code, 2, "{done:?}");
+        assert!(done.stderr.contains(part), "{word}: {done:?}");
+    }
+}

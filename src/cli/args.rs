@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::Config;
 use crate::headless::Format;
+use crate::run::Raise;
 use crate::text as units;
 
 /// Supervise AI subagent runs: launch coding agents, watch each in a pane, steer, interrupt and stop them.
@@ -100,6 +101,11 @@ impl From<Output> for Format {
     }
 }
 
+/// A limit, as `subdeck budget` takes it.
+fn raise(word: &str) -> Result<Raise, String> {
+    Raise::parse(word)
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     units::parse_duration(text).map_err(|e| e.to_string())
 }
@@ -158,6 +164,10 @@ pub struct RunArgs {
     /// The time limit of the whole run, such as 30m.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub time: Option<Duration>,
+    /// A limit of the whole run before the plan's, such as tokens=400_000, cost_usd=2.50, turns=40 or
+    /// tool_calls.soft=20; may be given more than once. tool_timeout then means every step that has none of its own.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = raise)]
+    pub budget: Vec<Raise>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub show: ShowArgs,

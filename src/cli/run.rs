@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 
 use super::args::RunArgs;
 use super::launch;
 use super::load::{self, World};
-use crate::plan::Input;
+use crate::plan::{Input, Raise};
 
 /// Runs a plan, an agent or a command.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
@@ -16,6 +16,12 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let mut options = world.options(args.cwd.clone());
     options.name = args.name.clone();
     options.budget.time = args.time.or(options.budget.time);
+    for raise in &args.budget {
+        match raise {
+            Raise::ToolTimeout(time) => options.defaults.tool_timeout = Some(*time),
+            raise => options.budget.change(*raise).map_err(|why| anyhow!("--budget {raise}: {why}"))?,
+        }
+    }
     let loaded = if let Some((command, rest)) = args.command.split_first() {
         crate::plan::from_command(command, rest, &options)
     } else if let Some(agent) = &args.agent {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Budget, Plan, Step};
-use crate::run::Limits;
+use crate::run::{Limits, Raise};
 
 impl Step {
     /// What the step may use beside its time.
@@ -18,6 +18,27 @@ impl Plan {
     #[must_use]
     pub fn run_limits(&self) -> Limits {
         Limits { usage_spares_children: self.usage_spares_children, ..limits(&self.budget) }
+    }
+}
+
+impl Budget {
+    /// Takes a limit over.
+    ///
+    /// # Errors
+    /// Why the limits would make no sense afterwards; they are as they were then.
+    pub fn change(&mut self, raise: Raise) -> Result<(), String> {
+        if let Raise::Time(time) = raise {
+            self.time = Some(time);
+            return Ok(());
+        }
+        let mut after = limits(self);
+        raise.apply(&mut after)?;
+        self.idle = after.idle_ms.map(Duration::from_millis);
+        self.turns = after.turns;
+        self.tool_calls = after.tool_calls;
+        self.tokens = after.tokens;
+        self.cost = after.cost;
+        Ok(())
     }
 }
 

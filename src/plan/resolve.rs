@@ -8,7 +8,7 @@ use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep};
 use super::ids::{self, members};
 use super::nearest::{nearest, one_of};
 use super::reader::{Reader, Spanned};
-use super::{Budget, Defaults, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode, programs};
+use super::{Budget, Defaults, Limit, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode, programs};
 
 /// How many children of a group run at once when nothing else is said (runner-behaviour 2.3).
 const CONCURRENCY: usize = 4;
@@ -103,11 +103,20 @@ fn over(upper: &Budget, lower: &Budget) -> Budget {
         time: upper.time.or(lower.time),
         idle: upper.idle.or(lower.idle),
         turns: upper.turns.or(lower.turns),
-        tool_calls: upper.tool_calls.or(lower.tool_calls),
-        tokens: upper.tokens.or(lower.tokens),
-        cost: upper.cost.or(lower.cost),
+        tool_calls: both(upper.tool_calls, lower.tool_calls),
+        tokens: both(upper.tokens, lower.tokens),
+        cost: both(upper.cost, lower.cost),
         tool_block: upper.tool_block.clone().or_else(|| lower.tool_block.clone()),
     }
+}
+
+/// Each end of a limit by itself: a warning that is set does not take the end away. A warning of the lower one that would
+/// lie above the end of the upper one is left out.
+fn both<T: Copy + PartialOrd>(upper: Option<Limit<T>>, lower: Option<Limit<T>>) -> Option<Limit<T>> {
+    let (Some(upper), Some(lower)) = (upper, lower) else { return upper.or(lower) };
+    let hard = upper.hard.or(lower.hard.filter(|end| upper.soft.is_none_or(|warning| warning <= *end)));
+    let soft = upper.soft.or(lower.soft.filter(|warning| hard.is_none_or(|end| *warning <= end)));
+    Some(Limit { soft, hard })
 }
 
 /// The name that files show for the agent of a step.

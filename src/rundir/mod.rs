@@ -4,6 +4,7 @@
 //! on-disk field names appear nowhere else.
 
 mod append;
+mod budget_read;
 pub mod capability;
 mod child;
 mod child_record;

@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 
 use serde_json::{Map, Value};
 
+use super::budget_read;
 use super::look::Look;
 use super::step_read;
 use super::supervision;
 use crate::run::{
-    BudgetState, ControlSource, Group, Metric, NamedOutput, RunId, RunMode, RunPhase, RunState, RunnerKind, SteerMode,
-    SteerRequest, SteerTarget, Steering, StepId, StepPhase, StepState, TargetState,
+    ControlSource, Group, NamedOutput, RunId, RunMode, RunPhase, RunState, RunnerKind, SteerMode, SteerRequest,
+    SteerTarget, Steering, StepId, StepPhase, StepState, TargetState,
 };
 
 /// Why a document could not be read.
@@ -58,17 +59,6 @@ pub fn read(dir: &super::RunDir) -> Result<RunState, ReadError> {
     }
 }
 
-/// What became of the run's limits: ours in full, else what a foreign status says of its tokens and money.
-fn budget(look: &Look<'_>, own: &Look<'_>) -> BudgetState {
-    let mut budget = supervision::read_budget(own, "budget");
-    let foreign = look.obj("usageBudget").filter(|u| look.obj("subdeck").is_none() && u.is("exhausted"));
-    if let Some(usage) = foreign {
-        budget.exceeded =
-            if usage.str("reason") == Some("costUsd") { Some(Metric::Cost) } else { Some(Metric::Tokens) };
-    }
-    budget
-}
-
 fn run(doc: &Map<String, Value>) -> RunState {
     let look = Look(doc);
     let empty = Map::new();
@@ -82,6 +72,11 @@ fn run(doc: &Map<String, Value>) -> RunState {
         })
         .collect();
     let logical_count = look.place("chainStepCount").unwrap_or(0);
+    // Ours in full, else what a foreign status says of them.
+    let (limits, budget) = match look.obj("subdeck") {
+        Some(own) => (supervision::read_limits(&own, "limits"), supervision::read_budget(&own, "budget")),
+        None => budget_read::run(&look, look.time("lastUpdate").unwrap_or_default()),
+    };
     let mut state = RunState {
         id: RunId(look.text("runId").unwrap_or_default()),
         name: own.text("name"),
@@ -98,8 +93,8 @@ fn run(doc: &Map<String, Value>) -> RunState {
         timeout_ms: look.count("timeoutMs"),
         deadline_at: look.time("deadlineAt"),
         deadline_fixed: own.is("deadlineFixed"),
-        limits: supervision::read_limits(&own, "limits"),
-        budget: budget(&look, &own),
+        limits,
+        budget,
         gaps: supervision::read_gaps(&own, "slept"),
         groups: groups(&look, steps.len(), logical_count),
         steps,

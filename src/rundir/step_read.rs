@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 
 use serde_json::Map;
 
+use super::budget_read;
 use super::look::Look;
 use super::status::signal_number;
 use super::status_read::{runner, runner_of_word, steering, step_phase, tail};
 use super::supervision;
 use crate::run::{
-    Attempt, BudgetState, CallFacts, CostUsd, Ending, ExitInfo, ExternalProcess, Metric, OpenCall, Retrying, Steerable,
-    StepId, StepPhase, StepState, Tokens, ToolCall, ToolOutcome, Usage,
+    Attempt, CallFacts, CostUsd, Ending, ExitInfo, ExternalProcess, OpenCall, Retrying, Steerable, StepId, StepPhase,
+    StepState, Tokens, ToolCall, ToolOutcome, Usage,
 };
 
 pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
@@ -34,6 +35,11 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         runner = runner_of_word(word);
     }
     let open = open_calls(look, &own, &phase);
+    // Ours in full, else what a foreign status says of them.
+    let (limits, budget) = match look.obj("subdeck") {
+        Some(own) => (supervision::read_limits(&own, "limits"), supervision::read_budget(&own, "budget")),
+        None => budget_read::step(look, look.time("lastActivityAt").unwrap_or_default()),
+    };
     StepState {
         id: StepId(id),
         key: own.text("key").unwrap_or_default(),
@@ -94,9 +100,9 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         has_task: look.str("description").is_some(),
         activity: look.text("activityState"),
         cwd: own.text("cwd").unwrap_or_default(),
-        limits: supervision::read_limits(&own, "limits"),
+        limits,
         thresholds: supervision::read_thresholds(&own, "thresholds"),
-        budget: budget(look, &own),
+        budget,
         blocked_tool: look
             .is("toolBudgetBlocked")
             .then(|| look.obj("toolBudget").and_then(|b| b.text("blockedTool")).unwrap_or_default()),
@@ -105,15 +111,6 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         // What only the runner needs for its rules.
         ..StepState::default()
     }
-}
-
-/// What became of the limits: ours in full, else what a foreign status says of its turns.
-fn budget(look: &Look<'_>, own: &Look<'_>) -> BudgetState {
-    let mut budget = supervision::read_budget(own, "budget");
-    if look.is("turnBudgetExceeded") {
-        budget.exceeded = budget.exceeded.or(Some(Metric::Turns));
-    }
-    budget
 }
 
 pub(super) fn unreadable_step(id: u32) -> StepState {

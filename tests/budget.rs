@@ -221,3 +221,24 @@ fn limits_stand_on_the_command_line_too() {
         assert!(done.stderr.contains(part), "{word}: {done:?}");
     }
 }
+
+#[test]
+fn a_limit_that_was_raised_is_kept_when_the_run_is_tried_again() {
+    let world = World::new();
+    let run = living(&world);
+    let done = world.output(&["budget", "--wait", run.id(), "tokens=900_000", "time=3h"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let done = world.output(&["budget", "--wait", &format!("{}:slow", run.id()), "idle=9m"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(world.output(&["stop", "--wait", run.id()]).code, 0);
+    let done = world.output(&["retry", "--detach", run.id()]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let again = world.run(done.stdout.trim());
+    again.wait_output(1, "up");
+    let status = again.status();
+    assert_eq!(status["subdeck"]["limits"]["tokens"]["hard"], 900_000, "{status}");
+    assert_eq!(status["timeoutMs"], 3 * 3_600_000, "{status}");
+    assert_eq!(status["steps"][1]["subdeck"]["limits"]["idleMs"], 540_000, "{status}");
+    // What nobody touched is the plan's.
+    assert_eq!(status["steps"][0]["subdeck"]["limits"]["turns"]["max"], 40, "{status}");
+}

@@ -85,7 +85,9 @@ impl Earlier {
             );
         }
         let outputs = crate::rundir::result_read::outputs(&dir, &state);
-        Ok(Self { state, plan: stored.plan, outputs })
+        let mut plan = stored.plan;
+        plan.take_limits(&state);
+        Ok(Self { state, plan, outputs })
     }
 
     /// Goes on with one step, or with every paused one and what comes after it.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Budget, Plan, Step};
-use crate::run::{Limits, Raise};
+use super::{Budget, LogicalStep, Plan, Step};
+use crate::run::{Limits, Raise, RunState};
 
 impl Step {
     /// What the step may use beside its time.
@@ -21,7 +21,32 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Takes over the limits that a run of this plan ended with: what was raised while it went on counts for the next
+    /// one too. A state that knows of no limits changes nothing.
+    pub fn take_limits(&mut self, state: &RunState) {
+        self.budget.take(&state.limits, state.timeout_ms);
+        let members = self.steps.iter_mut().flat_map(|entry| match entry {
+            LogicalStep::Single(step) => std::slice::from_mut(&mut **step),
+            LogicalStep::Group { steps, .. } => steps.as_mut_slice(),
+        });
+        for (step, known) in members.zip(&state.steps) {
+            step.budget.take(&known.limits, known.timeout_ms);
+            step.tool_timeout = known.limits.tool_ms.map(Duration::from_millis).or(step.tool_timeout);
+        }
+    }
+}
+
 impl Budget {
+    fn take(&mut self, limits: &Limits, time_ms: Option<u64>) {
+        self.time = time_ms.map(Duration::from_millis).or(self.time);
+        self.idle = limits.idle_ms.map(Duration::from_millis).or(self.idle);
+        self.turns = limits.turns.or(self.turns);
+        self.tool_calls = limits.tool_calls.or(self.tool_calls);
+        self.tokens = limits.tokens.or(self.tokens);
+        self.cost = limits.cost.or(self.cost);
+    }
+
     /// Takes a limit over.
     ///
     /// # Errors

@@ -454,3 +454,20 @@ fn a_run_can_be_stopped_on_a_full_disk() {
         disk.world.wait_until_empty();
     });
 }
+
+#[test]
+fn a_disk_that_is_nearly_full_is_told_while_there_is_room_to_say_so() {
+    on_a_small_disk("a_disk_that_is_nearly_full_is_told_while_there_is_room_to_say_so", |disk| {
+        // It is looked at only while something happens, so the child keeps saying something.
+        let script = "while [ ! -e go ]; do echo x; sleep 0.1; done";
+        let run = disk.world.detach(&["--", "sh", "-c", script]);
+        run.wait("the notice", |s| {
+            let told = s["steps"][0]["subdeck"]["attention"].as_array();
+            told.is_some_and(|told| told.iter().any(|n| n["reason"] == "disk_low"))
+        });
+        assert!(run.events().iter().any(|e| e["type"] == "subdeck.disk.space" && e["low"] == true));
+        disk.world.file("go", "");
+        assert_eq!(run.wait_end()["state"], "complete");
+        disk.world.wait_until_empty();
+    });
+}

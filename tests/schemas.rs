@@ -359,6 +359,7 @@ fn every_what() -> Vec<What> {
         What::AttentionAcknowledged { step, id: text(), source: source.clone() },
         What::AttentionNoted { step, reason: Reason::Idle, message: text() },
         What::Slept { ms: 5 },
+        What::DiskSpace { free: 5, low: true },
     ];
     for reason in Reason::ALL {
         let since = Timestamp::from_millis(1);

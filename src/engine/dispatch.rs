@@ -57,6 +57,8 @@ pub struct Engine {
     pub(super) told: BTreeSet<String>,
     /// How long the machine has slept since it was started, as last seen.
     slept: Duration,
+    /// Room on the disk.
+    pub(super) disk: super::disk::Disk,
 }
 
 /// Everything that the loop listens to beside its notes.
@@ -108,6 +110,7 @@ impl Engine {
             posted: false,
             told: BTreeSet::new(),
             slept: slept(),
+            disk: super::disk::Disk::default(),
         };
         (engine, receiver)
     }
@@ -164,6 +167,7 @@ impl Engine {
                 Happened::Note(None) | Happened::Time => {}
             }
             self.notice_sleep();
+            self.watch_disk();
         }
         // From here on the inbox is looked at once more and nobody waits for it.
         doors.watch.release();

@@ -12,6 +12,7 @@ mod child;
 mod clock;
 mod complain;
 mod control;
+mod disk;
 mod dispatch;
 mod finish;
 mod home;

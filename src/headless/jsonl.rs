@@ -136,6 +136,7 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
                 "source": source_json(source.as_ref()),
             }),
         ),
+        What::DiskSpace { free, low } => ("disk_space", None, json!({ "free_bytes": free, "low": low })),
         What::Slept { ms } => ("slept", None, json!({ "ms": ms })),
         What::SteerRequested(request) => (
             "steer_requested",

@@ -36,6 +36,8 @@ pub enum Reason {
     Retrying,
     /// Captured output was cut.
     DiskCap,
+    /// The disk that holds the run is nearly full.
+    DiskLow,
     /// A soft limit is reached.
     BudgetSoft,
     /// It runs for long.
@@ -50,7 +52,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, the most urgent first.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Question,
         Self::SupervisorRequest,
         Self::SteerFailed,
@@ -64,6 +66,7 @@ impl Reason {
         Self::OutputHeld,
         Self::Retrying,
         Self::DiskCap,
+        Self::DiskLow,
         Self::BudgetSoft,
         Self::TimeThreshold,
         Self::TurnThreshold,
@@ -88,6 +91,7 @@ impl Reason {
             Self::OutputHeld => "output_held",
             Self::Retrying => "retrying",
             Self::DiskCap => "disk_cap",
+            Self::DiskLow => "disk_low",
             Self::BudgetSoft => "budget_soft",
             Self::TimeThreshold => "time_threshold",
             Self::TurnThreshold => "turn_threshold",
@@ -113,6 +117,7 @@ impl Reason {
             Self::OutputHeld => "its output is held open",
             Self::Retrying => "its provider does not answer",
             Self::DiskCap => "its output is cut",
+            Self::DiskLow => "the disk is nearly full",
             Self::BudgetSoft => "near a limit",
             Self::TimeThreshold => "runs for long",
             Self::TurnThreshold => "took many turns",
@@ -480,6 +485,12 @@ impl Rules<'_> {
             let number = |n: Option<u32>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
             let evidence = format!("try {} of {}: {}", number(retry.attempt), number(retry.max), retry.reason);
             self.plain(Reason::Retrying, String::new(), retry.since, evidence);
+        }
+        // A matter of the whole run: the first step that runs tells it.
+        let first = self.state.steps.iter().find(|s| s.phase == StepPhase::Running).is_some_and(|s| s.id == step.id);
+        if let Some((since, free)) = self.state.disk_low.filter(|_| first) {
+            let evidence = format!("the disk of the run has {} left", crate::text::bytes(free));
+            self.plain(Reason::DiskLow, String::new(), since, evidence);
         }
         if let Some(cap) = step.truncated_at {
             let since = step.last_activity.unwrap_or(self.now);

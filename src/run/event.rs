@@ -211,6 +211,13 @@ pub enum What {
         /// Who.
         source: Option<ControlSource>,
     },
+    /// The disk that holds the run directory is nearly full, or is not any more.
+    DiskSpace {
+        /// How many bytes are free.
+        free: u64,
+        /// Whether that is too little.
+        low: bool,
+    },
     /// The machine slept; budgets do not count that time.
     Slept {
         /// For how long, in milliseconds.

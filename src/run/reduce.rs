@@ -65,6 +65,7 @@ pub fn reduce(state: &mut RunState, event: &Event) {
                 state.lost = Some(message.clone());
             }
         }
+        What::DiskSpace { free, low } => state.disk_low = low.then_some((at, *free)),
         What::Slept { ms } => slept(state, Duration::from_millis(*ms), at),
         What::BudgetReached { step: None, metric, stage, used, message } => {
             watch::reached(&mut state.budget, *metric, *stage, *used, at);

@@ -46,6 +46,8 @@ pub struct RunState {
     pub budget: BudgetState,
     /// When the machine slept.
     pub gaps: Gaps,
+    /// Since when the disk is nearly full, and how many bytes were free then.
+    pub disk_low: Option<(Timestamp, u64)>,
     /// The steps in flat order.
     pub steps: Vec<StepState>,
     /// Which of them form parallel groups.

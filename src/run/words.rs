@@ -49,6 +49,10 @@ pub fn told(what: &What) -> Option<Told> {
         What::BudgetRaised { step, raise, source } => {
             (*step, false, format!("» limit changed{}: {raise}", by(source.as_ref())))
         }
+        What::DiskSpace { free, low: true } => {
+            (None, true, format!("▲ the disk is nearly full: {} left", crate::text::bytes(*free)))
+        }
+        What::DiskSpace { low: false, .. } => (None, false, "· the disk has room again".to_owned()),
         What::Slept { ms } => (None, false, format!("· the machine slept for {}", super::attention::seconds(*ms))),
         _ => return None,
     };

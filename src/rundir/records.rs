@@ -145,6 +145,11 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
                 .opt("source", source.as_ref().map(status::source));
             obj
         }
+        What::DiskSpace { free, low } => {
+            let mut obj = record("subdeck.disk.space");
+            obj.set("free", *free).set("low", *low);
+            obj
+        }
         What::Slept { ms } => {
             let mut obj = record("subdeck.slept");
             obj.set("ms", *ms);

@@ -234,6 +234,7 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
             raise: Raise::read(look.str("key")?, look.0.get("value")?).ok()?,
             source: look.obj("source").map(|s| read::source(&s)),
         },
+        "subdeck.disk.space" => What::DiskSpace { free: look.count("free")?, low: look.bool("low")? },
         "subdeck.slept" => What::Slept { ms: look.count("ms")? },
         "subdeck.capability" => What::Capability {
             step: step?,

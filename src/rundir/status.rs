@@ -345,6 +345,14 @@ fn run_extras(state: &RunState) -> Obj {
     own.flag("deadlineFixed", state.deadline_fixed);
     own.opt("limits", supervision::limits(&state.limits)).opt("budget", supervision::budget(&state.budget));
     own.opt("slept", supervision::gaps(&state.gaps));
+    own.opt(
+        "diskLow",
+        state.disk_low.map(|(since, free)| {
+            let mut low = Obj::new();
+            low.set("since", since).set("free", free);
+            low
+        }),
+    );
     own.opt("anomalies", Some(state.anomalies).filter(|n| *n > 0));
     own.opt("nextSeq", Some(state.next_seq).filter(|n| *n > 0));
     own.opt("lastStarted", state.last_started.map(|s| s.flat()));

@@ -171,6 +171,7 @@ fn supervision() -> impl Strategy<Value = What> {
             source
         }),
         (0u64..1 << 40).prop_map(|ms| What::Slept { ms }),
+        (0u64..1 << 40, any::<bool>()).prop_map(|(free, low)| What::DiskSpace { free, low }),
     ]
 }
 

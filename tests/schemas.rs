@@ -379,20 +379,7 @@ fn every_what() -> Vec<What> {
             all.push(What::BudgetRaised { step, raise, source: source.clone() });
         }
     }
-    let causes = [
-        EndingCause::Drain,
-        EndingCause::Interrupt,
-        EndingCause::Protocol,
-        EndingCause::ToolTimeout,
-        EndingCause::Budget,
-        EndingCause::RunBudget,
-        EndingCause::StepTimeout,
-        EndingCause::RunTimeout,
-        EndingCause::StepStop,
-        EndingCause::RunStop,
-        EndingCause::Kill,
-    ];
-    all.extend(causes.map(|cause| What::StepEnding { step, cause, message: text(), source: source.clone() }));
+    all.extend(EndingCause::ALL.map(|cause| What::StepEnding { step, cause, message: text(), source: source.clone() }));
     let states = [
         TargetState::Scheduled,
         TargetState::Routed,

@@ -448,6 +448,23 @@ pub enum EndingCause {
     Kill,
 }
 
+impl EndingCause {
+    /// All of them, the weakest first.
+    pub const ALL: [Self; 11] = [
+        Self::Drain,
+        Self::Interrupt,
+        Self::Protocol,
+        Self::ToolTimeout,
+        Self::Budget,
+        Self::RunBudget,
+        Self::StepTimeout,
+        Self::RunTimeout,
+        Self::StepStop,
+        Self::RunStop,
+        Self::Kill,
+    ];
+}
+
 /// Whether a child can be steered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Steerable {

@@ -417,20 +417,7 @@ pub const fn cause_word(cause: EndingCause) -> &'static str {
 
 /// The cause from its word.
 pub(super) fn cause(word: &str) -> Option<EndingCause> {
-    const ALL: [EndingCause; 11] = [
-        EndingCause::Drain,
-        EndingCause::Interrupt,
-        EndingCause::Protocol,
-        EndingCause::ToolTimeout,
-        EndingCause::Budget,
-        EndingCause::RunBudget,
-        EndingCause::StepTimeout,
-        EndingCause::RunTimeout,
-        EndingCause::StepStop,
-        EndingCause::RunStop,
-        EndingCause::Kill,
-    ];
-    ALL.into_iter().find(|c| cause_word(*c) == word)
+    EndingCause::ALL.into_iter().find(|c| cause_word(*c) == word)
 }
 
 /// The word of a stream.

@@ -24,19 +24,7 @@ fn source() -> impl Strategy<Value = ControlSource> {
 }
 
 fn cause() -> impl Strategy<Value = EndingCause> {
-    proptest::sample::select(vec![
-        EndingCause::Drain,
-        EndingCause::Interrupt,
-        EndingCause::Protocol,
-        EndingCause::ToolTimeout,
-        EndingCause::Budget,
-        EndingCause::RunBudget,
-        EndingCause::StepTimeout,
-        EndingCause::RunTimeout,
-        EndingCause::StepStop,
-        EndingCause::RunStop,
-        EndingCause::Kill,
-    ])
+    proptest::sample::select(EndingCause::ALL.to_vec())
 }
 
 fn target_state() -> impl Strategy<Value = TargetState> {

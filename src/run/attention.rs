@@ -492,6 +492,12 @@ impl Rules<'_> {
             let evidence = format!("the disk of the run has {} left", crate::text::bytes(free));
             self.plain(Reason::DiskLow, String::new(), since, evidence);
         }
+        if !step.held_by.is_empty() {
+            let pids: Vec<String> = step.held_by.iter().map(u32::to_string).collect();
+            let since = step.last_activity.unwrap_or(self.now);
+            let evidence = format!("the child has ended; its output is still held open by pid {}", pids.join(", "));
+            self.plain(Reason::OutputHeld, String::new(), since, evidence);
+        }
         if let Some(cap) = step.truncated_at {
             let since = step.last_activity.unwrap_or(self.now);
             self.plain(

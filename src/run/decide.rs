@@ -5,6 +5,8 @@ use std::time::Duration;
 
 mod limits;
 #[cfg(test)]
+mod rules_tests;
+#[cfg(test)]
 mod tests;
 
 use super::{Ending, EndingCause, Metric, Notice, RunState, Stage, StepId, StepPhase, StepState, Timestamp, attention};
@@ -129,7 +131,6 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decision {
             }
         } else if step.phase == StepPhase::Running {
             limits::step(&mut decision, state, step, now);
-            drain(&mut decision, step, now);
             if let Some(next) = &step.next_attempt {
                 decision.at(now, next.at, Effect::Again(step.id));
             }
@@ -138,7 +139,11 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decision {
             // There is no child to be ended: the step ends as it is.
             decision.due.push(Effect::GiveUp(step.id));
         }
-        notices(&mut decision, state, step, now);
+        // What is being ended needs no look; what it was told for ends with it.
+        let ends = |effect: &Effect| matches!(effect, Effect::End { step: id, cause, .. } if *id == step.id && *cause != EndingCause::Drain);
+        if !decision.due.iter().any(ends) {
+            notices(&mut decision, state, step, now);
+        }
     }
     decision
 }
@@ -171,15 +176,6 @@ fn notices(decision: &mut Decision, state: &RunState, step: &StepState, now: Tim
     }
     for notice in step.attention.iter().filter(|n| !held.contains(&n.id)) {
         decision.due.push(Effect::Clear { step: step.id, id: notice.id.clone() });
-    }
-}
-
-/// A child that said its last word but does not exit.
-fn drain(decision: &mut Decision, step: &StepState, now: Timestamp) {
-    if let (Some(settled), Some(_)) = (step.settled_at, step.pid) {
-        let quiet = step.last_activity.map_or(settled, |at| at + DRAIN_QUIET);
-        let due = (settled + DRAIN).max(quiet).min(settled + DRAIN_MOST);
-        decision.at(now, due, Effect::End { step: step.id, cause: EndingCause::Drain, message: String::new() });
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Decision, Effect};
-use crate::run::{EndingCause, Metric, RunState, Stage, StepPhase, StepState, Timestamp, budget};
+use super::{DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect};
+use crate::run::{EndingCause, Metric, OpenCall, RunState, Stage, StepPhase, StepState, Timestamp, budget};
 
 /// The limits of the whole run.
 pub(super) fn run(decision: &mut Decision, state: &RunState) {
@@ -16,13 +16,16 @@ pub(super) fn run(decision: &mut Decision, state: &RunState) {
     if state.is_ending() || !more {
         return;
     }
+    let mut over = state.budget.exceeded.is_some();
     for metric in Metric::ALL {
         let limit = budget::limit(&state.limits, metric);
         let used = budget::used_by_run(state, metric);
         // What spares the children is looked at when the next one is to start, by the schedule.
         let hard = limit.hard.filter(|_| !state.limits.usage_spares_children);
         for (stage, at) in [(Stage::Soft, limit.soft), (Stage::Hard, hard)] {
-            if at.is_some_and(|at| used >= at) && state.budget.at(metric, stage).is_none() {
+            let told = state.budget.at(metric, stage).is_some() || (over && stage == Stage::Hard);
+            if at.is_some_and(|at| used >= at) && !told {
+                over |= stage == Stage::Hard;
                 let message = budget::run_sentence(metric, used, &state.limits);
                 decision.due.push(Effect::Reach { step: None, metric, stage, used, message });
             }
@@ -30,60 +33,74 @@ pub(super) fn run(decision: &mut Decision, state: &RunState) {
     }
 }
 
-/// The limits of a running step.
+/// The limits of a running step. Of several ends only the one that came first is told, however late it is looked at.
 pub(super) fn step(decision: &mut Decision, state: &RunState, step: &StepState, now: Timestamp) {
-    let ends = time(decision, state, step, now);
+    let own = time(state, step);
+    let mut ends: Vec<End> = own.iter().cloned().collect();
     if step.pid.is_some() {
-        idle(decision, state, step, now);
-        tools(decision, state, step, ends, now);
+        ends.extend(idle(state, step));
+        ends.extend(tools(state, step, own.map(|(at, ..)| at)));
+        ends.extend(drain(step));
+    }
+    let Some((at, cause, message)) = ends.into_iter().min_by_key(|(at, cause, _)| (*at, std::cmp::Reverse(*cause)))
+    else {
+        return counts(decision, step);
+    };
+    if now < at {
         counts(decision, step);
     }
+    decision.at(now, at, Effect::End { step: step.id, cause, message });
 }
 
-/// The step's own time; returns when it is over.
-fn time(decision: &mut Decision, state: &RunState, step: &StepState, now: Timestamp) -> Option<Timestamp> {
+/// An end that comes with time: when, why, and the sentence for the files.
+type End = (Timestamp, EndingCause, String);
+
+/// The step's own time.
+fn time(state: &RunState, step: &StepState) -> Option<End> {
     let (ms, started) = (step.timeout_ms?, step.started_at?);
     let due = state.gaps.due(started, Duration::from_millis(ms));
-    let message = format!("Subagent timed out after {ms}ms.");
-    decision.at(now, due, Effect::End { step: step.id, cause: EndingCause::StepTimeout, message });
-    Some(due)
+    Some((due, EndingCause::StepTimeout, format!("Subagent timed out after {ms}ms.")))
 }
 
 /// No sign of life. An open tool is one, and so is an agent that waits for its provider or for a person.
-fn idle(decision: &mut Decision, state: &RunState, step: &StepState, now: Timestamp) {
-    let Some(ms) = step.limits.idle_ms.or(state.limits.idle_ms) else { return };
+fn idle(state: &RunState, step: &StepState) -> Option<End> {
+    let ms = step.limits.idle_ms.or(state.limits.idle_ms)?;
     if !step.open.is_empty() || step.retrying.is_some() || !step.questions.is_empty() {
-        return;
+        return None;
     }
     let started = step.attempts.last().and_then(|a| a.started_at).or(step.started_at);
-    let Some(since) = step.last_activity.max(started) else { return };
-    let due = state.gaps.due(since, Duration::from_millis(ms));
-    let message = format!("Subagent timed out: no sign of life for {ms}ms.");
-    decision.at(now, due, Effect::End { step: step.id, cause: EndingCause::StepTimeout, message });
+    let due = state.gaps.due(step.last_activity.max(started)?, Duration::from_millis(ms));
+    Some((due, EndingCause::StepTimeout, format!("Subagent timed out: no sign of life for {ms}ms.")))
 }
 
-/// Single tools: the first whose time is over ends the step. A limit that lies beyond the step's own end is left to
-/// that end (runner-behaviour 3.6).
-fn tools(decision: &mut Decision, state: &RunState, step: &StepState, ends: Option<Timestamp>, now: Timestamp) {
-    let limited = step.open.iter().filter_map(|call| {
+/// Single tools: the first whose time is over ends the step. A limit that lies beyond the step's own end is left to that end (runner-behaviour 3.6).
+fn tools(state: &RunState, step: &StepState, own_end: Option<Timestamp>) -> Option<End> {
+    let of = |call: &OpenCall| {
         let ms = step.limits.tool_limit(&call.tool)?;
-        Some((state.gaps.due(call.started_at, Duration::from_millis(ms)), call.seq, &call.tool, ms))
-    });
-    let Some((due, _, tool, ms)) = limited.min() else { return };
-    if ends.is_some_and(|ends| due >= ends) {
-        return;
-    }
-    let message = format!("Tool '{tool}' timed out after {ms}ms.");
-    decision.at(now, due, Effect::End { step: step.id, cause: EndingCause::ToolTimeout, message });
+        let due = state.gaps.due(call.started_at, Duration::from_millis(ms));
+        let message = format!("Tool '{}' timed out after {ms}ms.", call.tool);
+        own_end.is_none_or(|end| due < end).then_some((due, EndingCause::ToolTimeout, message))
+    };
+    step.open.iter().filter_map(of).min_by_key(|(due, ..)| *due)
 }
 
-/// What is counted.
+/// A child that said its last word but does not exit (runner-behaviour 1.7).
+fn drain(step: &StepState) -> Option<End> {
+    let settled = step.settled_at?;
+    let quiet = step.last_activity.map_or(settled, |at| at + DRAIN_QUIET);
+    let due = (settled + DRAIN).max(quiet).min(settled + DRAIN_MOST);
+    Some((due, EndingCause::Drain, String::new()))
+}
+
+/// What is counted. One limit is enough to end a step.
 fn counts(decision: &mut Decision, step: &StepState) {
+    let mut over = false;
     for metric in Metric::ALL {
         let limit = budget::limit(&step.limits, metric);
         let used = budget::used(step, metric);
         let mut reach = |stage| {
-            if step.budget.at(metric, stage).is_none() {
+            if step.budget.at(metric, stage).is_none() && !(over && stage == Stage::Hard) {
+                over |= stage == Stage::Hard;
                 let message = match stage {
                     Stage::Hard => budget::sentence(metric, used, &step.limits),
                     Stage::Soft | Stage::Deferred => format!("{} used.", metric.words(used)),

@@ -21,8 +21,15 @@ impl Gaps {
     /// Sleeps that are kept apart; beyond them the oldest two are taken as one.
     const KEPT: usize = 64;
 
-    /// Takes another sleep in.
+    /// Takes another sleep in. Nothing sleeps twice at a time: where a clock that was set back says so, the later
+    /// sleep is cut, so that every moment counts once and what is due can be said in both directions.
     pub fn push(&mut self, gap: Gap) {
+        let before = self.0.last().map_or(gap.until - gap.slept, |last| last.until);
+        let slept = gap.until.since(before.max(gap.until - gap.slept));
+        let gap = Gap { until: gap.until, slept };
+        if slept.is_zero() {
+            return;
+        }
         self.0.push(gap);
         if self.0.len() > Self::KEPT {
             // What began between the two oldest is credited too much; it is too long ago to matter.
@@ -113,6 +120,14 @@ mod tests {
             assert_eq!(due, ms(want), "{from} + {span}");
             assert_eq!(g.awake(ms(from), due), Duration::from_millis(span), "{from} + {span}");
         }
+    }
+
+    #[test]
+    fn sleeps_that_overlap_count_once() {
+        let g = gaps(&[(1000, 400), (1200, 900), (900, 100)]);
+        assert_eq!(g.slept(ms(0), ms(2000)), Duration::from_millis(600));
+        assert_eq!(g.due(ms(0), Duration::from_millis(700)), ms(1300));
+        assert_eq!(g.awake(ms(0), ms(1300)), Duration::from_millis(700));
     }
 
     #[test]

@@ -140,7 +140,11 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decision {
             decision.due.push(Effect::GiveUp(step.id));
         }
         // What is being ended needs no look; what it was told for ends with it.
-        let ends = |effect: &Effect| matches!(effect, Effect::End { step: id, cause, .. } if *id == step.id && *cause != EndingCause::Drain);
+        let ends = |effect: &Effect| match effect {
+            Effect::End { step: id, cause, .. } => *id == step.id && *cause != EndingCause::Drain,
+            Effect::Reach { step: id, stage: Stage::Hard, .. } => id.is_none_or(|id| id == step.id),
+            _ => false,
+        };
         if !decision.due.iter().any(ends) {
             notices(&mut decision, state, step, now);
         }

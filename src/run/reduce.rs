@@ -2,6 +2,8 @@
 //! is counted in `anomalies` and otherwise ignored.
 
 mod agent;
+#[cfg(test)]
+mod prop_tests;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -223,6 +225,9 @@ fn end_steps(state: &mut RunState, cause: EndingCause, message: &str, at: Timest
         step.ended_at = Some(at);
         if never_ran {
             step.started_at = step.started_at.or(Some(at));
+            // A log without the beginning may have told of calls and attempts.
+            step.next_attempt = None;
+            agent::lose_open_calls(step, at);
         } else {
             begin_ending(step, cause, message.to_owned(), at);
         }

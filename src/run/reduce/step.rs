@@ -27,6 +27,22 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
         state.anomalies += 1;
         return;
     };
+    // Nothing begins again in a step that is over, and nobody speaks in it any more.
+    let over = step.phase.is_terminal() && step.ending.is_none();
+    let late = matches!(
+        what,
+        What::AttemptStarted { .. }
+            | What::AttemptEnded { .. }
+            | What::ChildSpawned { .. }
+            | What::Agent { .. }
+            | What::StepEnded { .. }
+    );
+    // No attempt follows in a step that is being ended for good.
+    let beyond = matches!(what, What::AttemptEnded { .. }) && step.phase != StepPhase::Running;
+    if (over && late) || beyond {
+        state.anomalies += 1;
+        return;
+    }
     let mut strange = false;
     let mut started = false;
     let mut active = false;
@@ -78,7 +94,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
             step.next_attempt = Some(next.clone());
         }
         What::AttentionRaised { notice, .. } => {
-            if step.phase == StepPhase::Running {
+            if step.phase == StepPhase::Running && step.ending.as_ref().is_none_or(|e| e.cause == EndingCause::Drain) {
                 watch::raised(step, notice);
             } else {
                 strange = true;
@@ -87,6 +103,8 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
         // What ended with its step is gone already.
         What::AttentionCleared { id, .. } => drop(watch::cleared(step, id)),
         What::AttentionAcknowledged { id, .. } => strange = !watch::acknowledged(step, id, at),
+        // What a foreign runner says while it ends a child is past.
+        What::AttentionNoted { .. } if step.ending.is_some() => {}
         What::AttentionNoted { reason, message, .. } => watch::noted(step, *reason, message, at),
         What::BudgetReached { metric, stage, used, message, .. } => {
             watch::reached(&mut step.budget, *metric, *stage, *used, at);

@@ -1,5 +1,8 @@
 //! Every document of every kind of run against the tables, by the files that the binary wrote (run-directory 2.1, 11).
 
+#[path = "support/scripted.rs"]
+#[allow(dead_code)]
+mod scripted;
 #[path = "support/runs.rs"]
 #[allow(dead_code)]
 mod support;
@@ -9,7 +12,8 @@ mod tables;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use scripted::{Scene, step};
+use serde_json::{Value, json};
 use subdeck::run::{RunState, reduce};
 use subdeck::rundir::{RunDir, StatusContext, decode_status, records, status};
 use support::{Run, World, files_below, signal, wait_for};
@@ -97,14 +101,14 @@ fn start(world: &World, plan: &str, more: &[&str]) -> Run {
 }
 
 /// What a run must look like once it has ended.
-struct Want {
+struct Want<'s> {
     state: &'static str,
     exit_code: i64,
-    steps: &'static [&'static str],
+    steps: &'s [&'static str],
 }
 
 /// Waits for the end, with both eyes on the files, and checks everything that is there.
-fn check_run(world: &World, run: &Run, want: &Want) -> Value {
+fn check_run(world: &World, run: &Run, want: &Want<'_>) -> Value {
     watch_until_end(world, run);
     let status = run.wait_end();
     world.wait_until_empty();
@@ -127,7 +131,7 @@ fn check_run(world: &World, run: &Run, want: &Want) -> Value {
 /// While a run lives its documents agree with each other at every moment.
 fn watch_until_end(world: &World, run: &Run) {
     let marker = world.root().join("async-subagent-runs/.active-runs").join(run.id());
-    let runner = json(&run.dir.join("subdeck/runner.json"));
+    let runner = document(&run.dir.join("subdeck/runner.json"));
     wait_for("a terminal status", || {
         let events = fs::read(run.dir.join("events.jsonl")).unwrap_or_default();
         let status = fs::read(run.dir.join("status.json")).ok().and_then(|b| serde_json::from_slice::<Value>(&b).ok());
@@ -160,7 +164,7 @@ fn has_result(world: &World, run: &Run, status: &Value) -> bool {
     entry.exists() && (public.exists() || pending.exists() || public.exists())
 }
 
-fn json(path: &Path) -> Value {
+fn document(path: &Path) -> Value {
     let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let value: Value = serde_json::from_slice(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let text = String::from_utf8(bytes).unwrap();
@@ -182,7 +186,7 @@ fn has_null(value: &Value) -> bool {
 }
 
 fn check_status(run: &Run, status: &Value) {
-    json(&run.dir.join("status.json"));
+    document(&run.dir.join("status.json"));
     check_table(status, RUN, "status");
     assert_eq!(status["runId"], run.id());
     assert_eq!(status["lifecycleArtifactVersion"], 3);
@@ -210,7 +214,14 @@ fn check_status(run: &Run, status: &Value) {
 
 fn check_events(run: &Run, status: &Value) {
     let text = fs::read_to_string(run.dir.join("events.jsonl")).unwrap();
-    assert!(text.ends_with('\n') && text.lines().all(|l| l.starts_with("{\"type\":\"")), "type stands first");
+    assert!(
+        text.ends_with('\n')
+            && text
+                .lines()
+                .filter(|l| !l.contains("\"subagentSource\":\"child\""))
+                .all(|l| l.starts_with("{\"type\":\"")),
+        "type stands first"
+    );
     let events = run.events();
     for event in &events {
         check_record(event, run.id());
@@ -234,9 +245,9 @@ fn check_events(run: &Run, status: &Value) {
     }
 }
 
-fn check_result(world: &World, run: &Run, status: &Value, want: &Want) {
+fn check_result(world: &World, run: &Run, status: &Value, want: &Want<'_>) {
     let results = world.root().join("async-subagent-results");
-    let result = json(&results.join(format!("{}.json", run.id())));
+    let result = document(&results.join(format!("{}.json", run.id())));
     check_table(&result, RESULT, "result");
     assert_eq!(result["id"], run.id());
     assert_eq!(result["state"], status["state"]);
@@ -253,7 +264,7 @@ fn check_result(world: &World, run: &Run, status: &Value, want: &Want) {
     let name = format!("{}.json", run.id());
     let session = status["sessionId"].as_str().unwrap();
     for entry in [PathBuf::from("sessions").join(session).join(&name), Path::new("runs").join(&name)] {
-        let entry = json(&results.join("result-index").join(entry));
+        let entry = document(&results.join("result-index").join(entry));
         check_table(&entry, RESULT_INDEX, "index entry");
         assert_eq!((&entry["runId"], &entry["sessionId"]), (&status["runId"], &status["sessionId"]));
         assert_eq!(entry["file"], name);
@@ -268,14 +279,14 @@ fn check_indexes(world: &World, run: &Run, status: &Value) {
     assert_eq!(entries.len(), 1, "{entries:?}");
     let ended = status["endedAt"].as_f64().unwrap().floor();
     assert_eq!(entries[0].file_name().unwrap().to_str().unwrap(), format!("{ended:016}-{}.json", run.id()));
-    let entry = json(&entries[0]);
+    let entry = document(&entries[0]);
     check_table(&entry, TERMINAL_ENTRY, "terminal entry");
     assert_eq!((&entry["runId"], &entry["endedAt"].as_f64()), (&status["runId"], &Some(ended)));
 }
 
 fn check_control(run: &Run, status: &Value) {
     let control = run.dir.join("control");
-    let closed = json(&control.join("steer-inbox-closed.json"));
+    let closed = document(&control.join("steer-inbox-closed.json"));
     check_table(&closed, INBOX_CLOSED, "closed inbox");
     assert_eq!(closed["state"], status["state"]);
     for folder in ["steer-requests", "steer-capabilities", "steer-acks"] {
@@ -291,7 +302,7 @@ fn check_control(run: &Run, status: &Value) {
             assert!(path.exists(), "an agent that ran could be steered");
         }
         if path.exists() {
-            let capability = json(&path);
+            let capability = document(&path);
             check_table(&capability, CAPABILITY, "capability");
             assert_eq!((&capability["index"], &capability["protocolVersion"]), (&index.into(), &1.into()));
         }
@@ -300,7 +311,7 @@ fn check_control(run: &Run, status: &Value) {
 
 fn check_own(run: &Run) {
     let own = run.dir.join("subdeck");
-    let runner = json(&own.join("runner.json"));
+    let runner = document(&own.join("runner.json"));
     check_table(&runner, RUNNER_JSON, "runner.json");
     assert_eq!(runner["pid"], run.status()["pid"]);
     assert!(own.join("runner.lock").exists());
@@ -517,6 +528,75 @@ fn a_lost_run() {
         check_run(&world, &run, &Want { state: "failed", exit_code: 1, steps: &["complete", "failed", "pending"] });
     assert!(status["error"].as_str().unwrap().contains("SIGKILL"), "{}", status["error"]);
     assert_eq!(run.events_of("subagent.run.repaired_stale").len(), 1);
-    let result = json(&world.root().join(format!("async-subagent-results/{}.json", run.id())));
+    let result = document(&world.root().join(format!("async-subagent-results/{}.json", run.id())));
     assert_eq!(result["results"][0]["output"], "Two files.", "what a step had said is not lost with the runner");
+}
+
+/// A step of a runner config with a task that may be written nowhere.
+fn asked(more: Value) -> Value {
+    let mut step = step(more);
+    step["task"] = PROMPT.into();
+    step
+}
+
+#[test]
+fn a_run_that_needed_somebody_and_went_on() {
+    let scene = Scene::new(&[concat!(
+        "open A contact_supervisor {\"reason\":\"need_decision\"}\nuntil one\nclose A -\n",
+        "open B bash {\"command\":\"make\"}\nwait 700\nclose B -\n",
+        "open E1 edit {\"path\":\"a\"}\nbroke E1 edit no\nopen E2 edit {\"path\":\"a\"}\nbroke E2 edit no\nsay fine"
+    )]);
+    let control = json!({ "controlConfig": { "activeNoticeAfterMs": 400, "failedToolAttemptsBeforeAttention": 2 } });
+    let run = scene.detach(&scene.config(&[asked(json!({}))], control));
+    run.wait("attention", |s| s["activityState"] == "needs_attention");
+    scene.touch("one");
+    let status = check_run(&scene.world, &run, &Want { state: "complete", exit_code: 0, steps: &["complete"] });
+    assert!(status["steps"][0].get("activityState").is_none());
+    let reasons: Vec<_> = run.events_of("subagent.control").iter().map(|e| e["event"]["reason"].clone()).collect();
+    for reason in ["supervisor_request", "tool_open_threshold", "tool_failures"] {
+        assert!(reasons.contains(&reason.into()), "{reason}: {reasons:?}");
+    }
+}
+
+#[test]
+fn runs_that_are_over_their_budgets() {
+    for (scripts, step, more, want) in [
+        (
+            ["turn 1 1 0\nturn 1 1 0\nopen A bash\nclose A bash\nhang", "say never"],
+            json!({}),
+            json!({ "turnBudget": { "maxTurns": 1, "graceTurns": 1 } }),
+            ["failed", "pending"],
+        ),
+        (
+            ["open A read\nclose A read\nopen B read\nhang", "say never"],
+            json!({ "toolBudget": { "soft": 1, "hard": 1 } }),
+            json!({}),
+            ["failed", "pending"],
+        ),
+        (
+            ["say_at 600 500 0.5 big", "say never"],
+            json!({}),
+            json!({ "usageBudget": { "tokens": { "soft": 10, "hard": 1000 }, "costUsd": { "hard": 5 } } }),
+            ["complete", "pending"],
+        ),
+        (["open A bash\nhang", "say never"], json!({ "toolTimeoutMs": 500 }), json!({}), ["failed", "pending"]),
+    ] {
+        let scene = Scene::new(&scripts);
+        let run = scene.detach(&scene.config(&[asked(step), asked(json!({}))], more));
+        check_run(&scene.world, &run, &Want { state: "failed", exit_code: 1, steps: &want });
+    }
+}
+
+#[test]
+fn a_run_whose_step_was_tried_again() {
+    let scene = Scene::new(&["say fine"]);
+    let refused = concat!(
+        r#"{"type":"message_end","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"503"}}"#,
+        "\n{\"type\":\"agent_settled\"}"
+    );
+    scene.script("0.1", refused);
+    let run = scene.detach(&scene.config(&[asked(json!({ "modelCandidates": ["a/one", "b/two"] }))], json!({})));
+    let status = check_run(&scene.world, &run, &Want { state: "complete", exit_code: 0, steps: &["complete"] });
+    assert_eq!(status["steps"][0]["modelAttempts"].as_array().unwrap().len(), 2);
+    assert_eq!(run.events_of("subdeck.attempt.ended").len(), 1);
 }

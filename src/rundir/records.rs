@@ -213,6 +213,7 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
                 obj.set("totalTokens", tokens(sum));
             }
             obj.opt("totalCost", cost_summary(sum, context.state.cost()));
+            obj.opt("usageBudget", supervision::usage_budget(context.state));
             obj.opt(
                 "subdeck",
                 error.as_ref().map(|error| {

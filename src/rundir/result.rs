@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::json::{Json, Obj};
 use super::status::{self, cost_summary, tokens};
 use super::write::Op;
-use super::{RunDir, segment};
+use super::{RunDir, segment, supervision};
 use crate::run::{RunMode, RunPhase, RunState, StepId, StepPhase, StepState, Timestamp};
 
 /// What a result needs to know besides the state.
@@ -110,6 +110,7 @@ fn head(state: &RunState, summary: &str) -> Obj {
     obj.set("state", state.phase.as_str()).set("summary", summary);
     obj.opt("error", state.error.as_ref()).flag("timedOut", state.timed_out).flag("stopped", state.stopped);
     obj.opt("timeoutMs", state.timeout_ms).opt("deadlineAt", state.deadline_at);
+    supervision::budgets_of_run(&mut obj, state);
     obj
 }
 
@@ -146,7 +147,8 @@ fn agent_label(state: &RunState) -> String {
 /// What the run came to, in words (runner-behaviour 11).
 #[must_use]
 pub fn summary(state: &RunState, texts: &BTreeMap<StepId, String>) -> String {
-    if (state.stopped || state.timed_out)
+    let spent = state.budget.exceeded.is_some() || state.steps.iter().any(|s| s.budget.exceeded.is_some());
+    if (state.stopped || state.timed_out || spent)
         && let Some(error) = &state.error
     {
         return error.clone();
@@ -164,6 +166,7 @@ fn entry(state: &RunState, step: &StepState, context: &ResultContext) -> Obj {
     obj.set("success", step.phase == StepPhase::Complete).opt("error", step.error.as_ref());
     obj.flag("skipped", step.exit_code == Some(-1)).flag("interrupted", step.phase == StepPhase::Paused);
     obj.flag("timedOut", step.timed_out).flag("stopped", step.stopped);
+    supervision::budgets_of_step(&mut obj, step);
     obj.opt("sessionFile", step.session_file.as_ref()).opt("model", step.model.as_ref());
     let mut models: Vec<&String> = Vec::new();
     for model in step.attempts.iter().filter_map(|a| a.model.as_ref()) {

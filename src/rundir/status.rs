@@ -5,8 +5,8 @@ use super::RunDir;
 use super::json::{Json, Obj};
 use super::supervision;
 use crate::run::{
-    Attempt, ControlSource, CostUsd, ExitInfo, Metric, NamedOutput, OpenCall, RunMode, RunState, RunnerKind, Stage,
-    Steerable, Steering, StepState, Timestamp, Tokens, ToolOutcome,
+    Attempt, ControlSource, CostUsd, ExitInfo, NamedOutput, OpenCall, RunMode, RunState, RunnerKind, Steerable,
+    Steering, StepState, Timestamp, Tokens, ToolOutcome,
 };
 
 /// The literal that stands for every task in shared documents (runner-behaviour 14.20).
@@ -52,13 +52,7 @@ pub(super) fn document(state: &RunState, context: &StatusContext<'_>, steps: Jso
     run.set("lastUpdate", state.last_update.or(state.started_at).unwrap_or_default());
     run.opt("timeoutMs", state.timeout_ms).opt("deadlineAt", state.deadline_at);
     run.flag("timedOut", state.timed_out).flag("stopped", state.stopped);
-    let newest = state.last_started.and_then(|id| state.step(id));
-    run.opt("turnBudget", newest.and_then(supervision::turn_budget));
-    let turns = |stage| state.steps.iter().any(|s| s.budget.at(Metric::Turns, stage).is_some());
-    run.flag("turnBudgetExceeded", turns(Stage::Hard)).flag("wrapUpRequested", turns(Stage::Soft));
-    run.opt("toolBudget", newest.and_then(supervision::tool_budget));
-    run.flag("toolBudgetBlocked", state.steps.iter().any(|s| s.blocked_tool.is_some()));
-    run.opt("usageBudget", supervision::usage_budget(state));
+    supervision::budgets_of_run(&mut run, state);
     run.set("pid", state.pid.unwrap_or(0)).set("cwd", &state.cwd);
     run.set("currentStep", state.current.map_or(0, |s| s.flat()));
     run.set("chainStepCount", state.logical_count);
@@ -221,10 +215,7 @@ pub(super) fn step(step: &StepState, state: &RunState, context: &StatusContext<'
     }
     obj.opt("exitCode", step.exit_code);
     obj.flag("timedOut", step.timed_out).flag("stopped", step.stopped);
-    let turns = |stage| step.budget.at(Metric::Turns, stage).is_some();
-    obj.flag("turnBudgetExceeded", turns(Stage::Hard)).flag("wrapUpRequested", turns(Stage::Soft));
-    obj.flag("toolBudgetBlocked", step.blocked_tool.is_some());
-    obj.opt("turnBudget", supervision::turn_budget(step)).opt("toolBudget", supervision::tool_budget(step));
+    supervision::budgets_of_step(&mut obj, step);
     if !step.tokens.is_zero() {
         obj.set("tokens", tokens(step.tokens));
     }

@@ -7,7 +7,7 @@ use super::json::{Json, Obj};
 use super::look::Look;
 use crate::run::{
     Amount, BudgetState, Condition, CostUsd, Gap, Gaps, Limit, Limits, Metric, NextAttempt, Notice, Raise, Reached,
-    Reason, Stage, StepState, Thresholds, ToolBlock, TurnLimit,
+    Reason, RunState, Stage, StepState, Thresholds, ToolBlock, TurnLimit,
 };
 
 /// Limits; `None` when there are none.
@@ -61,7 +61,7 @@ pub(super) fn read_limits(look: &Look<'_>, key: &str) -> Limits {
     }
 }
 
-/// Thresholds; `None` when they are the usual ones. A rule that is off is `null`.
+/// Thresholds; `None` when they are the usual ones. A rule that is off is left out.
 pub(super) fn thresholds(rules: &Thresholds) -> Option<Obj> {
     if *rules == Thresholds::default() {
         return None;
@@ -79,7 +79,7 @@ pub(super) fn thresholds(rules: &Thresholds) -> Option<Obj> {
         ("repeats", rules.repeats),
     ];
     for (key, value) in each {
-        obj.set(key, value.map_or(Json::Null, Json::from));
+        obj.opt(key, value);
     }
     if !rules.tool_open_of.is_empty() {
         let mut tools = Obj::new();
@@ -237,8 +237,27 @@ pub(super) fn read_gaps(look: &Look<'_>, key: &str) -> Gaps {
     gaps
 }
 
+/// What the package's readers are told of a step's limits, in a status and in a result (run-directory 2.1.1, 5).
+pub(super) fn budgets_of_step(obj: &mut Obj, step: &StepState) {
+    let turns = |stage| step.budget.at(Metric::Turns, stage).is_some();
+    obj.flag("turnBudgetExceeded", turns(Stage::Hard)).flag("wrapUpRequested", turns(Stage::Soft));
+    obj.flag("toolBudgetBlocked", step.blocked_tool.is_some());
+    obj.opt("turnBudget", turn_budget(step)).opt("toolBudget", tool_budget(step));
+}
+
+/// The same of a run: its turns and calls are those of the step that was started last.
+pub(super) fn budgets_of_run(obj: &mut Obj, state: &RunState) {
+    let newest = state.last_started.and_then(|id| state.step(id));
+    obj.opt("turnBudget", newest.and_then(turn_budget));
+    let turns = |stage| state.steps.iter().any(|s| s.budget.at(Metric::Turns, stage).is_some());
+    obj.flag("turnBudgetExceeded", turns(Stage::Hard)).flag("wrapUpRequested", turns(Stage::Soft));
+    obj.opt("toolBudget", newest.and_then(tool_budget));
+    obj.flag("toolBudgetBlocked", state.steps.iter().any(|s| s.blocked_tool.is_some()));
+    obj.opt("usageBudget", usage_budget(state));
+}
+
 /// The state of a turn limit as the package's readers know it (run-directory 2.2).
-pub(super) fn turn_budget(step: &StepState) -> Option<Obj> {
+fn turn_budget(step: &StepState) -> Option<Obj> {
     let limit = step.limits.turns?;
     let at = |stage| step.budget.at(Metric::Turns, stage).map(|r| r.used as u64);
     let (soft, deferred, hard) = (at(Stage::Soft), at(Stage::Deferred), at(Stage::Hard));
@@ -256,7 +275,7 @@ pub(super) fn turn_budget(step: &StepState) -> Option<Obj> {
 }
 
 /// The state of a limit on tool calls as the package's readers know it (run-directory 2.2).
-pub(super) fn tool_budget(step: &StepState) -> Option<Obj> {
+fn tool_budget(step: &StepState) -> Option<Obj> {
     let limit = step.limits.tool_calls?;
     let count = step.tool_count;
     let at = |stage| step.budget.at(Metric::ToolCalls, stage).map(|r| r.used as u64);
@@ -281,7 +300,7 @@ pub(super) fn tool_budget(step: &StepState) -> Option<Obj> {
 }
 
 /// The state of the run's limits on tokens and money as the package's readers know it (run-directory 2.2).
-pub(super) fn usage_budget(state: &crate::run::RunState) -> Option<Obj> {
+pub(super) fn usage_budget(state: &RunState) -> Option<Obj> {
     let mut obj = Obj::new();
     let mut reason = None;
     let metric = |metric: Metric| {

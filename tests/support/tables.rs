@@ -18,6 +18,8 @@ pub enum Kind {
     Path,
     List,
     Object,
+    /// Whatever is there.
+    Any,
     /// An object with exactly these fields, of these kinds.
     Shape(&'static [(&'static str, Kind, bool)]),
     /// Such an object, or null.
@@ -27,7 +29,7 @@ pub enum Kind {
 }
 
 use Kind::{
-    Bool, Int, IntOrNull, List, Number, Object, Path, Shape, ShapeOrNull, Shapes, Text, TextOrNull, True, Words,
+    Any, Bool, Int, IntOrNull, List, Number, Object, Path, Shape, ShapeOrNull, Shapes, Text, TextOrNull, True, Words,
 };
 
 pub type Table = &'static [(&'static str, Kind, bool)];
@@ -114,6 +116,41 @@ pub const PROOF: Table = &[
     ("runnerProcessInstanceId", Text, true),
 ];
 
+pub const TURN_BUDGET: Table = &[
+    ("maxTurns", Int, true),
+    ("graceTurns", Int, true),
+    ("turnCount", Int, true),
+    ("outcome", Words(&["within-budget", "wrap-up-requested", "termination-deferred", "exceeded"]), true),
+    ("wrapUpRequestedAtTurn", Int, false),
+    ("terminationDeferredAtTurn", Int, false),
+    ("exceededAtTurn", Int, false),
+];
+pub const TOOL_BUDGET: Table = &[
+    ("hard", Int, true),
+    ("soft", Int, false),
+    ("block", Any, true),
+    ("toolCount", Int, true),
+    ("outcome", Words(&["within-budget", "soft-reached", "hard-blocked"]), true),
+    ("softReachedAt", Int, false),
+    ("hardReachedAt", Int, false),
+    ("blockedTool", Text, false),
+];
+pub const METRIC: Table = &[
+    ("soft", Number, false),
+    ("hard", Number, true),
+    ("used", Number, true),
+    ("outcome", Words(&["within-budget", "soft-exceeded", "hard-exceeded"]), true),
+];
+pub const USAGE_BUDGET: Table = &[
+    ("version", Int, true),
+    ("source", Words(&["reported"]), true),
+    ("tokens", Shape(METRIC), false),
+    ("costUsd", Shape(METRIC), false),
+    ("exhausted", Bool, true),
+    ("reason", Words(&["tokens", "costUsd"]), false),
+];
+const ACTIVITY: Kind = Words(&["needs_attention", "active_long_running"]);
+
 /// run-directory 2.1.1
 pub const STEP: Table = &[
     ("agent", Text, true),
@@ -124,6 +161,7 @@ pub const STEP: Table = &[
     ("runner", Shape(RUNNER), false),
     ("externalProcess", Shape(EXTERNAL), false),
     ("sessionFile", Path, false),
+    ("activityState", ACTIVITY, false),
     ("lastActivityAt", Number, false),
     ("currentTool", Text, false),
     ("currentToolArgs", Text, false),
@@ -139,6 +177,11 @@ pub const STEP: Table = &[
     ("exitCode", Int, false),
     ("timedOut", True, false),
     ("stopped", True, false),
+    ("turnBudgetExceeded", True, false),
+    ("wrapUpRequested", True, false),
+    ("toolBudgetBlocked", True, false),
+    ("turnBudget", Shape(TURN_BUDGET), false),
+    ("toolBudget", Shape(TOOL_BUDGET), false),
     ("tokens", Shape(TOKENS), false),
     ("totalCost", Shape(COST), false),
     ("model", Text, false),
@@ -160,6 +203,7 @@ pub const RUN: Table = &[
     ("mode", Words(&["single", "parallel", "chain"]), true),
     ("state", Words(STATES), true),
     ("error", Text, false),
+    ("activityState", ACTIVITY, false),
     ("lastActivityAt", Number, true),
     ("currentTool", Text, false),
     ("currentToolStartedAt", Number, false),
@@ -174,6 +218,12 @@ pub const RUN: Table = &[
     ("deadlineAt", Number, false),
     ("timedOut", True, false),
     ("stopped", True, false),
+    ("turnBudgetExceeded", True, false),
+    ("wrapUpRequested", True, false),
+    ("toolBudgetBlocked", True, false),
+    ("turnBudget", Shape(TURN_BUDGET), false),
+    ("toolBudget", Shape(TOOL_BUDGET), false),
+    ("usageBudget", Shape(USAGE_BUDGET), false),
     ("pid", Int, true),
     ("cwd", Path, true),
     ("currentStep", Int, true),
@@ -199,6 +249,11 @@ pub const RESULT_ENTRY: Table = &[
     ("interrupted", True, false),
     ("timedOut", True, false),
     ("stopped", True, false),
+    ("turnBudgetExceeded", True, false),
+    ("wrapUpRequested", True, false),
+    ("toolBudgetBlocked", True, false),
+    ("turnBudget", Shape(TURN_BUDGET), false),
+    ("toolBudget", Shape(TOOL_BUDGET), false),
     ("sessionFile", Path, false),
     ("model", Text, false),
     ("attemptedModels", List, false),
@@ -223,6 +278,12 @@ pub const RESULT: Table = &[
     ("stopped", True, false),
     ("timeoutMs", Int, false),
     ("deadlineAt", Number, false),
+    ("turnBudgetExceeded", True, false),
+    ("wrapUpRequested", True, false),
+    ("toolBudgetBlocked", True, false),
+    ("turnBudget", Shape(TURN_BUDGET), false),
+    ("toolBudget", Shape(TOOL_BUDGET), false),
+    ("usageBudget", Shape(USAGE_BUDGET), false),
     ("results", Shapes(RESULT_ENTRY), true),
     ("outputs", Object, true),
     ("exitCode", Int, true),
@@ -252,6 +313,7 @@ pub fn check(value: &Value, kind: Kind, at: &str) {
         Path => value.as_str().is_some_and(|p| p.starts_with('/')),
         List => value.is_array(),
         Object => value.is_object(),
+        Any => true,
         Shape(table) => {
             check_table(value, table, at);
             true
@@ -362,6 +424,7 @@ pub const RECORDS: &[(&str, Table)] = &[
             ("durationMs", Int, true),
             ("totalTokens", Shape(TOKENS), false),
             ("totalCost", Shape(COST), false),
+            ("usageBudget", Shape(USAGE_BUDGET), false),
             ("subdeck", Object, false),
         ],
     ),
@@ -414,11 +477,70 @@ pub const RECORDS: &[(&str, Table)] = &[
     ),
     ("subdeck.abort.sent", OF_STEP),
     (
+        "subdeck.attempt.ended",
+        &[
+            ("stepIndex", Int, true),
+            ("agent", Text, true),
+            ("exitCode", Int, true),
+            ("error", Text, true),
+            ("next", Object, true),
+        ],
+    ),
+    ("subdeck.attention.raised", &[("stepIndex", Int, true), ("agent", Text, true), ("notice", Object, true)]),
+    ("subdeck.attention.cleared", &[("stepIndex", Int, true), ("agent", Text, true), ("id", Text, true)]),
+    (
+        "subdeck.budget.reached",
+        &[("stepIndex", Int, false), ("agent", Text, false), ("message", Text, true), ("subdeck", Object, true)],
+    ),
+    ("subagent.step.turn_budget_deferred", TURNS),
+    ("subagent.step.turn_budget_exceeded", TURNS),
+    (
         "subdeck.tree.swept",
         &[("stepIndex", Int, true), ("agent", Text, true), ("ended", List, true), ("survivors", List, true)],
     ),
 ];
 
+const TURNS: Table = &[
+    ("stepIndex", Int, true),
+    ("agent", Text, true),
+    ("turnCount", Int, true),
+    ("maxTurns", Int, true),
+    ("graceTurns", Int, true),
+    ("message", Text, true),
+    ("subdeck", Object, true),
+];
+const NOTICE: Table = &[
+    ("type", ACTIVITY, true),
+    ("from", ACTIVITY, false),
+    ("to", ACTIVITY, true),
+    ("ts", Number, true),
+    ("runId", Text, true),
+    ("agent", Text, true),
+    ("index", Int, true),
+    ("message", Text, true),
+    ("reason", Text, true),
+    ("turns", Int, false),
+    ("tokens", Int, false),
+    ("toolCount", Int, false),
+    ("currentTool", Text, false),
+    ("currentToolDurationMs", Number, false),
+    ("currentPath", Text, false),
+    ("elapsedMs", Number, false),
+    ("recentFailureSummary", Text, false),
+    ("workflowKey", Text, false),
+    ("phase", Text, false),
+    ("label", Text, false),
+    ("taskPreview", Words(&["[prompt redacted]"]), false),
+];
+/// `subagent.control`, which carries its time and its run inside (run-directory 2.5).
+const CONTROL: Table = &[
+    ("event", Shape(NOTICE), true),
+    ("channels", List, true),
+    ("childIntercomTarget", Text, false),
+    ("noticeText", Text, true),
+    ("intercom", Object, false),
+    ("subdeck", Object, false),
+];
 const OF_STEP: Table = &[("stepIndex", Int, true), ("agent", Text, true)];
 const STEERED: Table = &[("requestId", Text, true), ("index", Int, true)];
 const ASKED: Table = &[("index", Int, true), ("state", Text, true), ("reason", Text, false)];
@@ -487,6 +609,12 @@ pub fn check_record(value: &Value, run: &str) {
         check_open(value, CHILD, kind);
         assert_eq!(value["subagentRunId"], run, "{kind}");
         return;
+    }
+    if kind == "subagent.control" {
+        let mut rest = value.clone();
+        rest.as_object_mut().unwrap().remove("type");
+        assert_eq!(value["event"]["runId"], run);
+        return check_table(&rest, CONTROL, kind);
     }
     let (_, table) = RECORDS.iter().find(|(k, _)| *k == kind).unwrap_or_else(|| panic!("{kind} is not in the table"));
     let mut rest = value.clone();

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use super::{DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect};
-use crate::run::{EndingCause, Metric, OpenCall, RunState, Stage, StepPhase, StepState, Timestamp, budget};
+use crate::run::{EndingCause, Limit, Limits, Metric, OpenCall, RunState, Stage, StepPhase, StepState, Timestamp, budget};
 
 /// The limits of the whole run.
 pub(super) fn run(decision: &mut Decision, state: &RunState) {
+    if state.limits == Limits::default() {
+        return;
+    }
     // A limit that is reached with the very last word keeps nothing from happening.
     let more = state.steps.iter().any(|s| match s.phase {
         StepPhase::Pending => true,
@@ -19,6 +22,9 @@ pub(super) fn run(decision: &mut Decision, state: &RunState) {
     let mut over = state.budget.exceeded.is_some();
     for metric in Metric::ALL {
         let limit = budget::limit(&state.limits, metric);
+        if limit == Limit::default() {
+            continue;
+        }
         let used = budget::used_by_run(state, metric);
         // What spares the children is looked at when the next one is to start, by the schedule.
         let hard = limit.hard.filter(|_| !state.limits.usage_spares_children);

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect};
-use crate::run::{EndingCause, Limit, Limits, Metric, OpenCall, RunState, Stage, StepPhase, StepState, Timestamp, budget};
+use crate::run::{
+    EndingCause, Limit, Limits, Metric, OpenCall, RunState, Stage, StepPhase, StepState, Timestamp, budget,
+};
 
 /// The limits of the whole run.
 pub(super) fn run(decision: &mut Decision, state: &RunState) {

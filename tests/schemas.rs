@@ -9,10 +9,11 @@ use jsonschema::Validator;
 use serde_json::Value;
 use subdeck::headless::{json_event, json_output, status_json};
 use subdeck::run::{
-    AgentEvent, Attempt, Condition, ControlSource, CostUsd, End, Ending, EndingCause, Event, ExitInfo, Limit, Limits,
-    MessageRole, Metric, NextAttempt, Notice, OpenCall, Raise, Reason, Retrying, RunId, RunMeta, RunPhase, RunState,
-    RunnerKind, Stage, SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta, StepOutcome, StepPhase,
-    Stream, TargetState, Timestamp, Tokens, ToolOutcome, TurnLimit, Usage, What, reduce,
+    AgentEvent, AgentKind, Attempt, Condition, ControlSource, CostUsd, End, Ending, EndingCause, Event, ExitInfo,
+    Family, Limit, Limits, MessageRole, Metric, NextAttempt, Notice, OpenCall, Permission, Raise, Reason, Retrying,
+    RunId, RunMeta, RunPhase, RunState, RunnerKind, Stage, SteerMode, SteerRequest, SteerTarget, Steerable, StepId,
+    StepMeta, StepOutcome, StepPhase, Stream, TargetState, Timestamp, Tokens, ToolOutcome, Transport, TurnLimit, Usage,
+    What, reduce,
 };
 use subdeck::rundir::LogLine;
 use support::{Done, Run, World, wait_for};
@@ -409,6 +410,10 @@ fn every_what() -> Vec<What> {
         AgentEvent::Retry { attempt: Some(1), max: Some(3), delay_ms: Some(5), reason: text() },
         AgentEvent::Retry { attempt: None, max: None, delay_ms: None, reason: text() },
         AgentEvent::RetryEnded { success: true },
+        AgentEvent::Used(Usage {
+            tokens: Tokens { input: 1, output: 2, cache_read: 3, cache_write: 4 },
+            cost: Some(CostUsd(0.5)),
+        }),
         AgentEvent::ProtocolFailure { message: text() },
     ];
     let outcomes =
@@ -512,6 +517,11 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
     state.lost = None;
     let step = &mut state.steps[0];
     step.phase = StepPhase::Running;
+    step.runner = RunnerKind::Agent(AgentKind {
+        family: Family::Claude,
+        transport: Transport::Steerable,
+        permission: Permission::Allow,
+    });
     step.open = vec![OpenCall {
         call: text(),
         tool: "t".into(),

@@ -3,11 +3,15 @@
 //! Adapters are pure state machines: bytes of a line in, [`AgentEvent`]s and text out. They own what a line means and
 //! what a child's report amounts to; they never start, signal or wait for anything, and they know no clock.
 
+pub mod claude;
 pub mod demo;
+pub mod families;
 pub mod framing;
+mod outside;
 pub mod pi;
 mod skim;
 pub mod text;
+pub mod wrapping;
 
 pub use framing::{Framer, Line, Oversize};
 pub use skim::Facts;

@@ -14,7 +14,7 @@ pub struct Facts {
     pub role: Option<String>,
     /// `message.stopReason`.
     pub stop: Option<String>,
-    /// `isError`.
+    /// `isError` or `is_error`.
     pub is_error: Option<bool>,
     /// `willRetry`.
     pub will_retry: Option<bool>,
@@ -151,7 +151,7 @@ impl Skim {
         };
         if self.depth == 1 {
             match self.key.as_slice() {
-                b"isError" => self.facts.is_error = Some(value),
+                b"isError" | b"is_error" => self.facts.is_error = Some(value),
                 b"willRetry" => self.facts.will_retry = Some(value),
                 b"aborted" => self.facts.aborted = Some(value),
                 _ => {}

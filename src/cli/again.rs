@@ -8,7 +8,7 @@ use super::args::{ResumeArgs, RetryArgs};
 use super::load::World;
 use super::{find, launch};
 use crate::plan::{Carried, LogicalStep, Plan, Runner, Step, programs, stored};
-use crate::run::{RunState, StepId, StepPhase};
+use crate::run::{RunState, StepId, StepPhase, StepState};
 use crate::rundir::RunDir;
 use crate::text::SafeText;
 
@@ -112,7 +112,7 @@ impl Earlier {
             let before = earlier.step(id)?;
             match before.phase {
                 StepPhase::Complete => carry(step, &outputs, id),
-                StepPhase::Paused => go_on(step, before.session_file.as_deref(), text.unwrap_or(GO_ON)),
+                StepPhase::Paused => go_on(step, before, text.unwrap_or(GO_ON)),
                 _ => {}
             }
             Some(())
@@ -132,14 +132,22 @@ impl Earlier {
             (None, _) => bail!("step {id} has finished; say what it should do next: subdeck resume RUN:{id} TEXT"),
         };
         let mut step = self.plan.flat().nth(id.flat()).context("the stored plan has no such step")?.clone();
-        if !matches!(step.runner, Runner::Pi { .. } | Runner::Demo { .. }) {
-            bail!("step {id} is a plain command and has no session to go on with; use `subdeck retry`");
-        }
-        if before.session_file.as_deref().is_none_or(|p| !std::path::Path::new(p).exists()) {
-            bail!("the session file of step {id} is gone, so the agent cannot go on where it was");
+        match &step.runner {
+            Runner::Pi { .. } | Runner::Demo { .. } => {
+                if before.session_file.as_deref().is_none_or(|p| !std::path::Path::new(p).exists()) {
+                    bail!("the session file of step {id} is gone, so the agent cannot go on where it was");
+                }
+            }
+            Runner::Agent(agent) if before.session_id.is_none() && agent.resume.is_none() => {
+                bail!("the agent of step {id} never named its session, so it cannot go on; use `subdeck retry`");
+            }
+            Runner::Agent(_) => {}
+            Runner::ExternalCli { .. } => {
+                bail!("step {id} is a plain command and has no session to go on with; use `subdeck retry`");
+            }
         }
         step.carried = None;
-        go_on(&mut step, before.session_file.as_deref(), text);
+        go_on(&mut step, &before, text);
         let resumed_from = Some(self.state.id.0.clone());
         Ok(Plan { steps: vec![LogicalStep::Single(Box::new(step))], mode: None, resumed_from, ..fresh(self.plan) })
     }
@@ -187,9 +195,11 @@ fn carry(step: &mut Step, outputs: &std::collections::BTreeMap<StepId, String>, 
     step.carried = Some(Carried { output });
 }
 
-fn go_on(step: &mut Step, session: Option<&str>, text: &str) {
-    if matches!(step.runner, Runner::Pi { .. } | Runner::Demo { .. }) {
-        step.session_file = session.map(Into::into);
-        step.task = text.to_owned();
+fn go_on(step: &mut Step, before: &StepState, text: &str) {
+    match &mut step.runner {
+        Runner::Pi { .. } | Runner::Demo { .. } => step.session_file = before.session_file.clone().map(Into::into),
+        Runner::Agent(agent) => agent.resume = before.session_id.clone().or(agent.resume.take()),
+        Runner::ExternalCli { .. } => return,
     }
+    step.task = text.to_owned();
 }

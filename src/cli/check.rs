@@ -9,11 +9,12 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::lines;
+use crate::agents::families::{self, Start};
 use crate::config::{Config, Env};
 use crate::plan::{
     self, Budget, Input, Limit, Loaded, LogicalStep, PiTransport, Plan, Problem, Problems, Runner, Severity, Step,
 };
-use crate::run::{Thresholds, ToolBlock};
+use crate::run::{Permission, Thresholds, ToolBlock, Transport};
 use crate::text::{self, SafeText, written};
 
 /// Validate a plan and print what would run
@@ -240,6 +241,23 @@ fn runner(runner: &Runner) -> String {
                 None if args.is_empty() => how.to_owned(),
                 _ => format!("{how}: {}", command_line(command.as_deref().unwrap_or("pi"), args)),
             }
+        }
+        Runner::Agent(agent) => {
+            let how = match agent.kind.transport {
+                Transport::Steerable => "can be steered",
+                Transport::OneShot => "cannot be steered",
+            };
+            let family = agent.kind.family;
+            let may = match agent.kind.permission {
+                Permission::Allow => "may do everything without being asked",
+                Permission::Ask => "what needs a permission is refused and shown",
+                Permission::Deny => "what needs a permission is refused",
+            };
+            let said =
+                families::of(family).arguments(&Start { resume: agent.resume.as_deref(), ..Start::new(agent.kind) });
+            let args: Vec<String> = agent.args.iter().cloned().chain(said).collect();
+            let line = command_line(agent.command.as_deref().unwrap_or(family.program()), &args);
+            format!("{}, {how}, {may}: {line}", family.name())
         }
         Runner::ExternalCli { command, args } => format!("command: {}", command_line(command, args)),
         Runner::Demo { script } => format!("demo, script {script}"),

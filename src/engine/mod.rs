@@ -14,6 +14,7 @@ mod complain;
 mod control;
 mod disk;
 mod dispatch;
+mod family;
 mod finish;
 mod home;
 mod keep;

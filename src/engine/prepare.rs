@@ -8,6 +8,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use super::child::{Input, Spawn};
+use super::family;
 use super::keeper::this_program;
 use super::output_file::OutputFile;
 use super::tree::{RUN_MARK, STEP_MARK};
@@ -99,13 +100,18 @@ pub fn prepare(
             let args = args.iter().cloned().chain(mine).collect();
             (OsString::from(program), args, stdin, voice, files)
         }
+        Runner::Agent(agent) => {
+            let parts = family::parts(step, agent, &task, this)?;
+            env.extend(parts.env.into_iter().map(|(name, value)| (name.into(), Some(value.into()))));
+            (OsString::from(parts.program), parts.args, parts.stdin, parts.voice, parts.files)
+        }
         Runner::Demo { script } => {
             let (mine, stdin, voice, files) = pi(step, id, home, PiTransport::Rpc, &task, this)?;
             let args = ["__demo-agent".to_owned(), script.clone()].into_iter().chain(mine).collect();
             (this_program().into_os_string(), args, stdin, voice, files)
         }
     };
-    if matches!(voice, Voice::Agent { .. }) {
+    if matches!(step.runner, Runner::Pi { .. } | Runner::Demo { .. }) {
         let marks = command::Marks {
             run_id: dir.id_str(),
             agent: &step.agent,

@@ -216,6 +216,7 @@ fn kind(runner: &Runner) -> RunnerKind {
         Runner::Pi { transport: crate::plan::PiTransport::Rpc, .. } => RunnerKind::Pi,
         Runner::Pi { .. } => RunnerKind::PiJson,
         Runner::Demo { .. } => RunnerKind::Demo,
+        Runner::Agent(agent) => RunnerKind::Agent(agent.kind),
         Runner::ExternalCli { command, args } => {
             RunnerKind::ExternalCli { command: command.clone(), args: args.clone() }
         }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::json::without_nulls;
 use crate::run::{
-    AgentEvent, ControlSource, Event, Level, MessageRole, RunState, StepId, Timestamp, ToolOutcome, What,
+    AgentEvent, ControlSource, Event, Level, MessageRole, RunState, StepId, Timestamp, ToolOutcome, Usage, What,
 };
 use crate::rundir::LogLine;
 use crate::rundir::records::{cause_word, stream_word};
@@ -183,12 +183,10 @@ fn agent(event: &AgentEvent) -> Option<(&'static str, Value)> {
             "message",
             json!({
                 "text": preview, "model": model, "error": error, "calls_tools": calls_tools,
-                "usage": usage.map(|u| json!({
-                    "input": u.tokens.input, "output": u.tokens.output, "cache_read": u.tokens.cache_read,
-                    "cache_write": u.tokens.cache_write, "cost_usd": u.cost.map(|c| c.0),
-                })),
+                "usage": usage.as_ref().map(usage_json),
             }),
         ),
+        AgentEvent::Used(usage) => ("used", json!({ "usage": usage_json(usage) })),
         AgentEvent::ToolStarted { call, tool, args, path, .. } => {
             ("tool_started", json!({ "call": call, "tool": tool, "args": args, "path": path }))
         }
@@ -201,6 +199,13 @@ fn agent(event: &AgentEvent) -> Option<(&'static str, Value)> {
         AgentEvent::RetryEnded { success } => ("retry_ended", json!({ "success": success })),
         AgentEvent::ProtocolFailure { message } => ("protocol_failure", json!({ "message": message })),
         _ => return None,
+    })
+}
+
+fn usage_json(usage: &Usage) -> Value {
+    json!({
+        "input": usage.tokens.input, "output": usage.tokens.output, "cache_read": usage.tokens.cache_read,
+        "cache_write": usage.tokens.cache_write, "cost_usd": usage.cost.map(|c| c.0),
     })
 }
 

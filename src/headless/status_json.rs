@@ -81,6 +81,7 @@ fn step(state: &RunState, step: &StepState) -> Value {
         RunnerKind::Pi => ("pi", None),
         RunnerKind::PiJson => ("pi-json", None),
         RunnerKind::Demo => ("demo", None),
+        RunnerKind::Agent(agent) => (agent.family.word(), None),
         RunnerKind::ExternalCli { command, .. } => ("external-cli", Some(command.as_str())),
         RunnerKind::ExternalJob { provider } => ("external-job", Some(provider.as_str())),
         RunnerKind::Other(word) => (word.as_str(), None),
@@ -144,6 +145,10 @@ fn step(state: &RunState, step: &StepState) -> Value {
         "output_truncated_at": step.truncated_at,
         "attention": step.activity,
     });
+    if let (RunnerKind::Agent(agent), Some(fields)) = (&step.runner, value.as_object_mut()) {
+        fields.insert("transport".into(), agent.transport.word().into());
+        fields.insert("permission".into(), agent.permission.word().into());
+    }
     if let (Some(fields), Value::Object(more)) = (value.as_object_mut(), status_watch::step(state, step)) {
         fields.extend(more);
     }

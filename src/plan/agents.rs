@@ -303,6 +303,27 @@ fn truth(fields: &serde_json::Map<String, Value>, key: &str) -> Result<Option<bo
     }
 }
 
+/// The tools of Claude Code that stand for tools of pi; other names are left as they are.
+#[must_use]
+pub fn tools_for_claude(tools: &[String]) -> Vec<String> {
+    let mut known: Vec<String> = Vec::new();
+    for tool in tools {
+        let name = match tool.as_str() {
+            "read" => "Read",
+            "write" => "Write",
+            "edit" => "Edit",
+            "bash" => "Bash",
+            "grep" => "Grep",
+            "find" | "ls" => "Glob",
+            other => other,
+        };
+        if known.iter().all(|k| k != name) {
+            known.push(name.to_owned());
+        }
+    }
+    known
+}
+
 /// The tools of pi that stand for tools of Claude Code, and those that stand for none.
 #[must_use]
 pub fn tools_for_pi(tools: &[String]) -> (Vec<String>, Vec<String>) {

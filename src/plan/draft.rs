@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::reader::Spanned;
-use super::{Attention, Budget, Control, PiTransport, SystemPromptMode};
+use super::{AgentRunner, Attention, Budget, Control, PiTransport, SystemPromptMode};
 use crate::run::RunMode;
 
 /// The whole plan.
@@ -89,6 +89,7 @@ pub(crate) struct Broken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DraftRunner {
     Pi { transport: PiTransport, command: Option<String>, args: Vec<String>, env: Vec<(String, String)> },
+    Agent { runner: AgentRunner, env: Vec<(String, String)> },
     ExternalCli { command: String, args: Vec<String>, env: Vec<(String, String)> },
     Demo { script: Option<String>, env: Vec<(String, String)> },
 }

@@ -49,7 +49,8 @@ pub const LATER: &[(&str, &str)] =
     &[("worktree", "a worktree for a step"), ("after", "an order other than the plan's")];
 
 /// Keys of a runner table.
-pub const RUNNER: &[&str] = &["type", "transport", "command", "args", "env", "prompt", "script"];
+pub const RUNNER: &[&str] =
+    &["type", "transport", "command", "args", "env", "prompt", "script", "permission", "resume"];
 
 /// Keys of a budget.
 pub const BUDGET: &[&str] = &["time", "idle", "turns", "tool_calls", "tokens", "cost_usd"];
@@ -79,10 +80,10 @@ pub const ATTENTION: &[&str] = &[
 ];
 
 /// Runner types that run now.
-pub const RUNNERS: &[&str] = &["pi", "demo", "external-cli"];
+pub const RUNNERS: &[&str] = &["pi", "claude", "demo", "external-cli"];
 
 /// Runner types that a later version runs.
-pub const RUNNERS_LATER: &[&str] = &["claude", "codex", "opencode", "gemini", "qwen", "copilot", "acp"];
+pub const RUNNERS_LATER: &[&str] = &["codex", "opencode", "gemini", "qwen", "copilot", "acp"];
 
 /// Words of other programs: the word, the key of ours that must be known at the place, and the advice.
 pub(super) const HINTS: &[(&str, &str, &str)] = &[

@@ -18,6 +18,7 @@ mod problem;
 pub mod programs;
 mod raise;
 pub(crate) mod read;
+mod read_agent;
 pub(crate) mod read_attention;
 mod read_budget;
 mod read_runner;
@@ -35,7 +36,8 @@ pub use load::{
     Defaults, Input, LoadOptions, Loaded, ScriptCheck, ScriptProblem, from_agent, from_command, load, load_source,
 };
 pub use model::{
-    Budget, Carried, Control, Limit, LogicalStep, NotifyOn, PiTransport, Plan, Runner, Step, SystemPromptMode,
+    AgentRunner, Budget, Carried, Control, Limit, LogicalStep, NotifyOn, PiTransport, Plan, Runner, Step,
+    SystemPromptMode,
 };
 pub use problem::{Problem, Problems, Severity};
 pub(crate) use source::open_regular;

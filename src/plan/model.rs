@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::run::{CostUsd, RunMode, Thresholds, ToolBlock, TurnLimit};
+use crate::run::{AgentKind, CostUsd, RunMode, Thresholds, ToolBlock, TurnLimit};
 
 pub use crate::run::Limit;
 
@@ -202,6 +202,8 @@ pub enum Runner {
         /// Arguments put before ours.
         args: Vec<String>,
     },
+    /// An agent of another family.
+    Agent(AgentRunner),
     /// Any command: prompt on stdin, or wherever `{task}` stands in the arguments.
     ExternalCli {
         /// The program.
@@ -220,6 +222,19 @@ impl Default for Runner {
     fn default() -> Self {
         Self::Pi { transport: PiTransport::default(), command: None, args: Vec::new() }
     }
+}
+
+/// How an agent of another family is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentRunner {
+    /// Whose it is, how it is talked to and what it may do.
+    pub kind: AgentKind,
+    /// The program; `None` means the family's own from PATH.
+    pub command: Option<String>,
+    /// Arguments put before ours.
+    pub args: Vec<String>,
+    /// The agent's id of the session to go on with; `None` begins a new one.
+    pub resume: Option<String>,
 }
 
 /// How pi is talked to.

@@ -31,6 +31,7 @@ pub fn missing(step: &Step, path: Option<&OsStr>) -> Option<Missing> {
     let program = match &step.runner {
         _ if step.carried.is_some() => return None,
         Runner::Pi { command, .. } => command.as_deref().unwrap_or("pi"),
+        Runner::Agent(agent) => agent.command.as_deref().unwrap_or(agent.kind.family.program()),
         Runner::ExternalCli { command, .. } => command,
         Runner::Demo { .. } => return None,
     };

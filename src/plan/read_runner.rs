@@ -1,16 +1,20 @@
 //! How a step is run: a word, or a table with more to say.
 
-use super::PiTransport;
 use super::draft::DraftRunner;
 use super::keys;
 use super::nearest::{nearest, one_of};
 use super::read::env;
 use super::reader::{Fields, Reader, Spanned};
 use super::tree::{Kind, Node};
+use super::{PiTransport, read_agent};
+use crate::run::Family;
 
 pub(super) fn runner(reader: &mut Reader<'_>, node: &Node) -> Option<Spanned<DraftRunner>> {
     if let Kind::String(word) = &node.kind {
         known_type(reader, node, word)?;
+        if let Some(family) = Family::of_word(word) {
+            return Some(Spanned::of(node, read_agent::plain(family)));
+        }
         return match word.as_str() {
             "pi" => Some(Spanned::of(node, DraftRunner::pi())),
             "demo" => Some(Spanned::of(node, DraftRunner::Demo { script: None, env: Vec::new() })),
@@ -40,14 +44,19 @@ pub(super) fn runner(reader: &mut Reader<'_>, node: &Node) -> Option<Spanned<Dra
     let env = fields.get("env").map(|n| env(reader, n)).unwrap_or_default();
     let command = reader.word(&fields, "command").map(|s| s.value);
     let args = reader.strings(&fields, "args");
+    if let Some(family) = Family::of_word(&type_of.value) {
+        refuse(reader, &fields, family.word(), &["prompt", "script"]);
+        let args = args.map(|s| s.value).unwrap_or_default();
+        return Some(Spanned::of(node, read_agent::table(reader, &fields, family, command, args, env)));
+    }
     let value = match type_of.value.as_str() {
         "pi" => {
-            refuse(reader, &fields, "pi", &["prompt", "script"]);
+            refuse(reader, &fields, "pi", &["prompt", "script", "permission", "resume"]);
             let transport = transport(reader, &fields);
             DraftRunner::Pi { transport, command, args: args.map(|s| s.value).unwrap_or_default(), env }
         }
         "demo" => {
-            refuse(reader, &fields, "demo", &["transport", "command", "args", "prompt"]);
+            refuse(reader, &fields, "demo", &["transport", "command", "args", "prompt", "permission", "resume"]);
             let script = reader.word(&fields, "script");
             // What can be wrong with a demo is its script, so that is where it stands.
             let at = script.as_ref().map_or_else(|| Spanned::of(node, ()), |s| s.clone().map(|_| ()));
@@ -55,7 +64,7 @@ pub(super) fn runner(reader: &mut Reader<'_>, node: &Node) -> Option<Spanned<Dra
             return Some(at.map(|()| DraftRunner::Demo { script, env }));
         }
         _ => {
-            refuse(reader, &fields, "external-cli", &["transport", "script"]);
+            refuse(reader, &fields, "external-cli", &["transport", "script", "permission", "resume"]);
             let args = prompt(reader, &fields, args);
             let Some(command) = command else {
                 if !fields.has("command") {

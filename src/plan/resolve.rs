@@ -9,6 +9,7 @@ use super::ids::{self, members};
 use super::nearest::{nearest, one_of};
 use super::reader::{Reader, Spanned};
 use super::{Budget, Defaults, Limit, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode, programs};
+use crate::run::Family;
 
 /// How many children of a group run at once when nothing else is said (runner-behaviour 2.3).
 const CONCURRENCY: usize = 4;
@@ -133,6 +134,7 @@ fn agent_name(step: &DraftStep, options: &LoadOptions) -> String {
                 script.as_deref().and_then(|s| Path::new(s).file_stem()).map(|s| s.to_string_lossy().into_owned());
             stem.unwrap_or_else(|| "demo".to_owned())
         }
+        Some(DraftRunner::Agent { runner, .. }) => runner.kind.family.word().to_owned(),
         Some(DraftRunner::Pi { .. }) | None => options.defaults.agent.clone().unwrap_or_else(|| "pi".to_owned()),
     }
 }
@@ -193,7 +195,10 @@ impl Resolver<'_, '_> {
         let defaults = if self.foreign { Defaults::default() } else { self.options.defaults.clone() };
         let mut env = defaults.env;
         let runner_env = match &runner {
-            DraftRunner::Pi { env, .. } | DraftRunner::ExternalCli { env, .. } | DraftRunner::Demo { env, .. } => env,
+            DraftRunner::Pi { env, .. }
+            | DraftRunner::Agent { env, .. }
+            | DraftRunner::ExternalCli { env, .. }
+            | DraftRunner::Demo { env, .. } => env,
         };
         for (name, value) in self.draft.env.iter().chain(runner_env).chain(&draft.env) {
             env.retain(|(known, _)| known != name);
@@ -242,8 +247,31 @@ impl Resolver<'_, '_> {
             carried: None,
             runner: self.runner(runner),
         };
+        self.unheeded(draft, base, &step);
         self.startable(draft, &step);
         step
+    }
+
+    /// Notes what agents of another family than pi's cannot be told.
+    fn unheeded(&mut self, draft: &DraftStep, base: Option<&AgentDef>, step: &Step) {
+        let Runner::Agent(runner) = &step.runner else { return };
+        let name = runner.kind.family.name();
+        let at = Spanned { value: (), span: draft.span.clone(), path: draft.path.clone() };
+        if let Some(session) = &draft.session {
+            self.reader
+                .error_at(session, format!("{name} keeps its sessions itself; `session` names a file of pi"))
+                .suggest(format!("write runner = {{ type = \"{}\", resume = \"ID\" }}", runner.kind.family.word()));
+        }
+        let extensions = draft.extensions.is_some() || base.is_some_and(|b| b.extensions.is_some());
+        for (given, key) in [
+            (extensions, "extensions"),
+            (draft.inherit_project_context == Some(false), "inherit_project_context = false"),
+            (draft.inherit_skills == Some(false), "inherit_skills = false"),
+        ] {
+            if given {
+                self.reader.warn_at(&at, format!("`{key}` says nothing to {name}")).suggest("leave it out");
+            }
+        }
     }
 
     /// Notes a program or a script that is not there.
@@ -306,6 +334,7 @@ impl Resolver<'_, '_> {
             DraftRunner::Pi { transport, command, args, .. } => {
                 Runner::Pi { transport, command: command.or_else(|| self.options.pi_program.clone()), args }
             }
+            DraftRunner::Agent { runner, .. } => Runner::Agent(runner),
             DraftRunner::ExternalCli { command, args, .. } => Runner::ExternalCli { command, args },
             DraftRunner::Demo { script, .. } => Runner::Demo { script: script.unwrap_or_else(|| "default".to_owned()) },
         }
@@ -353,14 +382,24 @@ impl Resolver<'_, '_> {
 
     /// The definition of the step's agent, when it needs one.
     fn definition(&mut self, draft: &DraftStep, agent: &str, runner: &DraftRunner) -> Option<AgentDef> {
-        if self.foreign || !matches!(runner, DraftRunner::Pi { .. }) {
+        let family = match runner {
+            DraftRunner::Pi { .. } => None,
+            DraftRunner::Agent { runner, .. } => Some(runner.kind.family),
+            DraftRunner::ExternalCli { .. } | DraftRunner::Demo { .. } => return None,
+        };
+        if self.foreign || (family.is_some() && draft.agent.is_none()) {
             return None;
         }
         if let Some(found) = self.agents.found.get(agent) {
             return Some(found.clone());
         }
         let named = draft.agent.is_some() || self.options.defaults.agent.is_some();
-        if !named || agent == "pi" || draft.system_prompt.is_some() || draft.broken.agent || draft.broken.runner {
+        if !named
+            || agent == family.map_or("pi", Family::word)
+            || draft.system_prompt.is_some()
+            || draft.broken.agent
+            || draft.broken.runner
+        {
             return None;
         }
         let skipped = self.agents.skipped.iter().find(|s| s.path.file_stem().is_some_and(|stem| stem == agent));
@@ -401,8 +440,14 @@ impl Resolver<'_, '_> {
     /// The tools of a definition, by the names that pi has for them.
     fn tools(&mut self, base: &AgentDef, runner: &DraftRunner, draft: &DraftStep) -> Option<Vec<String>> {
         let tools = base.tools.clone()?;
-        if base.flavor != Flavor::Claude || !matches!(runner, DraftRunner::Pi { .. }) {
-            return Some(tools);
+        match runner {
+            DraftRunner::Pi { .. } if base.flavor == Flavor::Claude => {}
+            DraftRunner::Agent { runner, .. } if base.flavor != Flavor::Claude => {
+                return Some(match runner.kind.family {
+                    Family::Claude => agents::tools_for_claude(&tools),
+                });
+            }
+            _ => return Some(tools),
         }
         let (known, unknown) = agents::tools_for_pi(&tools);
         if !unknown.is_empty() {

@@ -43,6 +43,8 @@ pub enum AgentEvent {
         /// Whether the message asks for tools.
         calls_tools: bool,
     },
+    /// More was used; it adds to what messages carried.
+    Used(Usage),
     /// A tool call opened.
     ToolStarted {
         /// The agent's id of the call.

@@ -8,6 +8,7 @@ mod awake;
 pub mod budget;
 mod decide;
 mod event;
+mod family;
 mod judge;
 mod limits;
 mod outcome;
@@ -29,6 +30,7 @@ pub use decide::{
     ABORT_TO_TERM, BUDGET_TO_TERM, DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect, INT_TO_TERM, TERM_TO_KILL, decide,
 };
 pub use event::{ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What};
+pub use family::{AgentKind, Family, Permission, Transport};
 pub use judge::{Evidence, Judgement, Report, STOPPED, judge, signal_name};
 pub use limits::{Limit, Limits, Thresholds, ToolBlock, TurnLimit};
 pub use outcome::{ExitCause, RunVerdict, StepOutcome, exit_code, verdict};

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{
-    BudgetState, CallFacts, Conflict, CostUsd, ExitInfo, Failures, Level, Limits, Notice, Question, Repeat, Steering,
-    StepId, Thresholds, Timestamp, Tokens, Usage,
+    AgentKind, BudgetState, CallFacts, Conflict, CostUsd, ExitInfo, Failures, Level, Limits, Notice, Question, Repeat,
+    Steering, StepId, Thresholds, Timestamp, Tokens, Usage,
 };
 
 /// Everything known of one step.
@@ -214,6 +214,8 @@ pub enum RunnerKind {
     PiJson,
     /// The scripted agent inside this program.
     Demo,
+    /// An agent of another family.
+    Agent(AgentKind),
     /// Any command; its output is text.
     ExternalCli {
         /// The program.
@@ -327,7 +329,11 @@ impl RunnerKind {
     /// Whether the child can be asked over its protocol to break off.
     #[must_use]
     pub const fn can_abort(&self) -> bool {
-        matches!(self, Self::Pi | Self::Demo)
+        match self {
+            Self::Pi | Self::Demo => true,
+            Self::Agent(agent) => agent.family.can_abort(agent.transport),
+            Self::PiJson | Self::ExternalCli { .. } | Self::ExternalJob { .. } | Self::Other(_) => false,
+        }
     }
 }
 

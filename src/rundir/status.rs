@@ -447,11 +447,12 @@ fn step_extras(step: &StepState) -> Obj {
 }
 
 /// The word for runners that the shared `runner` object has no place for; pi over rpc needs none.
-pub(super) fn runner_word(kind: &RunnerKind) -> Option<&str> {
+pub(super) fn runner_word(kind: &RunnerKind) -> Option<String> {
     match kind {
-        RunnerKind::PiJson => Some("pi-json"),
-        RunnerKind::Demo => Some("demo"),
-        RunnerKind::Other(word) => Some(word),
+        RunnerKind::PiJson => Some("pi-json".to_owned()),
+        RunnerKind::Demo => Some("demo".to_owned()),
+        RunnerKind::Agent(agent) => Some(agent.word()),
+        RunnerKind::Other(word) => Some(word.clone()),
         RunnerKind::Pi | RunnerKind::ExternalCli { .. } | RunnerKind::ExternalJob { .. } => None,
     }
 }

@@ -10,8 +10,8 @@ use super::look::Look;
 use super::step_read;
 use super::supervision;
 use crate::run::{
-    ControlSource, Group, NamedOutput, RunId, RunMode, RunPhase, RunState, RunnerKind, SteerMode, SteerRequest,
-    SteerTarget, Steering, StepId, StepPhase, StepState, TargetState,
+    AgentKind, ControlSource, Group, NamedOutput, RunId, RunMode, RunPhase, RunState, RunnerKind, SteerMode,
+    SteerRequest, SteerTarget, Steering, StepId, StepPhase, StepState, TargetState,
 };
 
 /// Why a document could not be read.
@@ -279,7 +279,7 @@ pub(super) fn runner_of_word(word: &str) -> RunnerKind {
         "pi" => RunnerKind::Pi,
         "pi-json" => RunnerKind::PiJson,
         "demo" => RunnerKind::Demo,
-        other => RunnerKind::Other(other.to_owned()),
+        other => AgentKind::of_word(other).map_or_else(|| RunnerKind::Other(other.to_owned()), RunnerKind::Agent),
     }
 }
 

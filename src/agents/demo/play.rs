@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Scene, Session, Turn};
-use crate::agents::pi::{line_of, unwrapped};
+use crate::agents::pi::line_of;
+use crate::agents::wrapping::unwrapped;
 
 /// What comes in.
 #[derive(Clone, Debug, PartialEq, Eq)]

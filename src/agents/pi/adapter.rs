@@ -5,18 +5,16 @@
 //! the facts that matter, anything else is kept as a short record (public bug reports of neighbouring programs: a valid
 //! huge event must not kill an agent).
 
-use super::args;
 use super::decode::{Kind, events, preview};
 use super::encode::{REDACTED, encode, line_of};
 use super::fast::{Known, known};
 use super::live::Live;
 use super::record::{Record, with_record};
-use super::talk::{PROMPT_ID, unwrapped};
-use crate::agents::{Adapter, Facts, Line, Oversize, Sink};
+use super::talk::PROMPT_ID;
+use crate::agents::wrapping::unwrapped;
+use crate::agents::{Adapter, Facts, Line, Oversize, Sink, outside};
 use crate::run::{AgentEvent, CallFacts, MessageRole, Report, StopReason, Stream, ToolOutcome, broken_off};
 
-/// How much of the end of standard output outside the protocol is kept, in bytes (runner-behaviour 1.5).
-const RAW_TAIL: usize = 128 * 1024;
 /// Largest line that is kept as it is in the event log, in bytes. Longer ones are kept by their events.
 const KEPT_LINE: usize = 1024 * 1024;
 /// How many bytes of reports of running tools one child may add to the event log; each repeats the one before.
@@ -365,19 +363,7 @@ impl PiAdapter {
     /// A line outside the protocol.
     fn text_line(&mut self, text: &str, complete: bool, sink: &mut dyn Sink) {
         self.live.end_line(sink);
-        sink.text(Stream::Out, text);
-        if complete {
-            sink.text(Stream::Out, "\n");
-        }
-        let tail = &mut self.report.raw_tail;
-        tail.push_str(text);
-        tail.push('\n');
-        if tail.len() > RAW_TAIL * 2 {
-            *tail = args::tail(tail, RAW_TAIL).to_owned();
-        }
-        let record = serde_json::json!({"type": "subagent.child.stdout", "line": text});
-        sink.record(line_of(record).as_bytes());
-        sink.event(AgentEvent::Unparsed { stream: Stream::Out });
+        outside::line(&mut self.report, text, complete, sink);
     }
 }
 
@@ -414,9 +400,7 @@ impl Adapter for PiAdapter {
     }
 
     fn report(&self) -> Report {
-        let mut report = self.report.clone();
-        report.raw_tail = args::tail(&report.raw_tail, RAW_TAIL).to_owned();
-        report
+        outside::bounded(&self.report)
     }
 }
 

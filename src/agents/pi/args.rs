@@ -165,7 +165,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// The end of a text, at most `limit` bytes, cut between two characters.
-pub(super) fn tail(text: &str, limit: usize) -> &str {
+pub(in crate::agents) fn tail(text: &str, limit: usize) -> &str {
     let mut start = text.len().saturating_sub(limit);
     while !text.is_char_boundary(start) {
         start += 1;

@@ -99,6 +99,8 @@ pub(super) fn events(record: &Record<'_>, out: &mut Vec<AgentEvent>) -> Kind {
                 out.push(message(kind, body));
             }
         }
+        // What agents of other families used beside what their messages carry.
+        "subdeck_usage" => out.extend(record.usage.as_ref().map(usage).map(AgentEvent::Used)),
         "tool_execution_start" => {
             let tool = record.tool_name.as_deref().unwrap_or("?").to_owned();
             let Described { args, path, about } = describe(&tool, record.args.map(serde_json::value::RawValue::get));

@@ -48,6 +48,7 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
             set(&mut message, "errorMessage", error.as_deref().map(Value::from));
             json!({"type": "message_end", "message": message})
         }
+        AgentEvent::Used(usage) => json!({"type": "subdeck_usage", "usage": usage_value(usage)}),
         AgentEvent::ToolStarted { call, tool, args, path, .. } => {
             let mut record = json!({"type": "tool_execution_start", "toolName": tool, "args": {"command": args}});
             set(&mut record, "toolCallId", call.as_deref().map(Value::from));
@@ -174,6 +175,10 @@ mod tests {
             AgentEvent::Retry { attempt: Some(1), max: None, delay_ms: Some(5), reason: "r".into() },
             AgentEvent::RetryEnded { success: true },
             AgentEvent::Queue(QueueContents { steering: vec!["a".into()], follow_up: vec![] }),
+            AgentEvent::Used(Usage {
+                tokens: Tokens { input: 1, output: 2, cache_read: 3, cache_write: 4 },
+                cost: Some(CostUsd(0.5)),
+            }),
             AgentEvent::Response { id: Some("i".into()), command: "c".into(), success: false, error: Some("e".into()) },
             AgentEvent::Asked { id: "u".into(), question: "q".into() },
             AgentEvent::AgentEnded { will_retry: true },

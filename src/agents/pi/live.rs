@@ -17,7 +17,7 @@ const OVERLAP: usize = 512;
 
 /// What was written so far.
 #[derive(Debug, Default)]
-pub(super) struct Live {
+pub(in crate::agents) struct Live {
     /// The text of the message that is being written, as it was given so far.
     message: String,
     /// Its whole length, which exceeds the remembered text only for huge messages.
@@ -34,7 +34,7 @@ pub(super) struct Live {
 
 impl Live {
     /// A piece of answer text.
-    pub(super) fn delta(&mut self, block: Option<u64>, text: &str, sink: &mut dyn Sink) {
+    pub(in crate::agents) fn delta(&mut self, block: Option<u64>, text: &str, sink: &mut dyn Sink) {
         if text.is_empty() {
             return;
         }
@@ -55,7 +55,7 @@ impl Live {
     }
 
     /// The message is whole: writes what the pieces did not give.
-    pub(super) fn message(&mut self, text: &str, sink: &mut dyn Sink) {
+    pub(in crate::agents) fn message(&mut self, text: &str, sink: &mut dyn Sink) {
         let given = self.message.len() < REMEMBERED || self.length == self.message.len();
         let rest = if given { text.strip_prefix(self.message.as_str()) } else { text.get(self.length..) };
         match rest {
@@ -72,19 +72,19 @@ impl Live {
     }
 
     /// Another message begins; what came of the last one stays as it is.
-    pub(super) fn message_over(&mut self) {
+    pub(in crate::agents) fn message_over(&mut self) {
         self.message.clear();
         self.length = 0;
         self.block = None;
     }
 
     /// The text that came of the message that is being written, if all of it is remembered.
-    pub(super) fn streamed(&self) -> Option<&str> {
+    pub(in crate::agents) fn streamed(&self) -> Option<&str> {
         (self.length == self.message.len() && self.length > 0).then_some(self.message.as_str())
     }
 
     /// A report of a running call: its output so far, or the end of it.
-    pub(super) fn progress(&mut self, call: &str, text: &str, sink: &mut dyn Sink) {
+    pub(in crate::agents) fn progress(&mut self, call: &str, text: &str, sink: &mut dyn Sink) {
         if !self.calls.contains_key(call) && self.calls.len() >= MOST_CALLS {
             return;
         }
@@ -99,7 +99,7 @@ impl Live {
     }
 
     /// A call ended with this output.
-    pub(super) fn result(&mut self, call: Option<&str>, text: &str, sink: &mut dyn Sink) {
+    pub(in crate::agents) fn result(&mut self, call: Option<&str>, text: &str, sink: &mut dyn Sink) {
         if let Some(call) = call {
             if self.written.iter().any(|known| known == call) {
                 return;
@@ -115,7 +115,7 @@ impl Live {
     }
 
     /// A line of our own or of the agent's, alone on its line.
-    pub(super) fn line(&mut self, stream: Stream, text: &str, sink: &mut dyn Sink) {
+    pub(in crate::agents) fn line(&mut self, stream: Stream, text: &str, sink: &mut dyn Sink) {
         self.end_line(sink);
         sink.text(stream, &format!("{text}\n"));
     }
@@ -130,7 +130,7 @@ impl Live {
         self.end_line(sink);
     }
 
-    pub(super) fn end_line(&mut self, sink: &mut dyn Sink) {
+    pub(in crate::agents) fn end_line(&mut self, sink: &mut dyn Sink) {
         if std::mem::take(&mut self.mid_line) {
             sink.text(Stream::Out, "\n");
         }

@@ -2,16 +2,16 @@
 
 mod about;
 mod adapter;
-mod args;
+pub(in crate::agents) mod args;
 pub mod command;
 mod decode;
 mod encode;
 mod fast;
-mod live;
+pub(in crate::agents) mod live;
 mod record;
 mod talk;
 
 pub use adapter::PiAdapter;
 pub use decode::{Kind, decode_line};
 pub use encode::{encode, line_of};
-pub use talk::{OneShot, PiTalk, unwrapped};
+pub use talk::{OneShot, PiTalk};

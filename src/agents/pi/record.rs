@@ -59,6 +59,8 @@ pub(super) struct Record<'a> {
     pub title: Option<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "object")]
     pub data: Option<State<'a>>,
+    #[serde(deserialize_with = "object")]
+    pub usage: Option<UsageRecord>,
     #[serde(borrow, deserialize_with = "texts")]
     pub steering: Vec<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "texts")]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::decode::preview;
-use crate::agents::{Receipt, Talk};
+use crate::agents::{Receipt, Talk, wrapping};
 use crate::run::{AgentEvent, MessageRole, SteerMode, SteerRequest, Steerable, TargetState};
 
 /// The id of the command that hands over the task.
@@ -11,27 +11,6 @@ pub(super) const PROMPT_ID: &str = "subdeck-prompt";
 const STATE_ID: &str = "subdeck-state";
 const ABORT_ID: &str = "subdeck-abort";
 const WRAP_UP_ID: &str = "subdeck-wrap-up";
-
-const STEER_HEAD: &str = "A message from the person who supervises this run:";
-const STEER_FOOT: &str = "Take it into account now and go on with your task.";
-const LIMIT_HEAD: &str = "A message from the program that supervises this run:";
-const FOLLOW_HEAD: &str = "A further message from the person who supervises this run:";
-const FOLLOW_FOOT: &str = "Deal with it now that the work before it is done.";
-
-/// A message without the lines that [`PiTalk`] put around it.
-#[must_use]
-pub fn unwrapped(text: &str) -> &str {
-    let inner = |head, foot| text.strip_prefix(head)?.strip_suffix(foot);
-    inner(STEER_HEAD, STEER_FOOT).or_else(|| inner(FOLLOW_HEAD, FOLLOW_FOOT)).map_or(text, str::trim)
-}
-
-fn wrapped(mode: SteerMode, text: &str) -> String {
-    let (head, foot) = match mode {
-        SteerMode::FollowUp => (FOLLOW_HEAD, FOLLOW_FOOT),
-        SteerMode::Steer | SteerMode::Auto => (STEER_HEAD, STEER_FOOT),
-    };
-    format!("{head}\n\n{text}\n\n{foot}")
-}
 
 /// What pi does, as far as its events tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +75,7 @@ impl Talk for PiTalk {
         if self.breaking_off || self.phase == Phase::Refused || (follow_up && waiting >= SteerRequest::QUEUE_LIMIT) {
             return None;
         }
-        let message = wrapped(mode, text);
+        let message = wrapping::wrapped(mode, text);
         // A queue is only emptied by a run of the agent, so an idle agent gets a prompt in any mode.
         let prompt = self.phase != Phase::Busy;
         let command = if prompt {
@@ -115,7 +94,7 @@ impl Talk for PiTalk {
 
     fn wrap_up(&mut self, text: &str) -> Option<Vec<u8>> {
         // An idle agent would begin again because of it.
-        let message = format!("{LIMIT_HEAD}\n\n{text}");
+        let message = wrapping::limit(text);
         (self.phase == Phase::Busy)
             .then(|| command_line(&json!({"id": WRAP_UP_ID, "type": "steer", "message": message})))
     }
@@ -254,7 +233,7 @@ mod tests {
         let command = parse(talk.steer("r1", SteerMode::Auto, "bananas"));
         assert_eq!((command["type"].as_str(), command["id"].as_str()), (Some("steer"), Some("r1")));
         let sent = command["message"].as_str().expect("text").to_owned();
-        assert_eq!(unwrapped(&sent), "bananas");
+        assert_eq!(wrapping::unwrapped(&sent), "bananas");
         assert_eq!(states(&talk.receipts(&response("r1", true))), [("r1", TargetState::Queued)]);
         assert_eq!(talk.receipts(&user("something else")), []);
         assert_eq!(states(&talk.receipts(&user(&sent))), [("r1", TargetState::Delivered)]);

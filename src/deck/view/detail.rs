@@ -222,6 +222,7 @@ pub fn runner(step: &StepState) -> String {
         RunnerKind::Pi => "pi".to_owned(),
         RunnerKind::PiJson => "pi, one prompt".to_owned(),
         RunnerKind::Demo => "demo".to_owned(),
+        RunnerKind::Agent(agent) => agent.told(),
         RunnerKind::ExternalCli { command, .. } => {
             let name = command.rsplit('/').next().unwrap_or(command);
             SafeText::line(name).to_string()

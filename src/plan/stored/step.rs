@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::super::limits::millis;
-use super::super::{Carried, PiTransport, Runner, Step, SystemPromptMode};
+use super::super::{AgentRunner, Carried, PiTransport, Runner, Step, SystemPromptMode};
 use super::limits::{AttentionDoc, BudgetDoc};
 use super::{is_false, text};
+use crate::run::AgentKind;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -73,6 +74,15 @@ enum RunnerDoc {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
     },
+    Agent {
+        kind: KindDoc,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        args: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resume: Option<String>,
+    },
     ExternalCli {
         command: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -81,6 +91,25 @@ enum RunnerDoc {
     Demo {
         script: String,
     },
+}
+
+/// The word of [`AgentKind::word`].
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+struct KindDoc(AgentKind);
+
+impl TryFrom<String> for KindDoc {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        AgentKind::of_word(&word).map(Self).ok_or_else(|| format!("there is no agent `{word}`"))
+    }
+}
+
+impl From<KindDoc> for String {
+    fn from(kind: KindDoc) -> Self {
+        kind.0.word()
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -107,6 +136,9 @@ impl StepDoc {
                         PiTransport::Json => TransportDoc::Json,
                     };
                     RunnerDoc::Pi { transport, command, args }
+                }
+                Runner::Agent(AgentRunner { kind, command, args, resume }) => {
+                    RunnerDoc::Agent { kind: KindDoc(kind), command, args, resume }
                 }
                 Runner::ExternalCli { command, args } => RunnerDoc::ExternalCli { command, args },
                 Runner::Demo { script } => RunnerDoc::Demo { script },
@@ -157,6 +189,9 @@ impl StepDoc {
                         TransportDoc::Json => PiTransport::Json,
                     };
                     Runner::Pi { transport, command, args }
+                }
+                RunnerDoc::Agent { kind: KindDoc(kind), command, args, resume } => {
+                    Runner::Agent(AgentRunner { kind, command, args, resume })
                 }
                 RunnerDoc::ExternalCli { command, args } => Runner::ExternalCli { command, args },
                 RunnerDoc::Demo { script } => Runner::Demo { script },

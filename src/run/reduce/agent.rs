@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::watch;
 use crate::run::{
     AgentEvent, MessageRole, OpenCall, Question, Retrying, StepState, StopReason, Timestamp, ToolCall, ToolOutcome,
-    budget,
+    Usage, budget,
 };
 
 /// Returns whether the event could not have happened.
@@ -32,19 +32,13 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
                 step.model.clone_from(model);
             }
             if let Some(usage) = usage {
-                step.tokens += usage.tokens;
-                if let Some(cost) = usage.cost {
-                    *step.cost.get_or_insert_default() += cost;
-                }
+                used(step, usage);
                 if let Some(attempt) = step.attempts.last_mut() {
                     attempt.turns += 1;
-                    attempt.usage.tokens += usage.tokens;
-                    if let Some(cost) = usage.cost {
-                        *attempt.usage.cost.get_or_insert_default() += cost;
-                    }
                 }
             }
         }
+        AgentEvent::Used(usage) => used(step, usage),
         AgentEvent::ToolStarted { call, tool, args, path, about } => {
             step.tool_count += 1;
             (step.last_word, step.calls_pending) = (false, false);
@@ -124,6 +118,19 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
         | AgentEvent::ProtocolFailure { .. } => {}
     }
     false
+}
+
+fn used(step: &mut StepState, usage: &Usage) {
+    step.tokens += usage.tokens;
+    if let Some(cost) = usage.cost {
+        *step.cost.get_or_insert_default() += cost;
+    }
+    if let Some(attempt) = step.attempts.last_mut() {
+        attempt.usage.tokens += usage.tokens;
+        if let Some(cost) = usage.cost {
+            *attempt.usage.cost.get_or_insert_default() += cost;
+        }
+    }
 }
 
 /// Which open call an end means: by id, and an unknown id means none; else the oldest of that name; with neither

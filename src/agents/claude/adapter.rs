@@ -1,0 +1,450 @@
+//! Understands the output of one Claude Code: its lines become records in pi's vocabulary, which the one decoder turns
+//! into events (law 5), so that a log read again says what was said live.
+
+use serde_json::{Value, json};
+
+use super::ledger::Ledger;
+use super::line::{Look, text_of};
+use super::message::{Message, stop};
+use super::turn::Turn;
+use crate::agents::pi::live::Live;
+use crate::agents::pi::{decode_line, line_of};
+use crate::agents::wrapping::unwrapped;
+use crate::agents::{Adapter, Line, Oversize, Sink, outside};
+use crate::run::{AgentEvent, AgentKind, Permission, Report, Stream, Transport, Usage};
+use crate::text::prefix;
+
+/// The command of the response that stands for a question that is answered without a person.
+pub(super) const ASKED: &str = "can_use_tool";
+/// The command of the response that stands for a request that this program knows no answer to.
+pub(super) const FOREIGN: &str = "control_request";
+/// Largest text that a record keeps, in bytes.
+const KEPT: usize = 256 * 1024;
+/// What stands in event logs where a prompt was (runner-behaviour 9).
+const REDACTED: &str = "[prompt redacted]";
+/// Lines of the system that say only that it lives, and those that say nothing of the run.
+const ALIVE: [&str; 9] = [
+    "status",
+    "thinking_tokens",
+    "task_started",
+    "task_progress",
+    "task_updated",
+    "task_notification",
+    "tool_progress",
+    "hook_started",
+    "hook_response",
+];
+const SILENT: [&str; 5] =
+    ["session_state_changed", "prompt_suggestion", "files_persisted", "model_fallback", "rate_limit_event"];
+
+/// The adapter for Claude Code.
+#[derive(Debug)]
+pub struct ClaudeAdapter {
+    kind: AgentKind,
+    live: Live,
+    report: Report,
+    ledger: Ledger,
+    turn: Turn,
+    prompted: bool,
+    events: Vec<AgentEvent>,
+}
+
+impl ClaudeAdapter {
+    /// A new one, for one child; `resumed` says that it goes on with a session.
+    #[must_use]
+    pub fn new(kind: AgentKind, resumed: bool) -> Self {
+        Self {
+            kind,
+            live: Live::default(),
+            report: Report::default(),
+            ledger: Ledger::new(resumed),
+            turn: Turn::default(),
+            prompted: false,
+            events: Vec::new(),
+        }
+    }
+
+    /// Keeps a record and hands on what it says.
+    fn emit(&mut self, record: Value, sink: &mut dyn Sink) {
+        let line = line_of(record);
+        sink.record(line.as_bytes());
+        decode_line(line.as_bytes(), &mut self.events);
+        for event in self.events.drain(..) {
+            sink.event(event);
+        }
+    }
+
+    fn object(&mut self, line: Look<'_>, sink: &mut dyn Sink) {
+        // What sub-agents say is a sign of life of their call and nothing more.
+        let nested = line.str("parent_tool_use_id").is_some();
+        match line.word("type") {
+            "assistant" | "user" | "stream_event" if nested => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+            "assistant" => self.assistant(line, sink),
+            "user" => self.user(line, sink),
+            "stream_event" => self.piece(line.object("event"), sink),
+            "system" => self.system(line, sink),
+            "result" => self.result(line, sink),
+            "command_lifecycle" => self.lifecycle(line, sink),
+            "control_request" => self.asked(line, sink),
+            "control_response" => {
+                let response = line.object("response");
+                let success = response.word("subtype") == "success";
+                self.response(response.word("request_id"), "control", success, response.str("error"), sink);
+            }
+            "keep_alive" | "rate_limit_event" => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+            kind => self.emit(json!({"type": format!("claude.{}", prefix(kind, 100))}), sink),
+        }
+    }
+
+    fn response(&mut self, id: &str, command: &str, success: bool, error: Option<&str>, sink: &mut dyn Sink) {
+        let mut record = json!({"type": "response", "id": id, "command": command, "success": success});
+        if let (Some(fields), Some(error)) = (record.as_object_mut(), error) {
+            fields.insert("error".to_owned(), prefix(error, KEPT).into());
+        }
+        self.emit(record, sink);
+    }
+
+    fn system(&mut self, line: Look<'_>, sink: &mut dyn Sink) {
+        match line.word("subtype") {
+            "init" => {
+                let model = line.str("model").map(|model| json!({"id": model}));
+                let data = json!({"sessionId": line.str("session_id"), "model": model});
+                self.emit(json!({"type": "response", "command": "get_state", "success": true, "data": data}), sink);
+                self.begin(sink);
+            }
+            "api_retry" => {
+                let status = line.count("error_status").map_or_else(String::new, |status| format!("{status}: "));
+                let reason = format!("{status}{}", line.str("error").unwrap_or("the provider failed"));
+                let (attempt, most) = (line.count("attempt"), line.count("max_retries"));
+                let delay = line.get("retry_delay_ms").and_then(Value::as_f64).map(|ms| ms.max(0.0) as u64);
+                let number = |n: Option<u64>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
+                let wait = delay.map_or_else(String::new, |ms| format!(" in {:.1} s", ms as f64 / 1000.0));
+                let told = format!("retry {} of {}{wait}: {reason}", number(attempt), number(most));
+                self.live.line(Stream::Own, &told, sink);
+                self.turn.retrying = true;
+                let record = json!({"type": "auto_retry_start", "attempt": attempt, "maxAttempts": most,
+                    "delayMs": delay, "errorMessage": reason});
+                self.emit(record, sink);
+            }
+            "permission_denied" => {
+                let question = format!("{}: {}", line.word("tool_name"), line.word("message"));
+                self.live.line(Stream::Own, &format!("refused: {question}"), sink);
+                // With its input open it has asked before, where that was to be.
+                if self.kind.transport == Transport::OneShot && self.kind.permission == Permission::Ask {
+                    self.question(line.word("tool_use_id"), &question, sink);
+                }
+            }
+            "background_tasks_changed" => {
+                let agents = |task: &&Value| Look::new(task).str("task_type") == Some("local_agent");
+                self.turn.background = line.list("tasks").iter().filter(agents).count();
+            }
+            "compact_boundary" => self.live.line(Stream::Own, "the agent shortens its conversation", sink),
+            known if ALIVE.contains(&known) => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+            known if SILENT.contains(&known) => {}
+            other => self.emit(json!({"type": format!("claude.system.{}", prefix(other, 100))}), sink),
+        }
+    }
+
+    /// It works, if it did not before.
+    fn begin(&mut self, sink: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.turn.working, true) {
+            let report = &mut self.report;
+            (report.settled, report.ended, report.clean_stop, report.aborted) = (false, false, false, false);
+            self.emit(json!({"type": "agent_start"}), sink);
+        }
+    }
+
+    /// A message of the model, if it is not the one that is being written.
+    fn message(&mut self, message: Look<'_>, sink: &mut dyn Sink) {
+        self.begin(sink);
+        if self.turn.message.as_ref().is_some_and(|open| open.id == message.word("id")) {
+            return;
+        }
+        self.message_over(None, sink);
+        if std::mem::take(&mut self.turn.retrying) {
+            self.emit(json!({"type": "auto_retry_end", "success": true}), sink);
+        }
+        self.emit(json!({"type": "turn_start"}), sink);
+        self.turn.message = Some(Message::new(message));
+    }
+
+    /// Tells of the message what was not told yet.
+    fn tell(&mut self, usage: Option<Usage>, sink: &mut dyn Sink) {
+        let Some(told) = self.turn.message.as_mut().and_then(|message| message.take(usage.as_ref())) else {
+            if let Some(usage) = usage {
+                self.used(&usage, sink);
+            }
+            return;
+        };
+        self.report.saw_any_event = true;
+        self.report.clean_stop = false;
+        if let Some(error) = &told.error {
+            self.report.assistant_error = Some(error.clone());
+        } else if !told.text.trim().is_empty() {
+            self.report.final_text = Some(told.text.clone());
+            self.report.assistant_error = None;
+        }
+        self.emit(told.record(KEPT), sink);
+    }
+
+    fn message_over(&mut self, end: Option<&'static str>, sink: &mut dyn Sink) {
+        if let Some(message) = &mut self.turn.message {
+            message.stop = message.stop.or(end);
+            self.tell(None, sink);
+            self.turn.message = None;
+            self.emit(json!({"type": "turn_end"}), sink);
+        }
+    }
+
+    fn used(&mut self, usage: &Usage, sink: &mut dyn Sink) {
+        if let Some(record) = crate::agents::pi::encode(&AgentEvent::Used(*usage)) {
+            sink.record(&record);
+            sink.event(AgentEvent::Used(*usage));
+        }
+    }
+
+    fn piece(&mut self, event: Look<'_>, sink: &mut dyn Sink) {
+        match event.word("type") {
+            "message_start" => {
+                self.message(event.object("message"), sink);
+                self.ledger.began(event.object("message").object("usage"));
+            }
+            "content_block_delta" => {
+                let text = event.object("delta").str("text").unwrap_or_default();
+                self.live.delta(event.count("index"), text, sink);
+                sink.event(AgentEvent::TextDelta { bytes: text.len() });
+            }
+            "message_delta" => {
+                if let Some(message) = &mut self.turn.message {
+                    message.stop = event.object("delta").str("stop_reason").map(stop);
+                }
+                let usage = self.ledger.ended(event.object("usage"));
+                self.tell(Some(usage), sink);
+            }
+            _ => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+        }
+    }
+
+    fn assistant(&mut self, line: Look<'_>, sink: &mut dyn Sink) {
+        let body = line.object("message");
+        self.message(body, sink);
+        let failed = line.is("is_api_error_message") || line.str("error").is_some();
+        for block in body.list("content").iter().map(Look::new) {
+            match block.word("type") {
+                "text" => {
+                    let text = block.word("text");
+                    self.live.message(text, sink);
+                    let Some(message) = &mut self.turn.message else { continue };
+                    message.text(text);
+                    if failed {
+                        message.failed(text, line.word("error"));
+                    } else if line.is("aborted") {
+                        message.stop = Some("aborted");
+                    }
+                }
+                "tool_use" | "server_tool_use" | "mcp_tool_use" => self.call(block, sink),
+                _ => {}
+            }
+        }
+    }
+
+    fn call(&mut self, block: Look<'_>, sink: &mut dyn Sink) {
+        if let Some(message) = &mut self.turn.message {
+            message.calls = true;
+        }
+        self.tell(None, sink);
+        let (id, tool) = (block.word("id"), block.str("name").unwrap_or("?"));
+        self.turn.open.push((id.to_owned(), tool.to_owned()));
+        let mut args = block.get("input").cloned().unwrap_or_default();
+        if args.to_string().len() > KEPT {
+            super::line::shorten(&mut args);
+        }
+        let at = self.events.len();
+        let record = json!({"type": "tool_execution_start", "toolCallId": id, "toolName": tool, "args": args});
+        decode_line(line_of(record.clone()).as_bytes(), &mut self.events);
+        if let Some(AgentEvent::ToolStarted { tool, args, .. }) = self.events.get(at) {
+            let told = if args.is_empty() { tool.clone() } else { format!("{tool}: {args}") };
+            self.live.line(Stream::Out, &told, sink);
+        }
+        self.events.truncate(at);
+        self.emit(record, sink);
+    }
+
+    fn user(&mut self, line: Look<'_>, sink: &mut dyn Sink) {
+        let content = line.object("message").get("content");
+        for block in content.and_then(Value::as_array).into_iter().flatten().map(Look::new) {
+            if block.word("type") == "tool_result" {
+                self.returned(block, sink);
+            }
+        }
+        let text = text_of(content);
+        if text.trim().is_empty() {
+            return;
+        }
+        if !line.is("isReplay") {
+            self.live.line(Stream::Own, prefix(text.trim(), 200), sink);
+            return;
+        }
+        let prompt = !std::mem::replace(&mut self.prompted, true);
+        let text = if prompt { REDACTED } else { prefix(&text, KEPT) };
+        if !prompt {
+            self.live.line(Stream::Own, &format!("» {}", unwrapped(text).trim()), sink);
+        }
+        self.report.clean_stop = false;
+        let content = json!([{"type": "text", "text": text}]);
+        self.emit(json!({"type": "message_end", "message": {"role": "user", "content": content}}), sink);
+    }
+
+    fn returned(&mut self, block: Look<'_>, sink: &mut dyn Sink) {
+        let id = block.word("tool_use_id");
+        let Some(at) = self.turn.open.iter().position(|(open, _)| open == id) else { return };
+        let (id, tool) = self.turn.open.remove(at);
+        self.message_over(Some("toolUse"), sink);
+        let text = text_of(block.get("content"));
+        self.live.result(Some(&id), &text, sink);
+        self.tool_over(&id, &tool, prefix(&text, KEPT), block.is("is_error"), sink);
+    }
+
+    fn tool_over(&mut self, id: &str, tool: &str, text: &str, failed: bool, sink: &mut dyn Sink) {
+        let content = if text.is_empty() { json!([]) } else { json!([{"type": "text", "text": text}]) };
+        let record = json!({"type": "tool_execution_end", "toolCallId": id, "toolName": tool,
+            "result": {"content": content}, "isError": failed});
+        self.emit(record, sink);
+    }
+
+    fn lifecycle(&mut self, line: Look<'_>, sink: &mut dyn Sink) {
+        let (uuid, state) = (line.word("command_uuid"), line.word("state"));
+        let known = matches!(state, "queued" | "started" | "completed");
+        self.turn.queued.retain(|queued| queued != uuid);
+        if state == "queued" {
+            self.turn.queued.push(uuid.to_owned());
+        }
+        let error = (!known).then(|| format!("the agent says of the message: {state}"));
+        self.response(uuid, prefix(state, 100), known, error.as_deref(), sink);
+    }
+
+    fn asked(&mut self, line: Look<'_>, sink: &mut dyn Sink) {
+        let (id, request) = (line.word("request_id"), line.object("request"));
+        if request.word("subtype") != "can_use_tool" {
+            return self.response(id, FOREIGN, true, None, sink);
+        }
+        let tool = request.str("display_name").unwrap_or(request.word("tool_name"));
+        let about = request.str("description").or_else(|| request.object("input").str("command")).unwrap_or_default();
+        let question = format!("May it use {tool}? {}", prefix(about, 500));
+        self.live.line(Stream::Own, &format!("it asks, and is refused: {question}"), sink);
+        match self.kind.permission {
+            Permission::Ask => self.question(id, question.trim(), sink),
+            Permission::Allow | Permission::Deny => self.response(id, ASKED, true, None, sink),
+        }
+    }
+
+    fn question(&mut self, id: &str, question: &str, sink: &mut dyn Sink) {
+        self.emit(json!({"type": "extension_ui_request", "id": id, "method": "confirm", "title": question}), sink);
+    }
+
+    /// The end of a turn. It may not be the last one (agent-streams 0.2).
+    fn result(&mut self, line: Look<'_>, sink: &mut dyn Sink) {
+        self.begin(sink);
+        let reason = line.word("terminal_reason");
+        let aborted = reason.starts_with("aborted");
+        let failed = line.is("is_error") || line.word("subtype") != "success" || aborted;
+        self.message_over(
+            Some(match (failed, aborted) {
+                (_, true) => "aborted",
+                (true, false) => "error",
+                (false, false) => "stop",
+            }),
+            sink,
+        );
+        for (id, tool) in std::mem::take(&mut self.turn.open) {
+            self.tool_over(&id, &tool, "the turn ended without a result of this call", true, sink);
+        }
+        if let Some(usage) = self.ledger.result(line) {
+            self.used(&usage, sink);
+        }
+        let text = line.str("result").filter(|text| !text.trim().is_empty());
+        if failed {
+            let listed: Vec<&str> = line.list("errors").iter().filter_map(Value::as_str).collect();
+            let said = text.map(str::to_owned).or_else(|| (!listed.is_empty() && !aborted).then(|| listed.join("; ")));
+            let error = match line.word("subtype") {
+                _ if aborted => "the agent was interrupted".to_owned(),
+                "success" | "error_during_execution" => said.unwrap_or_else(|| "the agent failed".to_owned()),
+                limit => {
+                    said.map_or_else(|| limit.replace('_', " "), |said| format!("{}: {said}", limit.replace('_', " ")))
+                }
+            };
+            self.live.line(Stream::Own, &format!("{}: {error}", if aborted { "broken off" } else { "failed" }), sink);
+            self.report.assistant_error = Some(error);
+        } else {
+            self.report.assistant_error = None;
+            self.report.final_text = text.map(str::to_owned).or(self.report.final_text.take());
+        }
+        self.report.clean_stop = !failed;
+        self.report.aborted = aborted;
+        self.over(aborted, sink);
+    }
+
+    fn over(&mut self, aborted: bool, sink: &mut dyn Sink) {
+        self.turn.working = false;
+        self.report.ended = true;
+        // Its sub-agents and its queue make it begin again; it is not expected to exit before.
+        let more = self.turn.background > 0 || !self.turn.queued.is_empty();
+        self.emit(json!({"type": "agent_end", "willRetry": more}), sink);
+        self.report.settled = !more;
+        if !more {
+            self.emit(json!({"type": "agent_settled", "aborted": aborted}), sink);
+        }
+    }
+
+    /// A line that is too long to be parsed: the facts that the framer found stand for it.
+    fn oversize(&mut self, long: &Oversize<'_>, sink: &mut dyn Sink) {
+        let note = format!("[a line of {} bytes, shortened]", long.observed);
+        let facts = long.facts.clone().unwrap_or_default();
+        match (facts.kind.as_deref(), facts.is_error) {
+            (None, _) => {
+                self.live.end_line(sink);
+                outside::line(&mut self.report, &String::from_utf8_lossy(long.prefix), true, sink);
+            }
+            (Some("result"), Some(failed)) => {
+                let subtype = if failed { "error" } else { "success" };
+                let line = json!({"type": "result", "subtype": subtype, "is_error": failed});
+                return self.result(Look::new(&line), sink);
+            }
+            (Some(kind), _) => {
+                self.emit(
+                    json!({"type": format!("claude.{}", prefix(kind, 100)), "subdeckShortened": long.observed}),
+                    sink,
+                );
+                // Which call it ends stands in what was left out.
+                if kind == "user"
+                    && self.turn.open.len() == 1
+                    && let Some((id, tool)) = self.turn.open.pop()
+                {
+                    self.message_over(Some("toolUse"), sink);
+                    self.tool_over(&id, &tool, &note, facts.is_error == Some(true), sink);
+                }
+            }
+        }
+        self.live.line(Stream::Own, &note, sink);
+    }
+}
+
+impl Adapter for ClaudeAdapter {
+    fn line(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
+        match line {
+            Line::Text { bytes, complete } => match serde_json::from_slice::<Value>(bytes) {
+                Ok(value) if value.get("type").is_some_and(Value::is_string) => self.object(Look::new(&value), sink),
+                _ => {
+                    self.report.torn |= !complete && bytes.trim_ascii_start().starts_with(b"{");
+                    self.live.end_line(sink);
+                    outside::line(&mut self.report, &String::from_utf8_lossy(bytes), *complete, sink);
+                }
+            },
+            Line::Oversize(long) => self.oversize(long, sink),
+        }
+    }
+
+    fn report(&self) -> Report {
+        outside::bounded(&self.report)
+    }
+}

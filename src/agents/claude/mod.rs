@@ -1,0 +1,44 @@
+//! Claude Code over its JSON lines (agent-streams 1): with messages on standard input while it works, or with one prompt.
+
+mod adapter;
+mod command;
+mod ledger;
+mod line;
+mod message;
+mod talk;
+mod turn;
+
+pub use adapter::ClaudeAdapter;
+pub use talk::{ClaudeTalk, OneShot};
+
+use super::Talk;
+use super::families::{Agents, Input, Start, Voice};
+use crate::run::Transport;
+
+/// The family of Claude Code.
+pub struct Claude;
+
+impl Agents for Claude {
+    fn arguments(&self, start: &Start<'_>) -> Vec<String> {
+        command::arguments(start)
+    }
+
+    fn variables(&self, _start: &Start<'_>) -> Vec<(&'static str, &'static str)> {
+        // A program that replaces itself in the middle of a run is not the one that was started.
+        vec![("DISABLE_AUTOUPDATER", "1")]
+    }
+
+    fn voice(&self, start: &Start<'_>) -> Voice {
+        let adapter = Box::new(ClaudeAdapter::new(start.kind, start.resume.is_some()));
+        match start.kind.transport {
+            Transport::Steerable => {
+                let mut talk = ClaudeTalk::new();
+                Voice { adapter, input: Input::Open(talk.prompt(start.task)), talk: Box::new(talk) }
+            }
+            Transport::OneShot => {
+                let mut talk = OneShot;
+                Voice { adapter, input: Input::Once(talk.prompt(start.task)), talk: Box::new(talk) }
+            }
+        }
+    }
+}

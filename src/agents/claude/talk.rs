@@ -1,0 +1,272 @@
+//! How Claude Code is talked to over its standard input: one JSON object a line (agent-streams 1).
+
+use serde_json::{Value, json};
+
+use super::adapter::{ASKED, FOREIGN};
+use crate::agents::{Receipt, Talk, wrapping};
+use crate::run::{AgentEvent, SteerMode, SteerRequest, Steerable, TargetState};
+
+const INTERRUPT_ID: &str = "subdeck-interrupt";
+/// What the agent is told when it may not do something.
+const REFUSED: &str = "This needs a permission, and nobody can be asked for it in this run. Go on without it, or end with \
+    what you would need it for.";
+
+/// A message that is under way.
+#[derive(Clone, Debug)]
+struct Open {
+    id: String,
+    uuid: String,
+    follow_up: bool,
+    /// The agent said that it has it.
+    queued: bool,
+}
+
+/// Talks to Claude Code with its input open.
+#[derive(Debug, Default)]
+pub struct ClaudeTalk {
+    /// It has ended its turn and waits.
+    idle: bool,
+    open: Vec<Open>,
+    /// It was asked to break off: what waits in its queue is not waited for.
+    breaking_off: bool,
+}
+
+impl ClaudeTalk {
+    /// A new one, for one child.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+fn command_line(value: &Value) -> Vec<u8> {
+    let mut bytes = value.to_string().into_bytes();
+    bytes.push(b'\n');
+    bytes
+}
+
+fn message(text: &str) -> Value {
+    json!({"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": text}]}})
+}
+
+/// A task that begins with a slash is no command of the agent's because of the word in front.
+fn task(text: &str) -> String {
+    format!("Task: {text}")
+}
+
+/// The name of a message for the agent, which takes only UUIDs; the same for the same request, and different from what
+/// earlier runs of the session used.
+fn uuid_of(id: &str) -> String {
+    let hash = |seed: u64| {
+        id.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(5))
+    };
+    let (high, low) = (hash(0xcbf2_9ce4_8422_2325), hash(0x9e37_79b9_7f4a_7c15));
+    let (a, b, c) = (high >> 32, (high >> 16) & 0xffff, high & 0x0fff);
+    let (d, e) = (((low >> 48) & 0x3fff) | 0x8000, low & 0xffff_ffff_ffff);
+    format!("{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}")
+}
+
+impl Talk for ClaudeTalk {
+    fn prompt(&mut self, text: &str) -> Vec<u8> {
+        command_line(&message(&task(text)))
+    }
+
+    fn steer(&mut self, id: &str, mode: SteerMode, text: &str) -> Option<Vec<u8>> {
+        let follow_up = mode == SteerMode::FollowUp;
+        let waiting = self.open.iter().filter(|open| open.follow_up).count();
+        if self.breaking_off || (follow_up && waiting >= SteerRequest::QUEUE_LIMIT) {
+            return None;
+        }
+        let uuid = uuid_of(id);
+        let mut command = message(&wrapping::wrapped(mode, text));
+        if let Some(fields) = command.as_object_mut() {
+            fields.insert("uuid".to_owned(), uuid.clone().into());
+            if follow_up {
+                fields.insert("priority".to_owned(), "later".into());
+            }
+        }
+        self.open.push(Open { id: id.to_owned(), uuid, follow_up, queued: false });
+        Some(command_line(&command))
+    }
+
+    fn wrap_up(&mut self, text: &str) -> Option<Vec<u8>> {
+        // An idle agent would begin again because of it.
+        (!self.idle).then(|| command_line(&message(&wrapping::limit(text))))
+    }
+
+    fn abort(&mut self) -> Option<Vec<u8>> {
+        self.breaking_off = true;
+        let request = json!({"subtype": "interrupt"});
+        Some(command_line(&json!({"type": "control_request", "request_id": INTERRUPT_ID, "request": request})))
+    }
+
+    fn receipts(&mut self, event: &AgentEvent) -> Vec<Receipt> {
+        match event {
+            AgentEvent::AgentStarted => self.idle = false,
+            AgentEvent::AgentEnded { .. } | AgentEvent::Settled { .. } => self.idle = true,
+            AgentEvent::Response { id: Some(uuid), command, success, error } => {
+                let Some(at) = self.open.iter().position(|open| open.uuid == *uuid) else { return Vec::new() };
+                let state = match command.as_str() {
+                    _ if !success => TargetState::Failed,
+                    "queued" => TargetState::Queued,
+                    "started" | "completed" => TargetState::Delivered,
+                    _ => return Vec::new(),
+                };
+                if state == TargetState::Queued {
+                    let Some(open) = self.open.get_mut(at) else { return Vec::new() };
+                    open.queued = true;
+                    return vec![Receipt { id: open.id.clone(), state, detail: None }];
+                }
+                return vec![Receipt { id: self.open.remove(at).id, state, detail: error.clone() }];
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn answer(&mut self, event: &AgentEvent) -> Option<Vec<u8>> {
+        let (id, response) = match event {
+            AgentEvent::Asked { id, .. } => (id, refused(id)),
+            AgentEvent::Response { id: Some(id), command, .. } if command == ASKED => (id, refused(id)),
+            // Whatever it wants to know, it waits until it hears something.
+            AgentEvent::Response { id: Some(id), command, .. } if command == FOREIGN => {
+                (id, json!({"subtype": "error", "request_id": id, "error": "this is not supported"}))
+            }
+            _ => return None,
+        };
+        (!id.is_empty()).then(|| command_line(&json!({"type": "control_response", "response": response})))
+    }
+
+    fn steerable(&self) -> Steerable {
+        Steerable::Yes
+    }
+
+    /// With its input closed it ends what it has, and then itself, so a message on its way is not lost.
+    fn done(&self) -> bool {
+        self.idle && (self.breaking_off || !self.open.iter().any(|open| open.queued))
+    }
+}
+
+fn refused(id: &str) -> Value {
+    json!({"subtype": "success", "request_id": id, "response": {"behavior": "deny", "message": REFUSED}})
+}
+
+/// The other side of Claude Code with one prompt, which is all of its standard input.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OneShot;
+
+impl Talk for OneShot {
+    fn prompt(&mut self, text: &str) -> Vec<u8> {
+        task(text).into_bytes()
+    }
+
+    fn steer(&mut self, _id: &str, _mode: SteerMode, _text: &str) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn abort(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn receipts(&mut self, _event: &AgentEvent) -> Vec<Receipt> {
+        Vec::new()
+    }
+
+    fn steerable(&self) -> Steerable {
+        Steerable::No("Claude Code with one prompt takes no messages".to_owned())
+    }
+
+    fn done(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(bytes: Option<Vec<u8>>) -> Value {
+        let bytes = bytes.expect("a command");
+        assert_eq!(bytes.iter().filter(|b| **b == b'\n').count(), 1, "one line");
+        serde_json::from_slice(&bytes).expect("JSON")
+    }
+
+    fn lifecycle(uuid: &str, state: &str) -> AgentEvent {
+        AgentEvent::Response { id: Some(uuid.into()), command: state.into(), success: true, error: None }
+    }
+
+    #[test]
+    fn a_message_is_queued_then_delivered_once() {
+        let mut talk = ClaudeTalk::new();
+        let prompt = parse(Some(talk.prompt("/clear\n\"q\"")));
+        assert_eq!(prompt["message"]["content"][0]["text"], "Task: /clear\n\"q\"");
+        let sent = parse(talk.steer("r1", SteerMode::Auto, "bananas"));
+        assert_eq!((sent["type"].as_str(), sent.get("priority")), (Some("user"), None));
+        assert_eq!(wrapping::unwrapped(sent["message"]["content"][0]["text"].as_str().unwrap()), "bananas");
+        let uuid = sent["uuid"].as_str().unwrap().to_owned();
+        let states = |receipts: Vec<Receipt>| receipts.into_iter().map(|r| (r.id, r.state)).collect::<Vec<_>>();
+        assert_eq!(states(talk.receipts(&lifecycle("other", "queued"))), []);
+        assert_eq!(states(talk.receipts(&lifecycle(&uuid, "queued"))), [("r1".to_owned(), TargetState::Queued)]);
+        talk.receipts(&AgentEvent::Settled { aborted: false });
+        assert!(!talk.done(), "it has a message to deal with");
+        talk.receipts(&AgentEvent::AgentStarted);
+        assert_eq!(states(talk.receipts(&lifecycle(&uuid, "started"))), [("r1".to_owned(), TargetState::Delivered)]);
+        assert_eq!(states(talk.receipts(&lifecycle(&uuid, "completed"))), []);
+        assert!(!talk.done());
+        talk.receipts(&AgentEvent::Settled { aborted: false });
+        assert!(talk.done());
+    }
+
+    #[test]
+    fn follow_ups_wait_for_the_end_of_the_turn_and_are_bounded() {
+        let mut talk = ClaudeTalk::new();
+        for n in 0..SteerRequest::QUEUE_LIMIT {
+            let sent = parse(talk.steer(&n.to_string(), SteerMode::FollowUp, "more"));
+            assert_eq!(sent["priority"], "later");
+        }
+        assert_eq!(talk.steer("one too many", SteerMode::FollowUp, "x"), None);
+        assert!(talk.steer("another way", SteerMode::Steer, "x").is_some());
+    }
+
+    #[test]
+    fn an_agent_that_breaks_off_is_done_whatever_waits_in_its_queue() {
+        let mut talk = ClaudeTalk::new();
+        let uuid = parse(talk.steer("f", SteerMode::FollowUp, "more"))["uuid"].as_str().unwrap().to_owned();
+        talk.receipts(&lifecycle(&uuid, "queued"));
+        let abort = parse(talk.abort());
+        assert_eq!(abort["request"]["subtype"], "interrupt");
+        assert_eq!(talk.steer("late", SteerMode::Steer, "x"), None);
+        assert!(!talk.done());
+        talk.receipts(&AgentEvent::Settled { aborted: true });
+        assert!(talk.done());
+        assert_eq!(talk.wrap_up("x"), None);
+    }
+
+    #[test]
+    fn questions_are_answered() {
+        let mut talk = ClaudeTalk::new();
+        let asked = AgentEvent::Asked { id: "q1".into(), question: "Write?".into() };
+        let quiet = AgentEvent::Response { id: Some("q2".into()), command: ASKED.into(), success: true, error: None };
+        for (event, id) in [(asked, "q1"), (quiet, "q2")] {
+            let answer = parse(talk.answer(&event));
+            assert_eq!(answer["type"], "control_response");
+            assert_eq!(answer["response"]["request_id"], id);
+            assert_eq!(answer["response"]["response"]["behavior"], "deny");
+        }
+        let foreign =
+            AgentEvent::Response { id: Some("q3".into()), command: FOREIGN.into(), success: true, error: None };
+        assert_eq!(parse(talk.answer(&foreign))["response"]["subtype"], "error");
+        assert_eq!(talk.answer(&lifecycle("u", "queued")), None);
+    }
+
+    #[test]
+    fn names_of_messages_are_uuids() {
+        let uuid = uuid_of("1764000000000-abc");
+        let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12]);
+        assert_eq!(uuid.as_bytes()[14], b'4');
+        assert!(b"89ab".contains(&uuid.as_bytes()[19]), "{uuid}");
+        assert_eq!(uuid, uuid_of("1764000000000-abc"));
+        assert_ne!(uuid, uuid_of("1764000000000-abd"));
+    }
+}

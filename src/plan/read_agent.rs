@@ -1,0 +1,60 @@
+//! An agent of another family in a plan: what its table may say.
+
+use super::AgentRunner;
+use super::draft::DraftRunner;
+use super::nearest::{nearest, one_of};
+use super::reader::{Fields, Reader};
+use crate::run::{AgentKind, Family, Permission, Transport};
+
+/// An agent of which only the word stands there.
+pub(super) fn plain(family: Family) -> DraftRunner {
+    let kind = AgentKind { family, transport: Transport::default(), permission: Permission::default() };
+    let runner = AgentRunner { kind, command: None, args: Vec::new(), resume: None };
+    DraftRunner::Agent { runner, env: Vec::new() }
+}
+
+/// An agent of which a table says more.
+pub(super) fn table(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    family: Family,
+    command: Option<String>,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+) -> DraftRunner {
+    let transport = transport(reader, fields, family);
+    let permission = permission(reader, fields);
+    let resume = reader.word(fields, "resume").map(|session| session.value);
+    let kind = AgentKind { family, transport, permission };
+    DraftRunner::Agent { runner: AgentRunner { kind, command, args, resume }, env }
+}
+
+fn transport(reader: &mut Reader<'_>, fields: &Fields<'_>, family: Family) -> Transport {
+    let Some(word) = reader.word(fields, "transport") else { return Transport::default() };
+    let has: Vec<Transport> =
+        [Transport::Steerable, Transport::OneShot].into_iter().filter(|transport| family.has(*transport)).collect();
+    let known = Transport::of_word(&word.value).filter(|transport| has.contains(transport));
+    known.unwrap_or_else(|| {
+        let words = has.iter().map(|transport| transport.word());
+        let advice = match nearest(&word.value, words.clone()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("use {}", one_of(words)),
+        };
+        let message = format!("{} has no transport `{}`", family.name(), word.value);
+        reader.error_at(&word, message).suggest(advice);
+        Transport::default()
+    })
+}
+
+fn permission(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Permission {
+    let Some(word) = reader.word(fields, "permission") else { return Permission::default() };
+    Permission::of_word(&word.value).unwrap_or_else(|| {
+        let words = Permission::ALL.map(Permission::word);
+        let advice = match nearest(&word.value, words) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("use {}", one_of(words)),
+        };
+        reader.error_at(&word, format!("there is no permission `{}`", word.value)).suggest(advice);
+        Permission::default()
+    })
+}

@@ -1,0 +1,199 @@
+//! Agents of other makers than pi's: whose they are, how they are talked to, and what they may do without being asked.
+
+/// Whose agent it is. The word is the same in plans, in files and on the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// Claude Code.
+    Claude,
+}
+
+impl Family {
+    /// All of them.
+    pub const ALL: [Self; 1] = [Self::Claude];
+
+    /// Its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+        }
+    }
+
+    /// The family of a word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|family| family.word() == word)
+    }
+
+    /// What people call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+        }
+    }
+
+    /// The program that is it, looked up on PATH.
+    #[must_use]
+    pub const fn program(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+        }
+    }
+
+    /// Whether it has this transport.
+    #[must_use]
+    pub const fn has(self, transport: Transport) -> bool {
+        match (self, transport) {
+            (Self::Claude, Transport::Steerable | Transport::OneShot) => true,
+        }
+    }
+
+    /// Whether it can be asked over this transport to break off.
+    #[must_use]
+    pub const fn can_abort(self, transport: Transport) -> bool {
+        match (self, transport) {
+            (Self::Claude, Transport::Steerable) => true,
+            (Self::Claude, Transport::OneShot) => false,
+        }
+    }
+}
+
+/// How an agent is talked to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// Messages both ways while it works.
+    #[default]
+    Steerable,
+    /// One prompt, and then nothing more.
+    OneShot,
+}
+
+impl Transport {
+    /// Its word in plans and files.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Steerable => "steerable",
+            Self::OneShot => "oneshot",
+        }
+    }
+
+    /// The transport of a word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        [Self::Steerable, Self::OneShot].into_iter().find(|transport| transport.word() == word)
+    }
+}
+
+/// What an agent may do that its own rules do not allow already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Permission {
+    /// Everything, without a question.
+    Allow,
+    /// What a person allows. Nobody can be asked yet: it is refused, and the question is shown.
+    #[default]
+    Ask,
+    /// Nothing.
+    Deny,
+}
+
+impl Permission {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
+
+    /// Its word in plans and files.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// The permission of a word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|permission| permission.word() == word)
+    }
+}
+
+/// An agent of a family as a run knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AgentKind {
+    /// Whose it is.
+    pub family: Family,
+    /// How it is talked to.
+    pub transport: Transport,
+    /// What it may do.
+    pub permission: Permission,
+}
+
+impl AgentKind {
+    /// The word in files: the family, then what differs from the usual, each after a dash: `claude`, `claude-oneshot`,
+    /// `claude-oneshot-allow`.
+    #[must_use]
+    pub fn word(&self) -> String {
+        let mut word = self.family.word().to_owned();
+        if self.transport != Transport::default() {
+            word.push_str(&format!("-{}", self.transport.word()));
+        }
+        if self.permission != Permission::default() {
+            word.push_str(&format!("-{}", self.permission.word()));
+        }
+        word
+    }
+
+    /// What people read.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let how = if self.transport == Transport::OneShot { ", one prompt" } else { "" };
+        let may = match self.permission {
+            Permission::Allow => ", all allowed",
+            Permission::Deny => ", nothing allowed",
+            Permission::Ask => "",
+        };
+        format!("{}{how}{may}", self.family.word())
+    }
+
+    /// The agent of such a word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        let mut parts = word.split('-');
+        let family = Family::of_word(parts.next()?)?;
+        let mut kind = Self { family, transport: Transport::default(), permission: Permission::default() };
+        for part in parts {
+            match (Transport::of_word(part), Permission::of_word(part)) {
+                (Some(transport), _) => kind.transport = transport,
+                (None, Some(permission)) => kind.permission = permission,
+                (None, None) => return None,
+            }
+        }
+        // A word that another spelling says is not ours.
+        (kind.word() == word).then_some(kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_lead_back_to_what_they_say() {
+        let mut words = Vec::new();
+        for family in Family::ALL {
+            for transport in [Transport::Steerable, Transport::OneShot] {
+                for permission in Permission::ALL {
+                    let kind = AgentKind { family, transport, permission };
+                    assert_eq!(AgentKind::of_word(&kind.word()), Some(kind));
+                    words.push(kind.word());
+                }
+            }
+        }
+        assert!(words.contains(&"claude".to_owned()) && words.contains(&"claude-oneshot-allow".to_owned()));
+        for word in ["", "pi", "claude-", "claude-steerable", "claude-ask", "claude-allow-oneshot", "claude-x"] {
+            assert_eq!(AgentKind::of_word(word), None, "{word}");
+        }
+    }
+}

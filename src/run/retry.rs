@@ -111,7 +111,7 @@ fn first_line(text: &str) -> &str {
 }
 
 /// Words that providers and the ways to them use when it is not the task that failed (runner-behaviour 5.1).
-const PROVIDER: [&str; 38] = [
+const PROVIDER: [&str; 35] = [
     "rate limit",
     "rate-limit",
     "ratelimit",
@@ -129,9 +129,6 @@ const PROVIDER: [&str; 38] = [
     "token expired",
     "expired token",
     "unavailable",
-    "model disabled",
-    "model is disabled",
-    "model not found",
     "unknown model",
     "overloaded",
     "connection refused",
@@ -151,6 +148,8 @@ const PROVIDER: [&str; 38] = [
     "bad gateway",
     "internal server error",
 ];
+/// What is said of a model that cannot be had, with its name between the words.
+const NO_MODEL: [&str; 5] = ["not found", "not available", "disabled", "does not exist", "not supported"];
 /// Codes of HTTP that say the same.
 const CODES: [&str; 5] = ["429", "401", "502", "503", "504"];
 
@@ -163,7 +162,10 @@ pub fn provider_failed(error: &str) -> bool {
     }
     let lower = error.to_ascii_lowercase();
     let code = |word: &str| CODES.contains(&word.trim_matches(|c: char| !c.is_ascii_digit()));
-    PROVIDER.iter().any(|word| lower.contains(word)) || lower.split_whitespace().any(code)
+    let no_model = lower
+        .split_once("model")
+        .is_some_and(|(_, rest)| NO_MODEL.iter().any(|word| rest.lines().next().unwrap_or_default().contains(word)));
+    no_model || PROVIDER.iter().any(|word| lower.contains(word)) || lower.split_whitespace().any(code)
 }
 
 /// `<tool> failed (exit N): ...` or `<tool> failed with exit code N`.
@@ -287,6 +289,9 @@ mod tests {
             ("error: HTTP 503", true),
             ("the agent produced no output", true),
             ("You exceeded your current quota.", true),
+            ("Error: Model \"no/such\" not found. Use --list-models to see what there is.", true),
+            ("the model gpt is disabled for this account", true),
+            ("the data model was written\nfile not found", false),
             ("bash failed (exit 1): connection refused", false),
             ("bash failed with exit code 7", false),
             ("the tests fail in line 4290", false),

@@ -85,12 +85,12 @@ impl TextPrinter {
         Some(match &event.what {
             What::RunStarted(_) => format!("    run {}", SafeText::line(state.id.as_str())),
             What::StepStarted { step: id } => format!("{}● started", step(id)),
-            What::AttemptStarted { step: id, attempt, model, reason } if *attempt > 1 => format!(
-                "{}● attempt {attempt} {} {}",
-                step(id),
-                SafeText::line(model.as_deref().unwrap_or("")),
-                SafeText::line(reason.as_deref().unwrap_or(""))
-            ),
+            // Why there is another one is told by the end of the one before.
+            What::AttemptStarted { step: id, attempt, model, .. } if *attempt > 1 => {
+                let line =
+                    format!("{}● attempt {attempt}  {}", step(id), SafeText::line(model.as_deref().unwrap_or("")));
+                line.trim_end().to_owned()
+            }
             What::StepEnded { step: id, outcome } => {
                 let found = state.step(*id)?;
                 let time = units::or_unknown(found.elapsed(event.at).map(units::span));

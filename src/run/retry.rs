@@ -10,6 +10,8 @@ pub const STARTUP_WAITS: [Duration; 3] =
     [Duration::from_millis(250), Duration::from_millis(750), Duration::from_millis(1500)];
 /// A child that fails later than this after its start did start.
 pub const STARTUP_WITHIN: Duration = Duration::from_millis(2000);
+/// How the reason of an attempt with another model begins (runner-behaviour 5.1).
+pub(super) const FALLBACK: &str = "[fallback]";
 /// SIGKILL, the one signal that a failure to start may have: the system ran out of memory.
 const KILLED: i32 = 9;
 
@@ -63,7 +65,7 @@ pub fn next(tried: &Tried<'_>) -> Option<NextAttempt> {
     provider_failed(error).then(|| NextAttempt {
         at: tried.at,
         model: Some(model.clone()),
-        reason: format!("[fallback] {last} failed: {}. Retrying with {model}.", first_line(error)),
+        reason: format!("{FALLBACK} {last} failed: {}. Retrying with {model}.", first_line(error)),
         task_by_file: tried.step.task_by_file,
     })
 }
@@ -195,7 +197,7 @@ pub fn extension_help(error: &str, agent: &str) -> Option<String> {
 #[must_use]
 pub fn annotate(step: &StepState, text: String) -> String {
     let mut lines: Vec<&str> =
-        step.attempts.iter().filter_map(|a| a.reason.as_deref()).filter(|r| r.starts_with("[fallback]")).collect();
+        step.attempts.iter().filter_map(|a| a.reason.as_deref()).filter(|r| r.starts_with(FALLBACK)).collect();
     if lines.is_empty() {
         return text;
     }

@@ -37,7 +37,13 @@ pub fn told(what: &What) -> Option<Told> {
             (Some(*step), true, format!("▲ {}: {message}", reason.words()))
         }
         What::AttemptEnded { step, error, next: NextAttempt { reason, .. }, .. } => {
-            (Some(*step), true, format!("✗ {error}; another attempt follows: {reason}"))
+            // The reason of a fallback repeats the error.
+            let text = if reason.starts_with(super::retry::FALLBACK) {
+                format!("✗ {reason}")
+            } else {
+                format!("✗ {}; {reason}", error.lines().next().unwrap_or_default())
+            };
+            (Some(*step), true, text)
         }
         What::BudgetReached { step, stage: super::Stage::Soft, metric, used, .. } => {
             (*step, false, format!("· limit of warning reached: {}", metric.words(*used)))

@@ -120,6 +120,15 @@ pub enum AgentEvent {
         /// The question, at most [`AgentEvent::PREVIEW`] bytes.
         question: String,
     },
+    /// The agent asked its client for something, and the client's side of the protocol answers by itself. Never recorded.
+    Called {
+        /// The agent's id of the request, as JSON.
+        id: String,
+        /// What it asks for, in the protocol's word.
+        method: String,
+        /// What may be answered, where the agent gives a choice.
+        choices: Vec<Choice>,
+    },
     /// Output that is not part of the agent's protocol.
     Unparsed {
         /// Where it was printed.
@@ -162,6 +171,15 @@ pub struct CallFacts {
     pub mutates: bool,
     /// It waits until a supervisor answers (runner-behaviour 4.3).
     pub asks: bool,
+}
+
+/// One of the answers that an agent takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The agent's id of the answer.
+    pub id: String,
+    /// What kind of answer it is, in the protocol's word.
+    pub kind: String,
 }
 
 /// Who speaks in a message.

@@ -22,7 +22,9 @@ mod step_state;
 mod values;
 pub mod words;
 
-pub use agent_event::{AgentEvent, CallFacts, MessageRole, QueueContents, StopReason, ToolOutcome, Usage, broken_off};
+pub use agent_event::{
+    AgentEvent, CallFacts, Choice, MessageRole, QueueContents, StopReason, ToolOutcome, Usage, broken_off,
+};
 pub use attention::{Amount, Condition, Level, Notice, Reason};
 pub use awake::{Gap, Gaps};
 pub use budget::{BudgetState, Meter, Metric, Reached, Stage};

@@ -15,17 +15,17 @@ const PATHS: [&str; 6] = ["path", "file", "filename", "target", "cwd", "file_pat
 const SHELLS: [&str; 3] = ["bash", "shell", "sh"];
 
 /// What can be said of a call.
-pub(super) struct Described {
+pub(in crate::agents) struct Described {
     /// A preview of its arguments, in one line.
-    pub(super) args: String,
+    pub(in crate::agents) args: String,
     /// The path that it works on.
-    pub(super) path: Option<String>,
+    pub(in crate::agents) path: Option<String>,
     /// What it is about.
-    pub(super) about: CallFacts,
+    pub(in crate::agents) about: CallFacts,
 }
 
 /// Describes a call.
-pub(super) fn describe(tool: &str, args: Option<&str>) -> Described {
+pub(in crate::agents) fn describe(tool: &str, args: Option<&str>) -> Described {
     let parsed = args.and_then(|json| serde_json::from_str::<Map<String, Value>>(json).ok());
     let about = about(tool, args, parsed.as_ref());
     match parsed {

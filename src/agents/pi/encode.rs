@@ -89,6 +89,7 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
         AgentEvent::Settled { aborted } => json!({"type": "agent_settled", "aborted": aborted}),
         AgentEvent::TextDelta { .. }
         | AgentEvent::ToolProgress { .. }
+        | AgentEvent::Called { .. }
         | AgentEvent::Unparsed { .. }
         | AgentEvent::Unknown { .. }
         | AgentEvent::ProtocolFailure { .. } => return None,

@@ -113,6 +113,7 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
         | AgentEvent::ToolProgress { .. }
         | AgentEvent::Queue(_)
         | AgentEvent::Response { .. }
+        | AgentEvent::Called { .. }
         | AgentEvent::Unparsed { .. }
         | AgentEvent::Unknown { .. }
         | AgentEvent::ProtocolFailure { .. } => {}

@@ -1,0 +1,468 @@
+//! Understands the output of one agent: events for the reducer, text for the output log, records in pi's vocabulary
+//! for the event log, and what it all amounts to.
+//!
+//! The protocol knows no model calls, which are what a turn is elsewhere. A new one is taken to begin with the first
+//! text or thought after a tool call, and with a tool call when none is open (agent-streams 11).
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::message::{Message, parse, text, within};
+use super::tool::Call;
+use super::usage::Spent;
+use super::{Dialect, INITIALIZE, PERMISSION, Session};
+use crate::agents::pi::encode;
+use crate::agents::pi::live::Live;
+use crate::agents::{Adapter, Line, Oversize, Sink, outside};
+use crate::run::{AgentEvent, Choice, MessageRole, Permission, Report, StopReason, Stream, ToolOutcome};
+use crate::text::prefix;
+
+/// Largest answer that is kept, in bytes.
+const ANSWER: usize = 16 * 1024 * 1024;
+/// Most calls that are open at once; more than any agent starts.
+const MOST_CALLS: usize = 256;
+
+/// Updates that are known and say nothing about a run's state.
+const SILENT: [&str; 8] = [
+    "available_commands_update",
+    "config_option_update",
+    "current_mode_update",
+    "notice",
+    "plan",
+    "plan_update",
+    "session_info_update",
+    "user_message_chunk",
+];
+
+/// One model call and its tools.
+#[derive(Debug, Default)]
+struct Turn {
+    text: String,
+    /// The agent's id of the message that is being written.
+    message: Option<String>,
+    /// How many messages there were; the output log separates them.
+    block: u64,
+    /// Its message was told, because it called tools.
+    told: bool,
+    /// It began while calls were open: it is the answer to another prompt than they are.
+    ahead: bool,
+}
+
+/// The adapter for agents that speak the protocol.
+#[derive(Debug)]
+pub struct AcpAdapter {
+    session: Arc<Session>,
+    live: Live,
+    report: Report,
+    /// Whether the session is there; what comes before it is the history of one that was loaded.
+    open: bool,
+    /// Whether the agent works.
+    busy: bool,
+    model: Option<String>,
+    turn: Option<Turn>,
+    /// Whether a turn began since the last prompt was answered.
+    worked: bool,
+    calls: Vec<Call>,
+    spent: Spent,
+}
+
+impl AcpAdapter {
+    /// A new one, for one child.
+    #[must_use]
+    pub fn new(session: Arc<Session>) -> Self {
+        Self {
+            session,
+            live: Live::default(),
+            report: Report::default(),
+            open: false,
+            busy: false,
+            model: None,
+            turn: None,
+            worked: false,
+            calls: Vec::new(),
+            spent: Spent::default(),
+        }
+    }
+
+    fn message(&mut self, message: Message, sink: &mut dyn Sink) {
+        match message {
+            Message::Notice { method, params } if method == "session/update" => {
+                self.update(params.get("update").unwrap_or(&Value::Null), sink);
+            }
+            Message::Notice { method, .. } => tell(AgentEvent::Unknown { kind: method }, sink),
+            Message::Request { id, method, params } => self.request(&id, method, &params, sink),
+            Message::Answer { id, result } => {
+                let Some(id) = id else { return tell(AgentEvent::Unknown { kind: "response".to_owned() }, sink) };
+                let result = result.map_err(|failure| failure.text());
+                match self.session.method_of(id) {
+                    "session/prompt" => self.answered(id, result, sink),
+                    method => self.greeted(id, method, result, sink),
+                }
+            }
+        }
+    }
+
+    /// A step of the handshake was answered.
+    fn greeted(&mut self, id: u64, method: &'static str, result: Result<Value, String>, sink: &mut dyn Sink) {
+        let version = |result: Value| match result.get("protocolVersion").and_then(Value::as_u64) {
+            Some(1) => Ok(result),
+            Some(other) => Err(format!("it speaks version {other} of the protocol, and only version 1 is understood")),
+            None => Err("it does not say which version of the protocol it speaks".to_owned()),
+        };
+        let result = if id == INITIALIZE { result.and_then(version) } else { result };
+        let result = if id == self.session.session_request() {
+            result.and_then(|result| self.begun(&result, sink))
+        } else {
+            result.map(|_| ())
+        };
+        if let Err(error) = &result {
+            self.live.line(Stream::Own, &format!("the agent refused to begin: {error}"), sink);
+            self.report.protocol_error = Some(format!("the agent refused to begin ({method}): {error}"));
+        }
+        tell(response(id, method, result.err()), sink);
+    }
+
+    /// The session is there.
+    fn begun(&mut self, result: &Value, sink: &mut dyn Sink) -> Result<(), String> {
+        let named = text(result, "sessionId").map(str::to_owned);
+        let session_id = named.or_else(|| self.session.resume.clone()).ok_or("it names no session")?;
+        let options = result.get("configOptions").and_then(Value::as_array);
+        let option = options.and_then(|all| all.iter().find(|option| text(option, "id") == Some("model")));
+        let model = within(result, &["models", "currentModelId"]).and_then(Value::as_str);
+        self.model = model.or_else(|| text(option?, "currentValue")).map(str::to_owned);
+        self.open = true;
+        tell(AgentEvent::SessionStarted { session_id: Some(session_id), model: self.model.clone() }, sink);
+        Ok(())
+    }
+
+    fn update(&mut self, update: &Value, sink: &mut dyn Sink) {
+        let kind = text(update, "sessionUpdate").unwrap_or_default();
+        // The history of a session that is being loaded is nobody's work.
+        let history = !self.open && self.session.resume.is_some();
+        match kind {
+            "usage_update" => self.spent.session(update, history),
+            _ if history => {}
+            "agent_message_chunk" => {
+                let said = within(update, &["content", "text"]).and_then(Value::as_str).unwrap_or_default();
+                if !said.is_empty() {
+                    self.said(said, text(update, "messageId"), sink);
+                }
+                if let Some(usage) = within(update, &["_meta", "usage"]) {
+                    self.report.saw_any_event = true;
+                    self.spent.call(usage);
+                }
+            }
+            "agent_thought_chunk" => self.speaks(sink),
+            "tool_call" | "tool_call_update" => self.call(update, sink),
+            kind if SILENT.contains(&kind) => {}
+            kind => tell(AgentEvent::Unknown { kind: format!("session/update {kind}") }, sink),
+        }
+    }
+
+    /// The agent begins, unless it works already.
+    fn works(&mut self, sink: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.busy, true) {
+            let report = &mut self.report;
+            (report.settled, report.ended, report.aborted) = (false, false, false);
+            tell(AgentEvent::AgentStarted, sink);
+        }
+        self.report.clean_stop = false;
+        self.report.saw_any_event = true;
+    }
+
+    /// The model says or thinks something: after a tool call that is another turn.
+    fn speaks(&mut self, sink: &mut dyn Sink) {
+        if self.turn.as_ref().is_none_or(|turn| turn.told) {
+            self.turn_over(sink);
+            self.turn_begins(sink);
+        }
+    }
+
+    fn turn_begins(&mut self, sink: &mut dyn Sink) {
+        self.works(sink);
+        self.worked = true;
+        let ahead = self.calls.iter().any(|call| call.started);
+        self.turn = Some(Turn { ahead, ..Turn::default() });
+        tell(AgentEvent::TurnStarted, sink);
+    }
+
+    fn turn_over(&mut self, sink: &mut dyn Sink) {
+        if self.turn.take().is_some() {
+            tell(AgentEvent::TurnEnded, sink);
+        }
+    }
+
+    fn said(&mut self, said: &str, message: Option<&str>, sink: &mut dyn Sink) {
+        self.speaks(sink);
+        self.works(sink);
+        let Some(turn) = &mut self.turn else { return };
+        if turn.message.as_deref() != message {
+            turn.message = message.map(str::to_owned);
+            if !turn.text.is_empty() {
+                turn.text.push('\n');
+                turn.block += 1;
+            }
+        }
+        if turn.text.len() + said.len() <= ANSWER {
+            turn.text.push_str(said);
+        }
+        self.live.delta(Some(turn.block), said, sink);
+        sink.event(AgentEvent::TextDelta { bytes: said.len() });
+    }
+
+    fn call(&mut self, update: &Value, sink: &mut dyn Sink) {
+        let Some(id) = text(update, "toolCallId") else {
+            return tell(AgentEvent::Unknown { kind: "session/update tool_call".to_owned() }, sink);
+        };
+        let known = self.calls.iter().position(|call| call.id == id);
+        let mut call = match known {
+            Some(at) => self.calls.remove(at),
+            None if self.calls.len() >= MOST_CALLS => return,
+            None => Call::new(id),
+        };
+        call.take(update, self.session.dialect);
+        if !call.started && call.is_ready() {
+            self.started(&mut call, sink);
+        }
+        match call.outcome() {
+            Some(outcome) => self.ended(&call, outcome, sink),
+            None => {
+                if call.started && !call.text().is_empty() {
+                    self.live.progress(id, call.text(), sink);
+                    sink.event(AgentEvent::ToolProgress { call: Some(id.to_owned()) });
+                }
+                // In the order of their beginning, as they were.
+                self.calls.insert(known.unwrap_or(self.calls.len()).min(self.calls.len()), call);
+            }
+        }
+    }
+
+    fn started(&mut self, call: &mut Call, sink: &mut dyn Sink) {
+        call.started = true;
+        // Calls that run side by side are of one turn; one that begins when the others are over is of another.
+        if self.turn.as_ref().is_none_or(|turn| turn.told) && !self.calls.iter().any(|other| other.started) {
+            self.turn_over(sink);
+            self.turn_begins(sink);
+        }
+        self.works(sink);
+        if self.turn.as_ref().is_some_and(|turn| !turn.told) {
+            self.tell_message(Some(StopReason::ToolUse), None, true, sink);
+        }
+        let said = call.describe();
+        let line =
+            if said.args.is_empty() { call.name().to_owned() } else { format!("{}: {}", call.name(), said.args) };
+        self.live.line(Stream::Out, &line, sink);
+        let (tool, call) = (call.name().to_owned(), Some(call.id.clone()));
+        tell(AgentEvent::ToolStarted { call, tool, args: said.args, path: said.path, about: said.about }, sink);
+    }
+
+    fn ended(&mut self, call: &Call, outcome: ToolOutcome, sink: &mut dyn Sink) {
+        if !call.text().is_empty() {
+            self.live.result(Some(&call.id), call.text(), sink);
+        }
+        if outcome == ToolOutcome::Error {
+            self.report.hidden_error = Some(call.failure());
+        }
+        let (tool, id) = (Some(call.name().to_owned()), Some(call.id.clone()));
+        tell(AgentEvent::ToolEnded { call: id, tool, outcome, preview: preview(call.text()) }, sink);
+    }
+
+    /// Tells what the model said in this turn, and what was used since the last time.
+    fn tell_message(&mut self, stop: Option<StopReason>, error: Option<String>, calls: bool, sink: &mut dyn Sink) {
+        let said = self.turn.as_mut().map(|turn| {
+            turn.told = true;
+            std::mem::take(&mut turn.text)
+        });
+        let said = said.unwrap_or_default();
+        self.live.end_line(sink);
+        self.live.message_over();
+        let event = AgentEvent::Message {
+            role: MessageRole::Assistant,
+            preview: preview(&said),
+            model: self.model.clone(),
+            stop,
+            usage: self.spent.take(),
+            error,
+            calls_tools: calls,
+        };
+        tell(event, sink);
+        let report = &mut self.report;
+        if !said.trim().is_empty() {
+            report.hidden_error = None;
+            report.final_text = Some(said);
+        }
+    }
+
+    /// A prompt was answered: what comes after it is the work on another one.
+    fn answered(&mut self, id: u64, result: Result<Value, String>, sink: &mut dyn Sink) {
+        let worked = std::mem::take(&mut self.worked);
+        if let Ok(result) = &result {
+            self.spent.prompt(self.session.dialect, result, worked);
+        }
+        let word = result.as_ref().map(|result| text(result, "stopReason").unwrap_or_default().to_owned());
+        let cancelled = word.as_deref() == Ok("cancelled");
+        for call in std::mem::take(&mut self.calls).into_iter().filter(|call| call.started) {
+            self.ended(&call, if cancelled { ToolOutcome::Cancelled } else { ToolOutcome::Lost }, sink);
+        }
+        let (stop, error) = match word.as_deref() {
+            Ok("end_turn") => (StopReason::Stop, self.hidden_failure()),
+            Ok("max_tokens") => (StopReason::Length, None),
+            Ok("cancelled") => (StopReason::Aborted, Some("the agent was told to break off".to_owned())),
+            Ok("max_turn_requests") => {
+                (StopReason::Error, Some("the agent reached its own limit of model calls".to_owned()))
+            }
+            Ok("refusal") => (StopReason::Error, Some("the agent refused to go on".to_owned())),
+            Ok("") => (StopReason::Other, Some("the agent did not say why it stopped".to_owned())),
+            Ok(other) => {
+                (StopReason::Other, Some(format!("the agent stopped for a reason that is not known: {other}")))
+            }
+            Err(error) => (StopReason::Error, Some((*error).clone())),
+        };
+        let keeps_on = cancelled && self.turn.as_ref().is_some_and(|turn| turn.ahead && !turn.told);
+        let mut turn = if keeps_on { self.turn.take() } else { None };
+        let untold = self.turn.as_ref().is_some_and(|turn| !turn.told);
+        let failed = error.as_ref().filter(|_| !cancelled);
+        if let Some(error) = failed {
+            self.live.line(Stream::Own, &format!("model error: {}", preview(error)), sink);
+        }
+        if untold || failed.is_some() {
+            let kept = self.report.final_text.clone();
+            self.tell_message(Some(stop), error.clone(), false, sink);
+            // What is said of a failure is no answer.
+            if error.is_some() {
+                self.report.final_text = kept;
+            }
+        }
+        if let Some(usage) = self.spent.take() {
+            tell(AgentEvent::Used(usage), sink);
+        }
+        if cancelled {
+            self.live.line(Stream::Own, "broken off", sink);
+        }
+        self.turn_over(sink);
+        self.turn = turn.take();
+        self.busy = self.turn.is_some();
+        let report = &mut self.report;
+        report.saw_any_event = true;
+        report.clean_stop = stop == StopReason::Stop && error.is_none();
+        report.aborted = cancelled;
+        report.assistant_error.clone_from(&error);
+        (report.settled, report.ended) = (true, true);
+        // A refused prompt is an answer too; only one that ended well was accepted.
+        tell(response(id, "session/prompt", result.err()), sink);
+        tell(AgentEvent::Settled { aborted: cancelled }, sink);
+    }
+
+    /// The provider's error that an agent tells as an answer that ended well (agent-streams 7).
+    fn hidden_failure(&self) -> Option<String> {
+        let said = self.turn.as_ref().filter(|turn| !turn.told).map(|turn| turn.text.trim())?;
+        let failed = self.session.dialect == Dialect::Copilot && said.starts_with("Error: ") && !self.spent.has_some();
+        failed.then(|| said.to_owned())
+    }
+
+    /// The agent asks for something.
+    fn request(&mut self, id: &Value, method: String, params: &Value, sink: &mut dyn Sink) {
+        let choices = params.get("options").and_then(Value::as_array).map(|options| {
+            let choice = |option: &Value| {
+                let (id, kind) = (text(option, "optionId")?, text(option, "kind").unwrap_or_default());
+                Some(Choice { id: id.to_owned(), kind: kind.to_owned() })
+            };
+            options.iter().filter_map(choice).collect::<Vec<_>>()
+        });
+        if method == PERMISSION {
+            self.asked(id, params.get("toolCall").unwrap_or(&Value::Null), sink);
+        }
+        let choices = choices.unwrap_or_default();
+        sink.event(AgentEvent::Called { id: id.to_string(), method, choices });
+    }
+
+    /// It asks whether it may do something; the call is told first, so that a person sees what it is about.
+    fn asked(&mut self, id: &Value, call: &Value, sink: &mut dyn Sink) {
+        if text(call, "toolCallId").is_some() {
+            self.call(call, sink);
+        }
+        let mut described = Call::new("");
+        described.take(call, self.session.dialect);
+        let said = described.describe();
+        let what = if said.args.is_empty() { described.name().to_owned() } else { said.args };
+        let word = match self.session.permission {
+            Permission::Allow => "allowed",
+            Permission::Ask => "refused, because nobody can be asked",
+            Permission::Deny => "refused",
+        };
+        self.live.line(Stream::Own, &format!("the agent asks for permission, {word}: {what}"), sink);
+        if self.session.permission == Permission::Ask {
+            tell(AgentEvent::Asked { id: id.to_string(), question: preview(&format!("May it? {what}")) }, sink);
+        }
+    }
+
+    /// A line outside the protocol.
+    fn text_line(&mut self, text: &str, complete: bool, sink: &mut dyn Sink) {
+        self.live.end_line(sink);
+        outside::line(&mut self.report, text, complete, sink);
+    }
+
+    /// A line that is too long to be parsed: of a call its id and status, which stand in front of what makes it long.
+    fn oversize(&mut self, long: &Oversize<'_>, sink: &mut dyn Sink) {
+        let note = format!("[a message of {} bytes, shortened]", long.observed);
+        let prefix = String::from_utf8_lossy(long.prefix);
+        let found = |key: &str| {
+            let (_, rest) = prefix.split_once(&format!("\"{key}\":\""))?;
+            rest.split_once('"').map(|(value, _)| value.to_owned())
+        };
+        let mut update = serde_json::Map::new();
+        for key in ["sessionUpdate", "toolCallId", "status", "title", "kind"] {
+            if let Some(value) = found(key) {
+                update.insert(key.to_owned(), Value::String(value));
+            }
+        }
+        self.live.line(Stream::Own, &note, sink);
+        let kind = update.get("sessionUpdate").and_then(Value::as_str).unwrap_or("?").to_owned();
+        if kind.starts_with("tool_call") && update.contains_key("toolCallId") {
+            self.update(&Value::Object(update), sink);
+        } else {
+            tell(AgentEvent::Unknown { kind: format!("session/update {kind}") }, sink);
+        }
+    }
+}
+
+fn preview(text: &str) -> String {
+    prefix(text, AgentEvent::PREVIEW).to_owned()
+}
+
+/// Hands an event on, and its record.
+fn tell(event: AgentEvent, sink: &mut dyn Sink) {
+    if let Some(record) = encode(&event) {
+        sink.record(&record);
+    }
+    sink.event(event);
+}
+
+fn response(id: u64, command: &str, error: Option<String>) -> AgentEvent {
+    AgentEvent::Response { id: Some(id.to_string()), command: command.to_owned(), success: error.is_none(), error }
+}
+
+impl Adapter for AcpAdapter {
+    fn line(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
+        match line {
+            Line::Text { bytes, complete } => match parse(bytes) {
+                Some(message) => self.message(message, sink),
+                None => {
+                    self.report.torn |= !complete && bytes.trim_ascii_start().starts_with(b"{");
+                    self.text_line(&String::from_utf8_lossy(bytes), *complete, sink);
+                }
+            },
+            Line::Oversize(long) => self.oversize(long, sink),
+        }
+    }
+
+    fn report(&self) -> Report {
+        let mut report = outside::bounded(&self.report);
+        // What was said and not yet told is the newest that there is.
+        if let Some(turn) = self.turn.as_ref().filter(|turn| !turn.told && !turn.text.trim().is_empty()) {
+            report.final_text = Some(turn.text.clone());
+        }
+        report
+    }
+}

@@ -1,0 +1,495 @@
+//! The client's side of the conversation: the handshake, the task, messages, breaking off, and answers to what the
+//! agent asks for.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{DRAIN, Dialect, INITIALIZE, PERMISSION, Session};
+use crate::agents::{Receipt, Talk, wrapping};
+use crate::run::{AgentEvent, Choice, Permission, SteerMode, SteerRequest, Steerable, TargetState};
+
+/// JSON-RPC's code for a method that is not there.
+const NOT_FOUND: i64 = -32601;
+
+/// How far the conversation came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// The session is being made; the task waits.
+    #[default]
+    Greeting,
+    /// There is a session.
+    Open,
+    /// The agent refused to begin.
+    Refused,
+}
+
+/// A message that the agent does not have yet.
+#[derive(Clone, Debug)]
+struct Waiting {
+    /// The request's id; `None` for what nobody waits for.
+    id: Option<String>,
+    text: String,
+    /// Only for when the work before it is done.
+    follow_up: bool,
+}
+
+/// A prompt that is not answered.
+#[derive(Clone, Debug)]
+struct Prompt {
+    number: u64,
+    /// The request that it came from, until it is known that the agent has it.
+    steer: Option<String>,
+}
+
+/// Talks to an agent.
+#[derive(Debug)]
+pub struct AcpTalk {
+    session: Arc<Session>,
+    phase: Phase,
+    task: String,
+    session_id: Option<String>,
+    next: u64,
+    /// Prompts that are not answered, the oldest first.
+    prompts: VecDeque<Prompt>,
+    waiting: VecDeque<Waiting>,
+    /// What became of messages, and was not told yet.
+    moved: Vec<Receipt>,
+    /// The running prompt is being cancelled, to make room for a message.
+    redirecting: bool,
+    /// It was asked to break off for good.
+    breaking_off: bool,
+}
+
+impl AcpTalk {
+    /// A new one, for one child.
+    #[must_use]
+    pub fn new(session: Arc<Session>) -> Self {
+        Self {
+            session,
+            phase: Phase::default(),
+            task: String::new(),
+            session_id: None,
+            next: INITIALIZE,
+            prompts: VecDeque::new(),
+            waiting: VecDeque::new(),
+            moved: Vec::new(),
+            redirecting: false,
+            breaking_off: false,
+        }
+    }
+
+    /// A request with the next number.
+    fn request(&mut self, params: &Value) -> Vec<u8> {
+        let id = self.next;
+        self.next += 1;
+        line(&json!({"jsonrpc": "2.0", "id": id, "method": self.session.method_of(id), "params": params}))
+    }
+
+    fn prompt_with(&mut self, text: &str, steer: Option<String>) -> Vec<u8> {
+        self.prompts.push_back(Prompt { number: self.next, steer });
+        let params = json!({"sessionId": self.session_id, "prompt": [{"type": "text", "text": text}]});
+        self.request(&params)
+    }
+
+    fn cancel(&self) -> Vec<u8> {
+        line(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self.session_id}}))
+    }
+
+    /// The next step of the handshake, once the one before is answered.
+    fn greet(&mut self) -> Vec<u8> {
+        let session = Arc::clone(&self.session);
+        let params = match (session.method_of(self.next), &session.login, &session.resume) {
+            ("authenticate", login, _) => json!({"methodId": login}),
+            (_, _, Some(id)) => json!({"sessionId": id, "cwd": session.cwd, "mcpServers": []}),
+            (_, _, None) => json!({"cwd": session.cwd, "mcpServers": []}),
+        };
+        self.request(&params)
+    }
+
+    /// What is to be said next, now that the agent waits.
+    fn go_on(&mut self) -> Option<Vec<u8>> {
+        if self.phase != Phase::Open || self.breaking_off || !self.prompts.is_empty() {
+            return None;
+        }
+        // What was said in the middle of the work comes before what was meant for its end.
+        let at = self.waiting.iter().position(|waiting| !waiting.follow_up).unwrap_or(0);
+        let next = self.waiting.remove(at)?;
+        Some(self.prompt_with(&next.text, next.id))
+    }
+
+    /// A prompt was answered; `error` says why it came to nothing.
+    fn answered(&mut self, number: u64, error: Option<&str>) {
+        self.redirecting = false;
+        let Some(at) = self.prompts.iter().position(|prompt| prompt.number == number) else { return };
+        let Some(id) = self.prompts.remove(at).and_then(|prompt| prompt.steer) else { return };
+        let state = if error.is_some() { TargetState::Failed } else { TargetState::Delivered };
+        self.moved.push(Receipt { id, state, detail: error.map(str::to_owned) });
+    }
+
+    /// The answer to a request of the agent's.
+    fn reply(&mut self, id: &str, method: &str, choices: &[Choice]) -> Vec<u8> {
+        let id: Value = serde_json::from_str(id).unwrap_or_default();
+        let result = match method {
+            PERMISSION => {
+                let outcome = match self.choose(choices) {
+                    Some(choice) => json!({"outcome": "selected", "optionId": choice}),
+                    None => json!({"outcome": "cancelled"}),
+                };
+                json!({ "outcome": outcome })
+            }
+            DRAIN => {
+                let texts = self.drain();
+                json!({"messages": texts, "hasQueuedPrompt": false})
+            }
+            _ => {
+                let error = json!({"code": NOT_FOUND, "message": format!("the client does not offer {method}")});
+                return line(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+            }
+        };
+        line(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
+    }
+
+    /// Of what may be answered, what the permission says. Nothing is allowed or refused for longer than this once.
+    fn choose<'a>(&self, choices: &'a [Choice]) -> Option<&'a str> {
+        if self.breaking_off {
+            return None;
+        }
+        let wanted: [&str; 2] = match self.session.permission {
+            Permission::Allow => ["allow_once", "allow_always"],
+            // Nobody can be asked yet.
+            Permission::Ask | Permission::Deny => ["reject_once", "reject_always"],
+        };
+        wanted.iter().find_map(|kind| choices.iter().find(|c| c.kind == *kind)).map(|choice| choice.id.as_str())
+    }
+
+    /// Takes out what is to be put into the running turn.
+    fn drain(&mut self) -> Vec<String> {
+        if self.breaking_off {
+            return Vec::new();
+        }
+        let (now, later): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|waiting| !waiting.follow_up);
+        self.waiting = later;
+        self.moved.extend(now.iter().filter_map(|waiting| waiting.id.clone()).map(delivered));
+        now.into_iter().map(|waiting| waiting.text).collect()
+    }
+}
+
+fn delivered(id: String) -> Receipt {
+    Receipt { id, state: TargetState::Delivered, detail: None }
+}
+
+fn line(value: &Value) -> Vec<u8> {
+    let mut bytes = value.to_string().into_bytes();
+    bytes.push(b'\n');
+    bytes
+}
+
+impl Talk for AcpTalk {
+    fn prompt(&mut self, text: &str) -> Vec<u8> {
+        text.clone_into(&mut self.task);
+        self.request(&json!({
+            "protocolVersion": 1,
+            "clientCapabilities": {"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false},
+            "clientInfo": {"name": "subdeck", "title": "Subdeck", "version": env!("CARGO_PKG_VERSION")},
+        }))
+    }
+
+    fn steer(&mut self, id: &str, mode: SteerMode, text: &str) -> Option<Vec<u8>> {
+        let follow_up = mode == SteerMode::FollowUp;
+        let full = self.waiting.iter().filter(|waiting| waiting.follow_up).count() >= SteerRequest::QUEUE_LIMIT;
+        if self.breaking_off || self.phase == Phase::Refused || (follow_up && full) {
+            return None;
+        }
+        let text = wrapping::wrapped(mode, text);
+        // OpenCode takes a second prompt into the running turn.
+        if self.phase == Phase::Open && !follow_up && self.session.dialect == Dialect::OpenCode {
+            return Some(self.prompt_with(&text, Some(id.to_owned())));
+        }
+        self.waiting.push_back(Waiting { id: Some(id.to_owned()), text, follow_up });
+        if self.phase != Phase::Open || follow_up || self.prompts.is_empty() {
+            return Some(self.go_on().unwrap_or_default());
+        }
+        // Qwen asks for it after its tools; the others are to break off what they do, so that they take it now.
+        if self.session.dialect == Dialect::Qwen || std::mem::replace(&mut self.redirecting, true) {
+            return Some(Vec::new());
+        }
+        Some(self.cancel())
+    }
+
+    fn wrap_up(&mut self, text: &str) -> Option<Vec<u8>> {
+        if self.breaking_off || self.phase != Phase::Open || self.prompts.is_empty() {
+            return None;
+        }
+        let text = wrapping::limit(text);
+        match self.session.dialect {
+            Dialect::OpenCode => Some(self.prompt_with(&text, None)),
+            Dialect::Qwen => {
+                self.waiting.push_back(Waiting { id: None, text, follow_up: false });
+                Some(Vec::new())
+            }
+            // It would have to break off the very work that it is to bring to an end.
+            Dialect::Gemini | Dialect::Copilot | Dialect::Other => None,
+        }
+    }
+
+    fn abort(&mut self) -> Option<Vec<u8>> {
+        self.breaking_off = true;
+        self.session_id.is_some().then(|| self.cancel())
+    }
+
+    fn answer(&mut self, event: &AgentEvent) -> Option<Vec<u8>> {
+        match event {
+            AgentEvent::Response { success: true, command, .. }
+                if matches!(command.as_str(), "initialize" | "authenticate") =>
+            {
+                (!self.breaking_off).then(|| self.greet())
+            }
+            AgentEvent::SessionStarted { session_id: Some(id), .. } if self.phase == Phase::Greeting => {
+                self.session_id = Some(id.clone());
+                self.phase = Phase::Open;
+                if self.breaking_off {
+                    return None;
+                }
+                let task = std::mem::take(&mut self.task);
+                Some(self.prompt_with(&task, None))
+            }
+            AgentEvent::Response { id, command, success, error } if command == "session/prompt" => {
+                let number = id.as_deref().and_then(|id| id.parse().ok())?;
+                let otherwise = (!success).then_some("the agent refused the message");
+                self.answered(number, error.as_deref().or(otherwise));
+                self.go_on()
+            }
+            AgentEvent::Response { success: false, .. } if self.phase == Phase::Greeting => {
+                self.phase = Phase::Refused;
+                None
+            }
+            AgentEvent::Called { id, method, choices } => Some(self.reply(id, method, choices)),
+            _ => None,
+        }
+    }
+
+    fn receipts(&mut self, event: &AgentEvent) -> Vec<Receipt> {
+        // A model call that began after a prompt was sent has it.
+        if *event == AgentEvent::TurnStarted {
+            let taken = self.prompts.iter_mut().filter_map(|prompt| prompt.steer.take());
+            self.moved.extend(taken.map(delivered));
+        }
+        let mut all = std::mem::take(&mut self.moved);
+        if self.phase == Phase::Refused {
+            let detail = Some("the agent refused to begin".to_owned());
+            let lost = self.waiting.drain(..).filter_map(|waiting| waiting.id);
+            all.extend(lost.map(|id| Receipt { id, state: TargetState::Failed, detail: detail.clone() }));
+        }
+        all
+    }
+
+    fn steerable(&self) -> Steerable {
+        match self.phase {
+            Phase::Refused => Steerable::No("the agent refused to begin".to_owned()),
+            Phase::Greeting | Phase::Open => Steerable::Yes,
+        }
+    }
+
+    fn done(&self) -> bool {
+        match self.phase {
+            Phase::Refused => true,
+            Phase::Greeting => false,
+            Phase::Open => self.prompts.is_empty() && (self.breaking_off || self.waiting.is_empty()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(dialect: Dialect, change: impl FnOnce(&mut Session)) -> Arc<Session> {
+        let mut session = Session { dialect, cwd: "/work".to_owned(), ..Session::default() };
+        change(&mut session);
+        Arc::new(session)
+    }
+
+    /// A talk whose task is under way, as prompt 3.
+    fn busy(dialect: Dialect, permission: Permission) -> AcpTalk {
+        let mut talk = AcpTalk::new(session(dialect, |session| session.permission = permission));
+        talk.prompt("t");
+        talk.answer(&response("1", "initialize", None));
+        assert_eq!(parse(talk.answer(&begun()))["id"], 3);
+        talk
+    }
+
+    fn begun() -> AgentEvent {
+        AgentEvent::SessionStarted { session_id: Some("s".to_owned()), model: None }
+    }
+
+    fn response(id: &str, command: &str, error: Option<&str>) -> AgentEvent {
+        let (id, command) = (Some(id.to_owned()), command.to_owned());
+        AgentEvent::Response { id, command, success: error.is_none(), error: error.map(str::to_owned) }
+    }
+
+    fn parse(bytes: Option<Vec<u8>>) -> Value {
+        let bytes = bytes.expect("something is said");
+        assert_eq!(bytes.iter().filter(|b| **b == b'\n').count(), 1, "one line");
+        serde_json::from_slice(&bytes).expect("JSON")
+    }
+
+    fn moves(receipts: &[Receipt]) -> Vec<(&str, TargetState)> {
+        receipts.iter().map(|receipt| (receipt.id.as_str(), receipt.state)).collect()
+    }
+
+    fn called(method: &str, kinds: &[(&str, &str)]) -> AgentEvent {
+        let choices =
+            kinds.iter().map(|(id, kind)| Choice { id: (*id).to_owned(), kind: (*kind).to_owned() }).collect();
+        AgentEvent::Called { id: "7".to_owned(), method: method.to_owned(), choices }
+    }
+
+    #[test]
+    fn a_session_is_logged_in_to_and_loaded_where_that_is_wanted() {
+        let mut talk = AcpTalk::new(session(Dialect::Gemini, |session| {
+            session.login = Some("key".to_owned());
+            session.resume = Some("old".to_owned());
+        }));
+        let first = parse(Some(talk.prompt("the task")));
+        assert_eq!((&first["method"], &first["id"]), (&json!("initialize"), &json!(1)));
+        assert_eq!(first["params"]["clientCapabilities"]["fs"]["writeTextFile"], false);
+        assert!(!first.to_string().contains("the task"));
+        let login = parse(talk.answer(&response("1", "initialize", None)));
+        assert_eq!((&login["method"], &login["params"]["methodId"]), (&json!("authenticate"), &json!("key")));
+        let load = parse(talk.answer(&response("2", "authenticate", None)));
+        let params = json!({"sessionId": "old", "cwd": "/work", "mcpServers": []});
+        assert_eq!((&load["method"], &load["params"]), (&json!("session/load"), &params));
+        let prompt = parse(talk.answer(&begun()));
+        assert_eq!(prompt["params"], json!({"sessionId": "s", "prompt": [{"type": "text", "text": "the task"}]}));
+        assert_eq!(talk.answer(&response("3", "session/load", None)), None);
+        assert!(!talk.done());
+        assert_eq!(talk.answer(&response("4", "session/prompt", None)), None);
+        assert!(talk.done());
+    }
+
+    #[test]
+    fn who_refuses_to_begin_is_done() {
+        for command in ["initialize", "session/new"] {
+            let mut talk = AcpTalk::new(session(Dialect::Other, |_| ()));
+            talk.prompt("t");
+            assert_eq!(talk.steer("m", SteerMode::Steer, "early"), Some(Vec::new()));
+            let no = response("1", command, Some("no key"));
+            assert_eq!(talk.answer(&no), None);
+            assert_eq!(moves(&talk.receipts(&no)), [("m", TargetState::Failed)]);
+            assert!(talk.done() && matches!(talk.steerable(), Steerable::No(_)));
+            assert_eq!(talk.steer("n", SteerMode::Steer, "late"), None);
+        }
+    }
+
+    #[test]
+    fn an_early_message_follows_the_task() {
+        let mut talk = AcpTalk::new(session(Dialect::OpenCode, |_| ()));
+        talk.prompt("t");
+        assert_eq!(talk.steer("m", SteerMode::Auto, "early"), Some(Vec::new()));
+        talk.answer(&response("1", "initialize", None));
+        talk.answer(&begun());
+        let message = parse(talk.answer(&response("3", "session/prompt", None)));
+        let text = message["params"]["prompt"][0]["text"].as_str().expect("text");
+        assert_eq!(wrapping::unwrapped(text), "early");
+        assert_eq!(talk.receipts(&response("3", "session/prompt", None)), []);
+        assert_eq!(moves(&talk.receipts(&AgentEvent::TurnStarted)), [("m", TargetState::Delivered)]);
+        let failed = response("4", "session/prompt", Some("no"));
+        assert_eq!(talk.answer(&failed), None);
+        assert_eq!(talk.receipts(&failed), []);
+        assert!(talk.done());
+    }
+
+    #[test]
+    fn a_message_that_the_agent_refuses_has_failed() {
+        let mut talk = busy(Dialect::OpenCode, Permission::Ask);
+        assert_eq!(parse(talk.steer("m", SteerMode::Auto, "now"))["id"], 4);
+        let failed = response("4", "session/prompt", Some("no room"));
+        talk.answer(&failed);
+        let receipts = talk.receipts(&failed);
+        assert_eq!(
+            (moves(&receipts), receipts[0].detail.as_deref()),
+            (vec![("m", TargetState::Failed)], Some("no room"))
+        );
+        assert!(!talk.done(), "the task is not answered");
+    }
+
+    #[test]
+    fn one_cancel_makes_room_for_all_that_is_said() {
+        for dialect in [Dialect::Gemini, Dialect::Copilot, Dialect::Other] {
+            let mut talk = busy(dialect, Permission::Ask);
+            let cancel = parse(talk.steer("a", SteerMode::Steer, "first"));
+            assert_eq!(cancel, json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}}));
+            assert_eq!(talk.steer("b", SteerMode::Steer, "second"), Some(Vec::new()));
+            assert_eq!(parse(talk.answer(&response("3", "session/prompt", None)))["id"], 4);
+            assert!(!talk.done());
+            assert_eq!(parse(talk.answer(&response("4", "session/prompt", None)))["id"], 5);
+            assert_eq!(talk.wrap_up("two turns left"), None);
+        }
+    }
+
+    #[test]
+    fn what_an_agent_may_do_is_what_the_plan_says() {
+        let choices = [("a", "allow_always"), ("o", "allow_once"), ("r", "reject_once")];
+        for (permission, answer) in [(Permission::Allow, "o"), (Permission::Ask, "r"), (Permission::Deny, "r")] {
+            let mut talk = busy(Dialect::OpenCode, permission);
+            let reply = parse(talk.answer(&called(PERMISSION, &choices)));
+            let outcome = json!({"outcome": {"outcome": "selected", "optionId": answer}});
+            assert_eq!((&reply["id"], &reply["result"]), (&json!(7), &outcome), "{permission:?}");
+            let reply = parse(talk.answer(&called(PERMISSION, &[("x", "dance")])));
+            assert_eq!(reply["result"], json!({"outcome": {"outcome": "cancelled"}}), "{permission:?}");
+            talk.abort();
+            let reply = parse(talk.answer(&called(PERMISSION, &choices)));
+            assert_eq!(reply["result"], json!({"outcome": {"outcome": "cancelled"}}), "{permission:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_offered_is_refused() {
+        let mut talk = busy(Dialect::Other, Permission::Allow);
+        for method in ["fs/read_text_file", "fs/write_text_file", "terminal/create", "x"] {
+            let reply = parse(talk.answer(&called(method, &[])));
+            assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(7), &json!(-32601)), "{method}");
+        }
+    }
+
+    #[test]
+    fn qwen_is_given_what_was_said_when_it_asks() {
+        let mut talk = busy(Dialect::Qwen, Permission::Ask);
+        assert_eq!(talk.steer("m", SteerMode::Steer, "now"), Some(Vec::new()));
+        assert_eq!(talk.steer("f", SteerMode::FollowUp, "later"), Some(Vec::new()));
+        assert_eq!(talk.wrap_up("two turns left"), Some(Vec::new()));
+        let reply = parse(talk.answer(&called(DRAIN, &[])));
+        let texts = reply["result"]["messages"].as_array().expect("a list");
+        assert_eq!(texts.len(), 2);
+        assert_eq!(wrapping::unwrapped(texts[0].as_str().expect("text")), "now");
+        assert_eq!(moves(&talk.receipts(&called(DRAIN, &[]))), [("m", TargetState::Delivered)]);
+        let later = parse(talk.answer(&response("3", "session/prompt", None)));
+        assert_eq!(wrapping::unwrapped(later["params"]["prompt"][0]["text"].as_str().expect("text")), "later");
+    }
+
+    #[test]
+    fn queues_are_bounded_and_end_with_the_agent() {
+        let mut talk = busy(Dialect::Other, Permission::Ask);
+        for n in 0..SteerRequest::QUEUE_LIMIT {
+            assert_eq!(talk.steer(&n.to_string(), SteerMode::FollowUp, "x"), Some(Vec::new()));
+        }
+        assert_eq!(talk.steer("one too many", SteerMode::FollowUp, "x"), None);
+        let abort = parse(talk.abort());
+        assert_eq!(abort["method"], "session/cancel");
+        assert!(!talk.done());
+        assert_eq!(talk.answer(&response("3", "session/prompt", None)), None);
+        assert!(talk.done());
+    }
+
+    #[test]
+    fn who_has_no_session_cannot_be_told_to_break_off() {
+        let mut talk = AcpTalk::new(session(Dialect::Other, |_| ()));
+        talk.prompt("t");
+        assert_eq!(talk.abort(), None);
+        assert_eq!(talk.answer(&response("1", "initialize", None)), None);
+        assert_eq!(talk.answer(&begun()), None);
+        assert!(talk.done());
+    }
+}

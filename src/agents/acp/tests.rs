@@ -1,0 +1,260 @@
+//! What no recording shows: agents that fail, lie, stop in the middle, or say too much.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{AcpAdapter, Dialect, Session};
+use crate::agents::framing::LINE_LIMIT;
+use crate::agents::{Adapter, Framer, Sink};
+use crate::run::{AgentEvent, Evidence, ExitInfo, Permission, Report, StepPhase, Stream, ToolOutcome, judge};
+
+#[derive(Default)]
+struct Seen {
+    events: Vec<AgentEvent>,
+    log: String,
+}
+
+impl Sink for Seen {
+    fn event(&mut self, event: AgentEvent) {
+        self.events.push(event);
+    }
+    fn keep_line(&mut self) {}
+    fn record(&mut self, _json: &[u8]) {}
+    fn text(&mut self, _stream: Stream, text: &str) {
+        self.log.push_str(text);
+    }
+}
+
+fn run_with(session: Session, lines: &[String]) -> (Seen, Report) {
+    let (mut seen, mut adapter, mut framer) = (Seen::default(), AcpAdapter::new(Arc::new(session)), Framer::new());
+    for chunk in lines.join("\n").as_bytes().chunks(65_536) {
+        framer.push(chunk, |line| adapter.line(&line, &mut seen));
+    }
+    framer.finish(|line| adapter.line(&line, &mut seen));
+    (seen, adapter.report())
+}
+
+fn run(dialect: Dialect, lines: &[String]) -> (Seen, Report) {
+    let lines = [&begin()[..], lines].concat();
+    run_with(Session { dialect, ..Session::default() }, &lines)
+}
+
+fn begin() -> Vec<String> {
+    vec![
+        r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}"#.to_owned(),
+    ]
+}
+
+fn update(update: Value) -> String {
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}}).to_string()
+}
+
+fn says(text: &str) -> String {
+    update(json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}))
+}
+
+fn call(id: &str, status: &str) -> String {
+    update(json!({"sessionUpdate": "tool_call", "toolCallId": id, "status": status, "kind": "execute", "title": "ls"}))
+}
+
+fn answer(stop: &str) -> String {
+    json!({"jsonrpc": "2.0", "id": 3, "result": {"stopReason": stop}}).to_string()
+}
+
+fn end(report: &Report) -> (StepPhase, Option<String>) {
+    let exit = ExitInfo { code: Some(0), signal: None };
+    let judged = judge(&Evidence { report, exit, spawn_error: None, ending: None, stderr_tail: "" });
+    (judged.outcome.phase, judged.outcome.error)
+}
+
+fn ends(seen: &Seen) -> Vec<ToolOutcome> {
+    let outcome = |event: &AgentEvent| match event {
+        AgentEvent::ToolEnded { outcome, .. } => Some(*outcome),
+        _ => None,
+    };
+    seen.events.iter().filter_map(outcome).collect()
+}
+
+#[test]
+fn every_reason_to_stop_has_its_end() {
+    let failed = |error: &str| (StepPhase::Failed, Some(error.to_owned()));
+    for (stop, expected) in [
+        ("end_turn", (StepPhase::Complete, None)),
+        ("max_tokens", (StepPhase::Complete, None)),
+        ("max_turn_requests", failed("the agent reached its own limit of model calls")),
+        ("refusal", failed("the agent refused to go on")),
+        ("cancelled", failed("the agent was told to break off")),
+        ("bored", failed("the agent stopped for a reason that is not known: bored")),
+        ("", failed("the agent did not say why it stopped")),
+    ] {
+        let (_, report) = run(Dialect::Other, &[says("Hello."), answer(stop)]);
+        assert_eq!(end(&report), expected, "{stop}");
+    }
+    let (_, report) = run(Dialect::Other, &[says("Hello.")]);
+    assert_eq!(end(&report), failed("the agent ended without saying that it was done"));
+    assert_eq!(report.final_text.as_deref(), Some("Hello."));
+}
+
+#[test]
+fn an_error_of_copilots_provider_looks_like_an_answer() {
+    let error = "Error: 500 the model is on fire";
+    let (seen, report) = run(Dialect::Copilot, &[says(error), answer("end_turn")]);
+    assert_eq!(end(&report), (StepPhase::Failed, Some(error.to_owned())));
+    assert!(seen.log.contains("model error: Error: 500"), "{}", seen.log);
+    // Who spent something said it itself.
+    let spent = r#"{"id":3,"result":{"stopReason":"end_turn","usage":{"inputTokens":5,"outputTokens":1}}}"#;
+    let (_, report) = run(Dialect::Copilot, &[says(error), spent.to_owned()]);
+    assert_eq!(end(&report).0, StepPhase::Complete);
+    let (_, report) = run(Dialect::Other, &[says(error), answer("end_turn")]);
+    assert_eq!(end(&report).0, StepPhase::Complete);
+}
+
+#[test]
+fn open_calls_end_with_the_prompt() {
+    let lines = [call("a", "in_progress"), call("b", "pending"), answer("end_turn")];
+    let (seen, _) = run(Dialect::Other, &lines);
+    assert_eq!(ends(&seen), [ToolOutcome::Lost], "what never began does not end");
+    let (seen, _) = run(Dialect::Other, &[call("a", "in_progress"), answer("cancelled")]);
+    assert_eq!(ends(&seen), [ToolOutcome::Cancelled]);
+}
+
+#[test]
+fn calls_side_by_side_are_of_one_turn() {
+    let over = |id: &str| update(json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed"}));
+    let turns = |seen: &Seen| seen.events.iter().filter(|event| **event == AgentEvent::TurnStarted).count();
+    let (seen, _) = run(Dialect::Other, &[call("a", "in_progress"), call("b", "in_progress"), over("a"), over("b")]);
+    assert_eq!(turns(&seen), 1);
+    let (seen, _) = run(Dialect::Other, &[call("a", "in_progress"), over("a"), call("b", "in_progress"), over("b")]);
+    assert_eq!(turns(&seen), 2);
+    let started = seen.events.iter().filter(|event| matches!(event, AgentEvent::ToolStarted { .. })).count();
+    assert_eq!((started, ends(&seen).len()), (2, 2));
+}
+
+#[test]
+fn a_failed_tool_at_the_end_is_not_hidden() {
+    let failed = update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "a", "status": "completed",
+        "content": [{"type": "content", "content": {"type": "text", "text": "no such file"}}],
+        "rawOutput": {"metadata": {"exit": 3}}}));
+    let (_, report) = run(Dialect::OpenCode, &[call("a", "in_progress"), failed.clone(), answer("end_turn")]);
+    assert_eq!(report.hidden_error, Some(("ls failed (exit 3): no such file".to_owned(), 3)));
+    let lines = [call("a", "in_progress"), failed, says("Never mind."), answer("end_turn")];
+    let (_, report) = run(Dialect::OpenCode, &lines);
+    assert_eq!(end(&report), (StepPhase::Complete, None));
+}
+
+#[test]
+fn who_cannot_begin_says_why() {
+    for (line, expected) in [
+        (
+            r#"{"id":1,"result":{"protocolVersion":2}}"#,
+            "(initialize): it speaks version 2 of the protocol, and only version 1 is understood",
+        ),
+        (r#"{"id":1,"result":{}}"#, "(initialize): it does not say which version of the protocol it speaks"),
+        (
+            r#"{"id":2,"error":{"code":-32000,"message":"Authentication required"}}"#,
+            "(session/new): Authentication required",
+        ),
+        (r#"{"id":2,"result":{}}"#, "(session/new): it names no session"),
+    ] {
+        let (seen, report) = run_with(Session::default(), &[line.to_owned()]);
+        let error = format!("the agent refused to begin {expected}");
+        assert_eq!(end(&report), (StepPhase::Failed, Some(error)), "{line}");
+        assert!(!seen.events.iter().any(|event| matches!(event, AgentEvent::SessionStarted { .. })), "{line}");
+        assert!(seen.log.starts_with("the agent refused to begin: "), "{}", seen.log);
+    }
+}
+
+#[test]
+fn the_history_of_a_loaded_session_is_nobodys_work() {
+    let session = Session { resume: Some("old".to_owned()), ..Session::default() };
+    let cost = |amount: f64| update(json!({"sessionUpdate": "usage_update", "cost": {"amount": amount}}));
+    let [first, _] = begin().try_into().unwrap();
+    let loaded = r#"{"id":2,"result":null}"#.to_owned();
+    let lines = [
+        first,
+        says("An old answer."),
+        call("a", "completed"),
+        cost(2.0),
+        loaded,
+        says("New."),
+        cost(2.5),
+        answer("end_turn"),
+    ];
+    let (seen, report) = run_with(session, &lines);
+    assert_eq!(report.final_text.as_deref(), Some("New."));
+    assert_eq!(seen.log, "New.\n");
+    let started = AgentEvent::SessionStarted { session_id: Some("old".to_owned()), model: None };
+    assert!(seen.events.contains(&started), "{:?}", seen.events);
+    let costs: Vec<f64> = seen
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            AgentEvent::Message { usage: Some(usage), .. } => usage.cost.map(|cost| cost.0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(costs, [0.5]);
+}
+
+#[test]
+fn what_it_asks_for_is_passed_on_and_a_person_is_told_of_permissions() {
+    let ask = json!({"id": "q-1", "method": "session/request_permission", "params": {"sessionId": "s",
+        "toolCall": {"toolCallId": "a", "title": "rm -r x", "kind": "execute", "rawInput": {"command": "rm -r x"}},
+        "options": [{"optionId": "y", "name": "Yes", "kind": "allow_once"}, "odd", {"optionId": "n"}]}})
+    .to_string();
+    for (permission, asked) in [(Permission::Allow, 0), (Permission::Ask, 1), (Permission::Deny, 0)] {
+        let lines = [&begin()[..], std::slice::from_ref(&ask)].concat();
+        let (seen, _) = run_with(Session { permission, ..Session::default() }, &lines);
+        let calls: Vec<_> = seen
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                AgentEvent::Called { id, method, choices } => Some((id.as_str(), method.as_str(), choices.len())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(calls, [("\"q-1\"", "session/request_permission", 2)]);
+        assert!(
+            seen.events.iter().any(|event| matches!(event, AgentEvent::ToolStarted { args, .. } if args == "rm -r x"))
+        );
+        let questions = seen.events.iter().filter(|event| matches!(event, AgentEvent::Asked { .. })).count();
+        assert_eq!(questions, asked, "{permission:?}");
+        assert!(seen.log.contains("the agent asks for permission, "), "{}", seen.log);
+    }
+}
+
+#[test]
+fn lines_outside_the_protocol_and_kinds_that_are_not_known_end_nothing() {
+    let lines = [
+        "\u{1b}[31mwarning\u{1b}[0m".to_owned(),
+        update(json!({"sessionUpdate": "fireworks"})),
+        update(json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "image", "data": "x"}})),
+        update(json!({"sessionUpdate": "tool_call"})),
+        update(json!(7)),
+        r#"{"method":"_vendor/thing","params":{}}"#.to_owned(),
+        r#"{"id":99,"result":{}}"#.to_owned(),
+        says("Fine."),
+    ];
+    let (seen, report) = run(Dialect::Other, &lines);
+    let count = |wanted: fn(&AgentEvent) -> bool| seen.events.iter().filter(|event| wanted(event)).count();
+    assert_eq!(count(|event| matches!(event, AgentEvent::Unparsed { .. })), 1);
+    assert_eq!(count(|event| matches!(event, AgentEvent::Unknown { .. })), 4);
+    assert_eq!(report.raw_tail, "\u{1b}[31mwarning\u{1b}[0m\n");
+    assert_eq!(report.final_text.as_deref(), Some("Fine."));
+}
+
+#[test]
+fn a_call_with_a_huge_output_ends_all_the_same() {
+    let text = "x".repeat(LINE_LIMIT + 1);
+    // The order of the recorded agents: what it is stands in front.
+    let head = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"a","status":"completed","rawOutput":""#;
+    let (seen, report) = run(
+        Dialect::Other,
+        &[call("a", "in_progress"), format!("{head}{text}\"}}}}}}"), says("Done."), answer("end_turn")],
+    );
+    assert_eq!(ends(&seen), [ToolOutcome::Ok]);
+    assert!(seen.log.contains("[a message of 16"), "{}", seen.log);
+    assert_eq!(end(&report), (StepPhase::Complete, None));
+}

@@ -1,0 +1,390 @@
+//! Recorded output of real agents that speak the Agent Client Protocol, replayed: what is found in it was read from the
+//! recordings by a person, and what is said to the agents is what the recordings were made with.
+
+#[path = "support/acp_recordings.rs"]
+mod acp_recordings;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use subdeck::agents::acp::{AcpAdapter, AcpTalk, Dialect, Session};
+use subdeck::agents::pi::decode_line;
+use subdeck::agents::{Adapter, Framer, Line, Sink, Talk};
+use subdeck::run::{
+    AgentEvent, Evidence, ExitInfo, Permission, Report, SteerMode, StepPhase, Stream, TargetState, Tokens, ToolOutcome,
+    judge,
+};
+
+use acp_recordings::{ALL_DONE, OK, Recording, THOUGHT, read, recordings, sent};
+
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    events: Vec<AgentEvent>,
+    log: String,
+    records: Vec<Vec<u8>>,
+}
+
+impl Sink for Seen {
+    fn event(&mut self, event: AgentEvent) {
+        self.events.push(event);
+    }
+    fn keep_line(&mut self) {
+        panic!("a line of another vocabulary is never kept as it is");
+    }
+    fn record(&mut self, json: &[u8]) {
+        self.records.push(json.to_vec());
+    }
+    fn text(&mut self, _stream: Stream, text: &str) {
+        self.log.push_str(text);
+    }
+}
+
+fn session(dialect: Dialect) -> Arc<Session> {
+    let login = (dialect == Dialect::Gemini).then(|| "gemini-api-key".to_owned());
+    let cwd = "/home/user/project".to_owned();
+    Arc::new(Session { dialect, cwd, permission: Permission::Deny, login, resume: None })
+}
+
+fn replay<'a>(dialect: Dialect, chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
+    let mut seen = Seen::default();
+    let mut adapter = AcpAdapter::new(session(dialect));
+    let mut framer = Framer::new();
+    for chunk in chunks {
+        framer.push(chunk, |line: Line<'_>| adapter.line(&line, &mut seen));
+        adapter.flush(&mut seen);
+    }
+    framer.finish(|line| adapter.line(&line, &mut seen));
+    adapter.flush(&mut seen);
+    (seen, adapter.report())
+}
+
+fn outcome(report: &Report, exit: ExitInfo) -> (StepPhase, i32, Option<String>) {
+    let judged = judge(&Evidence { report, exit, spawn_error: None, ending: None, stderr_tail: "" });
+    (judged.outcome.phase, judged.outcome.exit_code, judged.outcome.error)
+}
+
+#[test]
+fn every_recording_has_its_row() {
+    let dir = format!("{}/tests/fixtures/streams", env!("CARGO_MANIFEST_DIR"));
+    let mut files: Vec<String> = std::fs::read_dir(dir)
+        .expect("the folder")
+        .filter_map(|entry| entry.expect("an entry").file_name().into_string().ok())
+        .filter_map(|name| Some(name.strip_suffix(".jsonl")?.to_owned()))
+        .filter(|name| name.contains("-acp-") && !name.ends_with(".sent"))
+        .collect();
+    files.sort();
+    let mut rows: Vec<String> = recordings().iter().map(|r| r.name.to_owned()).collect();
+    rows.sort();
+    assert_eq!(rows, files);
+}
+
+/// What a person reads in a recording, as far as it stands in the events.
+fn told(events: &[AgentEvent], name: &str) -> (Vec<(String, ToolOutcome)>, Tokens, f64, usize) {
+    let mut open: Vec<(Option<String>, String)> = Vec::new();
+    let (mut tools, mut tokens, mut cost, mut turns) = (Vec::new(), Tokens::default(), 0.0, 0);
+    for event in events {
+        match event {
+            AgentEvent::ToolStarted { call, tool, args, .. } => {
+                assert!(args.contains("python3 -c"), "{name}: what it does is known when it starts: {args:?}");
+                assert!(open.iter().all(|(known, _)| known != call), "{name}: a call starts once");
+                open.push((call.clone(), tool.clone()));
+            }
+            AgentEvent::ToolEnded { call, tool, outcome, .. } => {
+                let at = open.iter().position(|(id, _)| id == call).expect("the call was opened");
+                let (_, started) = open.remove(at);
+                assert_eq!(tool.as_deref(), Some(started.as_str()), "{name}");
+                tools.push((started, *outcome));
+            }
+            AgentEvent::Message { usage: Some(usage), .. } | AgentEvent::Used(usage) => {
+                tokens += usage.tokens;
+                cost += usage.cost.map_or(0.0, |cost| cost.0);
+            }
+            AgentEvent::TurnStarted => turns += 1,
+            AgentEvent::Unknown { kind } => panic!("{name}: unknown {kind}"),
+            AgentEvent::Unparsed { .. } => panic!("{name}: not understood"),
+            _ => {}
+        }
+    }
+    assert_eq!(open, [], "{name}: an agent that has answered runs no tools");
+    (tools, tokens, cost, turns)
+}
+
+#[test]
+fn recordings_mean_what_a_person_reads_in_them() {
+    for recording in recordings() {
+        let name = recording.name;
+        let (seen, report) = replay(recording.dialect, [read(name).as_slice()]);
+        let sessions: Vec<_> = seen
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                AgentEvent::SessionStarted { session_id, model } => Some((session_id.as_deref(), model.as_deref())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(sessions, [(Some(recording.session), recording.model)], "{name}");
+        let (tools, tokens, cost, turns) = told(&seen.events, name);
+        let tools: Vec<(&str, ToolOutcome)> = tools.iter().map(|(tool, outcome)| (tool.as_str(), *outcome)).collect();
+        assert_eq!(tools, recording.tools, "{name}");
+        let used = (tokens.input, tokens.output, tokens.cache_read, (cost * 1e6).round() as u64);
+        assert_eq!(used, recording.usage, "{name}");
+        assert_eq!(turns, recording.turns, "{name}");
+        assert_eq!(report.final_text.as_deref(), recording.text, "{name}");
+        let (phase, code, error) = recording.end;
+        assert_eq!(outcome(&report, OK), (phase, code, error.map(str::to_owned)), "{name}");
+        assert!(report.settled, "{name}");
+    }
+}
+
+#[test]
+fn how_the_bytes_are_cut_changes_nothing() {
+    for recording in recordings() {
+        let bytes = read(recording.name);
+        let whole = replay(recording.dialect, [bytes.as_slice()]);
+        for size in [1, 7, 4096] {
+            assert_eq!(replay(recording.dialect, bytes.chunks(size)), whole, "{} by {size}", recording.name);
+        }
+    }
+}
+
+#[test]
+fn a_cut_recording_is_never_complete() {
+    for recording in recordings() {
+        let bytes = read(recording.name);
+        // The end of the line that answers the last prompt. Two that were joined are answered together.
+        let answers: Vec<usize> = memchr::memmem::find_iter(&bytes, br#""stopReason":"end_turn""#).collect();
+        let Some(answer) = answers.first() else { continue };
+        let end = answer + memchr::memchr(b'\n', &bytes[*answer..]).expect("a line feed") - 1;
+        assert_eq!(bytes[end], b'}', "{}", recording.name);
+        for cut in (0..200).map(|n| end * n / 199) {
+            let (_, report) = replay(recording.dialect, [&bytes[..cut]]);
+            assert_ne!(outcome(&report, OK).0, StepPhase::Complete, "{} cut at {cut}", recording.name);
+        }
+    }
+}
+
+/// What the records in the event log lead back to, beside what is never recorded.
+#[test]
+fn what_is_recorded_says_the_same() {
+    for recording in recordings() {
+        let (seen, _) = replay(recording.dialect, [read(recording.name).as_slice()]);
+        let mut decoded = Vec::new();
+        for record in &seen.records {
+            assert!(record.starts_with(b"{\"type\":\""), "{}", String::from_utf8_lossy(record));
+            decode_line(record, &mut decoded);
+        }
+        let plain = |event: &AgentEvent| match event.clone() {
+            AgentEvent::TextDelta { .. } | AgentEvent::ToolProgress { .. } | AgentEvent::Called { .. } => None,
+            AgentEvent::ToolStarted { call, tool, args, path, .. } => {
+                Some(AgentEvent::ToolStarted { call, tool, args, path, about: Default::default() })
+            }
+            // That vocabulary knows only whether a call went well.
+            AgentEvent::ToolEnded { call, tool, outcome: ToolOutcome::Cancelled, preview } => {
+                Some(AgentEvent::ToolEnded { call, tool, outcome: ToolOutcome::Error, preview })
+            }
+            // How that vocabulary names a model at the start of a session.
+            AgentEvent::Response { id: None, command, .. } if command == "get_state" => None,
+            event => Some(event),
+        };
+        let events: Vec<_> = seen.events.iter().filter_map(plain).collect();
+        let decoded: Vec<_> = decoded.iter().filter_map(plain).collect();
+        assert_eq!(decoded, events, "{}", recording.name);
+    }
+}
+
+#[test]
+fn the_log_reads_like_a_conversation() {
+    let command = r#"python3 -c "import time; time.sleep(2)"; echo tool-finished"#;
+    let table = [
+        (Dialect::OpenCode, "opencode-1.18.33-acp-text", format!("{THOUGHT}\n")),
+        (
+            Dialect::OpenCode,
+            "opencode-1.18.33-acp-bash",
+            format!("I will run a shell command.\nbash: {command}\ntool-finished\n{ALL_DONE}\n"),
+        ),
+        (
+            Dialect::Gemini,
+            "gemini-0.61.0-acp-bash",
+            format!("I will run a shell command.\nrun_shell_command: {command}\n{ALL_DONE}\n"),
+        ),
+        (
+            Dialect::Copilot,
+            "copilot-1.0.102-acp-bash",
+            format!(
+                "I will run a shell command.\nexecute: {command}\ntool-finished\n\
+                 <shellId: 0 completed with exit code 0>\n{ALL_DONE}\n"
+            ),
+        ),
+        (
+            Dialect::OpenCode,
+            "opencode-1.18.33-acp-err400",
+            "model error: Internal error: scripted bad request\n".to_owned(),
+        ),
+    ];
+    for (dialect, name, expected) in table {
+        assert_eq!(replay(dialect, [read(name).as_slice()]).0.log, expected, "{name}");
+    }
+}
+
+/// A conversation: the agent says what is recorded, line by line; returns what was said to it, and the moves of messages.
+struct Conversation {
+    talk: AcpTalk,
+    sent: Vec<Value>,
+    moves: Vec<(String, TargetState)>,
+    done: Vec<bool>,
+}
+
+impl Conversation {
+    fn write(&mut self, bytes: &[u8]) {
+        for line in bytes.split_inclusive(|b| *b == b'\n') {
+            assert_eq!(line.last(), Some(&b'\n'), "a whole line");
+            self.sent.push(serde_json::from_slice(line).expect("JSON"));
+        }
+    }
+
+    /// Has the recording play; `before` is asked before each line what a person does now.
+    fn of(recording: &Recording, mut before: impl FnMut(&str, &mut AcpTalk) -> Option<Vec<u8>>) -> Self {
+        let mut adapter = AcpAdapter::new(session(recording.dialect));
+        let talk = AcpTalk::new(session(recording.dialect));
+        let mut this = Self { talk, sent: Vec::new(), moves: Vec::new(), done: Vec::new() };
+        let first = this.talk.prompt("Do it.");
+        this.write(&first);
+        let text = String::from_utf8(read(recording.name)).expect("text");
+        for line in text.lines() {
+            if let Some(bytes) = before(line, &mut this.talk) {
+                this.write(&bytes);
+            }
+            let mut seen = Seen::default();
+            adapter.line(&Line::Text { bytes: line.as_bytes(), complete: true }, &mut seen);
+            for event in seen.events {
+                if let Some(bytes) = this.talk.answer(&event) {
+                    this.write(&bytes);
+                }
+                let receipts = this.talk.receipts(&event);
+                this.moves.extend(receipts.into_iter().map(|receipt| (receipt.id, receipt.state)));
+                this.done.push(this.talk.done());
+            }
+        }
+        this
+    }
+}
+
+/// A message of a client without what differs from one to the other.
+fn shape(message: &Value) -> Value {
+    let mut message = message.clone();
+    if let Some(params) = message.get_mut("params").and_then(Value::as_object_mut) {
+        params.remove("clientInfo");
+        if params.contains_key("prompt") {
+            params.insert("prompt".to_owned(), json!("a prompt"));
+        }
+    }
+    if let Some(messages) = message.pointer_mut("/result/messages").and_then(Value::as_array_mut) {
+        messages.iter_mut().for_each(|text| *text = json!("a text"));
+    }
+    if let Some(error) = message.get_mut("error").and_then(Value::as_object_mut) {
+        error.remove("message");
+    }
+    message
+}
+
+fn shapes(messages: &[Value]) -> Vec<Value> {
+    messages.iter().map(shape).collect()
+}
+
+#[test]
+fn what_is_said_to_the_agents_is_what_they_were_recorded_with() {
+    for recording in recordings() {
+        let name = recording.name;
+        if !(name.ends_with("-text") || name.ends_with("-bash") || name.ends_with("-err400")) {
+            continue;
+        }
+        let talked = Conversation::of(&recording, |_, _| None);
+        let mut expected = shapes(&sent(name));
+        // The recording client could not be asked for messages.
+        for answer in expected.iter_mut().filter(|message| message.get("error").is_some()) {
+            *answer = json!({"jsonrpc": "2.0", "id": answer["id"],
+                "result": {"messages": [], "hasQueuedPrompt": false}});
+        }
+        assert_eq!(shapes(&talked.sent), expected, "{name}");
+        let first_done = talked.done.iter().position(|done| *done);
+        assert!(first_done.is_some_and(|at| at + 3 > talked.done.len()), "{name}: done at the very end only");
+    }
+}
+
+#[test]
+fn messages_reach_each_agent_in_its_own_way() {
+    let tool_runs = |line: &str| line.contains(r#""status":"completed""#) || line.contains(r#""status":"failed""#);
+    for name in ["opencode-1.18.33-acp-steer", "qwen-0.24.4-acp-drain-steer"] {
+        let recording = recordings().into_iter().find(|r| r.name == name).expect("a row");
+        let mut said = false;
+        let talked = Conversation::of(&recording, |line, talk| {
+            if said || !tool_runs(line) {
+                return None;
+            }
+            said = true;
+            Some(talk.steer("s", SteerMode::Auto, "change of plan").expect("it takes messages"))
+        });
+        assert_eq!(shapes(&talked.sent), shapes(&sent(name)), "{name}");
+        assert_eq!(talked.moves, [("s".to_owned(), TargetState::Delivered)], "{name}");
+        assert_eq!(talked.done.last(), Some(&true), "{name}");
+    }
+}
+
+#[test]
+fn who_takes_no_messages_while_it_works_is_cancelled_to_make_room() {
+    for recording in recordings() {
+        let name = recording.name;
+        if !name.ends_with("-cancel") || matches!(recording.dialect, Dialect::OpenCode | Dialect::Qwen) {
+            continue;
+        }
+        let mut said = false;
+        let talked = Conversation::of(&recording, |line, talk| {
+            if said || !line.contains(r#""tool_call""#) {
+                return None;
+            }
+            said = true;
+            let bytes = talk.steer("s", SteerMode::Steer, "change of plan").expect("it takes messages");
+            assert_eq!(talk.steer("f", SteerMode::FollowUp, "later"), Some(Vec::new()));
+            Some(bytes)
+        });
+        let mut expected = shapes(&sent(name));
+        let mut last = expected.last().cloned().expect("a prompt");
+        // The follow-up is the one that the recording has no answer to.
+        last["id"] = json!(last["id"].as_u64().expect("a number") + 1);
+        expected.push(last);
+        assert_eq!(shapes(&talked.sent), expected, "{name}");
+        let text = talked.sent.last().and_then(|m| m.pointer("/params/prompt/0/text")).and_then(Value::as_str);
+        assert!(text.is_some_and(|text| text.contains("later")), "{name}");
+        assert_eq!(talked.moves, [("s".to_owned(), TargetState::Delivered)], "{name}");
+        assert_eq!(talked.done.last(), Some(&false), "{name}: the follow-up is not answered");
+    }
+}
+
+#[test]
+fn an_agent_that_is_told_to_break_off_is_done_when_it_has() {
+    for recording in recordings() {
+        let name = recording.name;
+        if !name.ends_with("-cancel") {
+            continue;
+        }
+        let bytes = read(name);
+        let end = memchr::memmem::find(&bytes, br#""stopReason":"cancelled""#).expect("it was cancelled");
+        let end = end + memchr::memchr(b'\n', &bytes[end..]).expect("a line feed");
+        let (_, report) = replay(recording.dialect, [&bytes[..end]]);
+        assert!(report.aborted && !report.clean_stop, "{name}");
+        let mut said = false;
+        let talked = Conversation::of(&recording, |line, talk| {
+            if said || !line.contains(r#""tool_call""#) {
+                return None;
+            }
+            said = true;
+            let bytes = talk.abort();
+            assert_eq!(talk.steer("s", SteerMode::Auto, "too late"), None);
+            Some(bytes.expect("it can be told"))
+        });
+        let mut expected = shapes(&sent(name));
+        expected.pop();
+        assert_eq!(shapes(&talked.sent), expected, "{name}");
+        assert!(talked.done.contains(&true), "{name}");
+    }
+}

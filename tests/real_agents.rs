@@ -169,3 +169,52 @@ fn the_death_of_the_runner_ends_the_agent_and_its_tool() {
     assert_eq!(run.wait_end()["state"], "failed");
     assert_eq!(world.output(&["wait", run.id()]).code, 7);
 }
+
+#[test]
+fn a_tool_that_takes_too_long_is_told_then_ended_with_its_process() {
+    let Some(pi) = real_pi() else { return };
+    let world = World::new();
+    let plan = "[[step]]\nid = \"slow\"\ntask = \"[[scenario:bash secs=60]] Run it.\"\ntool_timeout = \"3s\"\n\
+        attention = { tool_open = \"1s\" }\n";
+    let run = detach(&world, &pi, plan);
+    run.wait("the notice", |s| s["steps"][0]["activityState"] == "needs_attention");
+    let status = run.wait_end();
+    let step = &status["steps"][0];
+    assert_eq!((&step["status"], &step["timedOut"]), (&"failed".into(), &true.into()), "{step}");
+    assert_eq!(step["error"], "Tool 'bash' timed out after 3000ms.");
+    assert_eq!(world.output(&["wait", run.id()]).code, 5);
+    world.wait_until_empty();
+}
+
+#[test]
+fn an_agent_that_used_its_turns_is_told_and_ended_once_its_tool_is() {
+    let Some(pi) = real_pi() else { return };
+    let world = World::new();
+    let plan = "[[step]]\nid = \"rounds\"\ntask = \"[[scenario:multi secs=2 n=9]] Run them.\"\n\
+        budget = { turns = { max = 1, grace = 0 } }\n[[step]]\nid = \"next\"\ntask = \"[[scenario:text]] Go on.\"\n";
+    let run = detach(&world, &pi, plan);
+    let status = run.wait_end();
+    assert_eq!((&status["state"], &status["steps"][1]["status"]), (&"failed".into(), &"pending".into()), "{status}");
+    assert_eq!(status["steps"][0]["turnBudget"]["outcome"], "exceeded", "{status}");
+    assert_eq!(run.events_of("subagent.step.turn_budget_deferred").len(), 1);
+    let tools = &status["steps"][0]["recentTools"];
+    assert_eq!(tools[0]["tool"], "bash", "the tool of the last turn came to its end: {tools}");
+    assert_eq!(world.output(&["wait", run.id()]).code, 6);
+    world.wait_until_empty();
+}
+
+#[test]
+fn the_next_model_is_asked_for_when_one_cannot_be_had() {
+    let Some(pi) = real_pi() else { return };
+    let world = World::new();
+    // Which models there are is not known here, so both are made up: that each of them is asked for is what counts.
+    let plan = "[[step]]\nid = \"one\"\ntask = \"[[scenario:text]] Answer.\"\nmodels = [\"no/such-model\", \"nor/this-one\"]\n";
+    let run = detach(&world, &pi, plan);
+    let status = run.wait_end();
+    let attempts = &status["steps"][0]["modelAttempts"];
+    assert_eq!(attempts.as_array().map(Vec::len), Some(2), "{status}");
+    assert_eq!(status["steps"][0]["attemptedModels"], serde_json::json!(["no/such-model", "nor/this-one"]));
+    assert!(attempts[0]["error"].as_str().unwrap().contains("no/such-model"), "{attempts}");
+    assert_eq!(status["state"], "failed", "there is neither: {status}");
+    world.wait_until_empty();
+}

@@ -144,7 +144,7 @@ pub(super) fn tokens(tokens: Tokens) -> Obj {
 
 /// CostSummary of run-directory 2.2; `None` when nothing was reported.
 pub(super) fn cost_summary(sum: Tokens, cost: Option<CostUsd>) -> Option<Obj> {
-    if sum.is_zero() && cost.is_none() {
+    if sum.is_zero() && cost.is_none_or(|c| c.0 == 0.0) {
         return None;
     }
     let mut summary = Obj::new();

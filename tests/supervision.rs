@@ -375,3 +375,51 @@ fn without_attention_nothing_is_told() {
     assert_eq!(done.code, 0, "{done:?}");
     assert!(raised(&run).is_empty() && run.events_of("subagent.control").is_empty());
 }
+
+#[test]
+fn a_task_that_demands_edits_is_not_done_without_one() {
+    let config = |scene: &Scene, more: Value| {
+        let mut with = step(more);
+        with["task"] = "Fix the bug in src/lexer.rs.".into();
+        scene.config(&[with, step(json!({}))], json!({}))
+    };
+    // On is what a runner config means when it says nothing.
+    let scene = Scene::new(&["open A read\nclose A read\nsay all is well", "say never"]);
+    let (run, done) =
+        scene.run(&config(&scene, json!({ "completionGuard": null, "modelCandidates": ["a/one", "b/two"] })));
+    let status = run.wait_end();
+    assert_eq!(
+        (states(&status).as_slice(), done.code, scene.starts(0)),
+        (["failed", "pending"].as_slice(), 1, 1),
+        "{done:?}"
+    );
+    let error = status["steps"][0]["error"].as_str().unwrap();
+    assert!(error.contains("without having made any edit") && error.lines().count() == 2, "{error}");
+    assert_eq!(scene.result(&run)["results"][0]["output"], "all is well");
+    let control = run.events_of("subagent.control");
+    assert_eq!((control.len(), &control[0]["event"]["reason"]), (1, &"completion_guard".into()));
+    // Switched off it is only told; with an edit, or with tools that only look, there is nothing to tell.
+    for (script, more, told) in [
+        ("say all is well", json!({ "completionGuard": false }), 1),
+        ("open A edit\nclose A edit\nsay done", json!({ "completionGuard": true }), 0),
+        (
+            "open A bash {\"command\":\"sed -i s/a/b/ f\"}\nclose A bash\nsay done",
+            json!({ "completionGuard": true }),
+            0,
+        ),
+        ("say all is well", json!({ "completionGuard": true, "tools": ["read", "grep"] }), 0),
+        ("say all is well", json!({ "completionGuard": null, "agentContract": { "version": 1 } }), 1),
+    ] {
+        let scene = Scene::new(&[script, "say next"]);
+        let (run, done) = scene.run(&config(&scene, more.clone()));
+        assert_eq!((states(&run.wait_end()).as_slice(), done.code), (["complete", "complete"].as_slice(), 0), "{more}");
+        assert_eq!(raised(&run).len(), told, "{more}");
+    }
+    // In a plan somebody has to ask for it.
+    for (key, code) in [("", 0), ("completion_guard = true\n", 1)] {
+        let scene = Scene::new(&["say all is well"]);
+        let plan = format!("[[step]]\nid = \"one\"\ntask = \"Add a test to src/a.rs\"\n{key}");
+        let (run, done) = scene.run(&scene.plan(&plan));
+        assert_eq!((done.code, raised(&run)), (code, vec!["completion_guard".to_owned()]), "{key}");
+    }
+}

@@ -3,8 +3,12 @@
 use super::clock::now;
 use super::dispatch::Engine;
 use super::prepare::{Earlier, Try, prepare};
+use crate::plan::Runner;
 use crate::run::retry::{self, Tried};
-use crate::run::{Evidence, ExitInfo, Judgement, NextAttempt, Report, StepId, What, budget, judge};
+use crate::run::{
+    Condition, Evidence, ExitInfo, Judgement, NextAttempt, Notice, Reason, Report, StepId, StepPhase, What, budget,
+    demands_edits, judge,
+};
 use crate::rundir::capability;
 
 impl Engine {
@@ -78,6 +82,47 @@ impl Engine {
         self.end_step(id, judgement, false);
     }
 
+    /// An agent that was clearly told to change files and says that it is done without having begun to change any is
+    /// told of, and fails where the plan wants it so (runner-behaviour 4.6). Returns whether it failed for that.
+    fn guard(&mut self, id: StepId, report: &Report, judgement: &mut Judgement) -> bool {
+        let Some(step) = self.plan.flat().nth(id.flat()) else { return false };
+        let Some(state) = self.recorder.state().step(id) else { return false };
+        // Only the task as it was written: what other steps said demands nothing.
+        let task = step.task.replace("{task}", self.plan.task.as_deref().unwrap_or_default());
+        let could = step.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| !only_looks(tool)));
+        let guarded = judgement.outcome.phase == StepPhase::Complete
+            && !report.plain
+            && matches!(step.runner, Runner::Pi { .. })
+            && could
+            && !state.changed_files
+            && demands_edits(&step.agent, &task);
+        if !guarded {
+            return false;
+        }
+        let (fails, told) = (step.completion_guard, state.thresholds.enabled);
+        let condition = Condition {
+            reason: Reason::CompletionGuard,
+            subject: String::new(),
+            since: now(),
+            threshold: None,
+            amount: None,
+            evidence: "it ended without having begun to change a file, which its task demands".to_owned(),
+        };
+        if told {
+            self.raise(id, Box::new(Notice::new(id, condition, now())));
+        }
+        if fails {
+            let outcome = &mut judgement.outcome;
+            (outcome.phase, outcome.exit_code) = (StepPhase::Failed, 1);
+            outcome.error = Some(
+                "The agent ended without having made any edit, though its task demands some.\nNo tool that changes files \
+                 was called. If that is right, say so in the task or switch the completion guard of the step off."
+                    .to_owned(),
+            );
+        }
+        fails
+    }
+
     /// An attempt is over: the step ends with it, or another one follows.
     pub(super) fn attempt_over(
         &mut self,
@@ -87,12 +132,13 @@ impl Engine {
         stderr_tail: &str,
         mut judgement: Judgement,
     ) {
+        let guarded = self.guard(id, report, &mut judgement);
         let Some(step) = self.recorder.state().step(id) else { return };
         let models = self.plan.flat().nth(id.flat()).map_or(Vec::new(), |s| s.models.clone());
         let tried = Tried { step, models: &models, report, judgement: &judgement, exit, stderr_tail, at: now() };
         let stopping = self.recorder.state().is_ending() || step.ending.is_some();
         match retry::next(&tried) {
-            Some(next) if !stopping => {
+            Some(next) if !stopping && !guarded => {
                 let exit_code = judgement.outcome.exit_code;
                 let error = judgement.outcome.error.unwrap_or_default();
                 self.recorder.record(What::AttemptEnded { step: id, exit_code, error, next });
@@ -114,4 +160,9 @@ impl Engine {
             }
         }
     }
+}
+
+/// Tools that change nothing (runner-behaviour 4.6).
+fn only_looks(tool: &str) -> bool {
+    matches!(tool, "read" | "grep" | "find" | "ls" | "glob" | "contact_supervisor" | "intercom" | "subagent_wait")
 }

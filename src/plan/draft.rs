@@ -72,6 +72,7 @@ pub(crate) struct DraftStep {
     pub(crate) tool_exempt: Option<Vec<String>>,
     pub(crate) budget: Budget,
     pub(crate) attention: Attention,
+    pub(crate) completion_guard: bool,
     /// `{task}` in the arguments is meant literally when the step has no task.
     pub(crate) literal: bool,
     /// Something of the step was wrong already, so that what is missing is not worth a second error.

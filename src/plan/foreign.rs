@@ -154,6 +154,9 @@ fn step(reader: &mut Reader<'_>, node: &Node) -> Option<DraftStep> {
         budget: Budget { time: milliseconds(reader, &fields, "timeoutMs"), ..tool_budget(reader, &fields) },
         ..DraftStep::default()
     };
+    // On unless it is switched off; with a contract off unless it is switched on (run-directory 4).
+    let contract = present(&fields, "agentContract").is_some();
+    step.completion_guard = truth(reader, &fields, "completionGuard").unwrap_or(!contract);
     step.models = step.models.or_else(|| word(reader, &fields, "model").map(|s| vec![s.value]));
     step.broken.task = present(&fields, "task").is_some() && step.task.is_none();
     step.broken.runner = present(&fields, "runner").is_some() && step.runner.is_none();

@@ -39,6 +39,7 @@ pub const STEP: &[&str] = &[
     "tool_timeout_exempt",
     "budget",
     "attention",
+    "completion_guard",
 ];
 
 /// Keys of a group.

@@ -177,6 +177,9 @@ pub struct Step {
     pub tool_exempt: Vec<String>,
     /// When somebody should look at it.
     pub attention: Thresholds,
+    /// The step fails when its task clearly demands that files are changed and the agent began to change none
+    /// (runner-behaviour 4.6). Without it that is only told.
+    pub completion_guard: bool,
     /// The session to go on with; `None` begins a new one.
     pub session_file: Option<PathBuf>,
     /// The step is not run; its outcome is taken over from an earlier run.

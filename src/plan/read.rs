@@ -132,6 +132,7 @@ fn step(reader: &mut Reader<'_>, node: &Node) -> Option<DraftStep> {
         tool_exempt: tool_names(reader, &fields, "tool_timeout_exempt"),
         budget: fields.get("budget").map(|n| budget(reader, n)).unwrap_or_default(),
         attention: fields.get("attention").map(|n| attention(reader, n)).unwrap_or_default(),
+        completion_guard: reader.bool(&fields, "completion_guard").unwrap_or(false),
         ..DraftStep::default()
     };
     step.broken.agent = fields.has("agent") && step.agent.is_none();

@@ -243,6 +243,7 @@ impl Resolver<'_, '_> {
             tool_timeout,
             tool_exempt,
             attention: attention.thresholds(),
+            completion_guard: draft.completion_guard,
             session_file: draft.session.as_ref().map(|s| absolute(&cwd, &s.value, self.options)),
             carried: None,
             runner: self.runner(runner),

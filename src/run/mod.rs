@@ -7,6 +7,7 @@ pub mod attention;
 mod awake;
 pub mod budget;
 mod decide;
+mod demand;
 mod event;
 mod family;
 mod judge;
@@ -31,6 +32,7 @@ pub use budget::{BudgetState, Meter, Metric, Reached, Stage};
 pub use decide::{
     ABORT_TO_TERM, BUDGET_TO_TERM, DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect, INT_TO_TERM, TERM_TO_KILL, decide,
 };
+pub use demand::demands_edits;
 pub use event::{ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What};
 pub use family::{AgentKind, Family, Permission, Transport};
 pub use judge::{Evidence, Judgement, Report, STOPPED, judge, signal_name};

@@ -85,6 +85,8 @@ pub struct StepState {
     pub ending: Option<Ending>,
     /// Whether it can be steered.
     pub steerable: Steerable,
+    /// A call was begun that changes files; known to the runner only.
+    pub changed_files: bool,
     /// The tool whose call the agent's own guard refused because too many were made (runner-behaviour 3.2).
     pub blocked_tool: Option<String>,
     /// What was asked of it.

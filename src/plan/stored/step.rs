@@ -52,6 +52,8 @@ pub(super) struct StepDoc {
     tool_timeout_exempt: Vec<String>,
     #[serde(default, skip_serializing_if = "AttentionDoc::is_built_in")]
     attention: AttentionDoc,
+    #[serde(default, skip_serializing_if = "is_false")]
+    completion_guard: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     session_file: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,6 +158,7 @@ impl StepDoc {
             tool_timeout_ms: step.tool_timeout.map(millis),
             tool_timeout_exempt: step.tool_exempt.clone(),
             attention: AttentionDoc::of(&step.attention),
+            completion_guard: step.completion_guard,
             session_file: step.session_file.as_deref().map(text),
             carried: step.carried.as_ref().map(|c| CarriedDoc { output: c.output.clone() }),
         }
@@ -209,6 +212,7 @@ impl StepDoc {
             tool_timeout: self.tool_timeout_ms.map(Duration::from_millis),
             tool_exempt: self.tool_timeout_exempt,
             attention: self.attention.thresholds(),
+            completion_guard: self.completion_guard,
             session_file: self.session_file.map(PathBuf::from),
             carried: self.carried.map(|c| Carried { output: c.output }),
         }

@@ -33,6 +33,7 @@ fn full_step() -> Step {
             tool_block: Some(ToolBlock::Names(vec!["bash".into()])),
         },
         tool_exempt: vec!["ask".into()],
+        completion_guard: true,
         attention: Thresholds {
             enabled: false,
             idle_ms: Some(1),

@@ -44,6 +44,7 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
             (step.last_word, step.calls_pending) = (false, false);
             step.retrying = None;
             step.questions.clear();
+            step.changed_files |= about.mutates;
             watch::called(step, tool, args, *about, at);
             // A second start of the same call replaces the first (runner-behaviour 14.10).
             let before = step.open.len();

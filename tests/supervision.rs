@@ -1,5 +1,40 @@
 //! Limits, attention and attempts by the real binary with a scripted agent, beyond the numbered checks of
 //! `checks_supervision`: what ends a child, what only tells, what is tried again, and what the files say of it.
+//!
+//! # The traps of runner-behaviour 14 that concern supervision
+//!
+//! | trap | where it is tried, or why it cannot occur |
+//! |---|---|
+//! | 1 arrays per step that do not grow | steps are state in one list; open calls belong to their step |
+//! | 5 exit is not close | `check_23`; `run::decide::rules_tests` (no limit for a child that is gone); tests/children.rs |
+//! | 7 an interrupt blocks a later stop | `run::decide::tests` (a stop after an interrupt); a KILL ends each ladder |
+//! | 8 attention that stays, tools of steps that are over | `check_14`, `check_23`, `check_27`, `silence_is_told_and_taken_back...` |
+//! | 9 calls that began at the same time | `run::reduce::tests` (the first of a tie) |
+//! | 10 the same id twice | `run::decide::rules_tests` (its time begins anew), `run::reduce::tests` |
+//! | 11 an end with an unknown id | `check_26`, `run::reduce::tests` (matched by id, then by name, then alone) |
+//! | 12 the same cause again | one notice for a cause: `run::reduce::prop_tests`; another call is another one: `rules_tests` |
+//! | 13 flat and logical numbers | tests/differential.rs (a chain with a group) |
+//! | 14 pending steps, short results | `usage_is_looked_at_before_each_step...`, tests/documents.rs |
+//! | 15 the time of a tool is no time of the run | `check_14` |
+//! | 16 no answer is retried, a failed tool never | `a_failed_tool_is_no_reason...`, `run::retry` |
+//! | 17 starts that fail | `a_child_that_never_began...`, `run::retry` (late, or with a word, it did start) |
+//! | 18 the drain | `run::decide::tests` (moving output), `run::judge` (what is a success), tests/children.rs |
+//! | 19 lines of 16 MiB | tests/children.rs (`long-line`), agents::framing |
+//! | 20 prompts | `check_30`, tests/documents.rs (`check_prompts`) |
+//! | 21 variables of nested runs | agents::pi::command |
+//! | 22 usage never ends a child of a runner config | `the_usage_of_a_runner_config_spares_who_runs...` |
+//! | 23 turns wait for an open tool, the last word may come | `turns_beyond_the_last_one...`, `run::decide::rules_tests` |
+//! | 24 a stop that lies there already | tests/runs.rs, tests/children.rs |
+//! | 26 sums that disagree | one sum over the steps, for tokens and for money |
+//! | 29 long output of plain commands | the streams are files; tests/children.rs |
+//! | 30 fail-fast | engine::schedule: a skipped member is no failure of its own and its end is an event |
+//! | 31 the order of a write | tests/checks_persistence.rs |
+//! | 32 killed from outside | tests/children.rs (`kill KILL`: failed) |
+//! | 33 clean when shown | tests/children.rs (`assert_clean`) |
+//! | 35 times of what is over | `ended_at` of a step is final: `run::reduce::prop_tests` |
+//!
+//! 2, 3, 4, 27: tests/checks_persistence.rs. 25, 28: there are neither groups that grow nor external jobs. 6, 34: nothing
+//! runs `ps`, and there are no numbers of tabs in files.
 
 #[path = "support/scripted.rs"]
 mod scripted;
@@ -422,4 +457,29 @@ fn a_task_that_demands_edits_is_not_done_without_one() {
         let (run, done) = scene.run(&scene.plan(&plan));
         assert_eq!((done.code, raised(&run)), (code, vec!["completion_guard".to_owned()]), "{key}");
     }
+}
+
+#[test]
+fn what_became_of_the_output_is_told() {
+    // Somebody holds the output of a child that has ended, until the sweep ends that too.
+    let scene = Scene::new(&["say fine\nleave"]);
+    let (run, done) = scene.run(&scene.plan(JSON));
+    assert_eq!(done.code, 0, "{done:?}");
+    let notices = run.events_of("subdeck.attention.raised");
+    assert_eq!(raised(&run), ["output_held"], "{notices:?}");
+    let held = run.events_of("subdeck.output.held")[0]["pids"][0].to_string();
+    assert!(notices[0]["notice"]["evidence"].as_str().unwrap().contains(&held), "{notices:?}");
+    assert!(run.events_of("subagent.control").is_empty(), "nobody is called for it");
+    scene.world.wait_until_empty();
+
+    // More was said than is kept.
+    let scene = Scene::new(&["out 0123456789 0123456789 0123456789 0123456789\nuntil go\nsay fine"]);
+    let plan = scene.plan(JSON);
+    let mut command = scene.subdeck(&["run", "--detach", &plan]);
+    let done = support::Done::of(command.env("SUBDECK_CAPTURE_STEP", "20B").output().unwrap());
+    assert_eq!(done.code, 0, "{done:?}");
+    let run = scene.world.only_run();
+    wait_for("a notice", || (raised(&run) == ["disk_cap"]).then_some(()));
+    scene.touch("go");
+    assert_eq!(run.wait_end()["state"], "complete");
 }

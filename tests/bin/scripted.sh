@@ -15,6 +15,7 @@
 #   touch FILE              makes one there
 #   deaf                    ignores SIGINT and SIGTERM from here on
 #   hear                    rpc: waits for a message to the running agent, keeps it in `heard.0`, acknowledges it
+#   leave                   leaves a process behind that holds the output open
 #   exit N, kill SIGNAL     ends at once
 #   hang                    waits for ever
 # Texts are put into JSON as they stand. With rpc the prompt is read and acknowledged first.
@@ -100,6 +101,7 @@ while IFS= read -r step <&3; do
     wait) sleep "$(printf '%d.%03d' $((rest / 1000)) $((rest % 1000)))" ;;
     until) while [ ! -e "$rest" ]; do sleep 0.02; done ;;
     touch) : >"$rest" ;;
+    leave) sleep 300 3<&- & ;;
     deaf) trap '' INT TERM ;;
     hear)
       await steer

@@ -24,10 +24,10 @@
 //! | 21 variables of nested runs | agents::pi::command |
 //! | 22 usage never ends a child of a runner config | `the_usage_of_a_runner_config_spares_who_runs...` |
 //! | 23 turns wait for an open tool, the last word may come | `turns_beyond_the_last_one...`, `run::decide::rules_tests` |
-//! | 24 a stop that lies there already | tests/runs.rs, tests/children.rs |
+//! | 24 a stop that lies there already | `a_stop_that_lies_there_already_keeps_everything_from_starting` |
 //! | 26 sums that disagree | one sum over the steps, for tokens and for money |
 //! | 29 long output of plain commands | the streams are files; tests/children.rs |
-//! | 30 fail-fast | engine::schedule: a skipped member is no failure of its own and its end is an event |
+//! | 30 fail-fast | tests/runs.rs (a skipped member is no failure of its own, and its end is an event) |
 //! | 31 the order of a write | tests/checks_persistence.rs |
 //! | 32 killed from outside | tests/children.rs (`kill KILL`: failed) |
 //! | 33 clean when shown | tests/children.rs (`assert_clean`) |
@@ -482,4 +482,19 @@ fn what_became_of_the_output_is_told() {
     wait_for("a notice", || (raised(&run) == ["disk_cap"]).then_some(()));
     scene.touch("go");
     assert_eq!(run.wait_end()["state"], "complete");
+}
+
+#[test]
+fn a_stop_that_lies_there_already_keeps_everything_from_starting() {
+    let scene = Scene::new(&["say never", "say never"]);
+    let config = scene.config(&[step(json!({})), step(json!({}))], json!({}));
+    let written: Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+    let control = std::path::Path::new(written["asyncDir"].as_str().unwrap()).join("control");
+    std::fs::create_dir_all(&control).unwrap();
+    std::fs::write(control.join("stop.json"), "").unwrap();
+    let (run, done) = scene.run(&config);
+    let status = run.wait_end();
+    assert_eq!((states(&status).as_slice(), done.code), (["stopped", "stopped"].as_slice(), 3), "{done:?}");
+    assert_eq!((&status["state"], scene.starts(0)), (&"stopped".into(), 0));
+    assert!(!control.join("stop.json").exists(), "it was taken");
 }

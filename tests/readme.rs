@@ -12,7 +12,8 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use subdeck::config::{KEYS, Key};
-use subdeck::deck::actions::{TABLE, key_name};
+use subdeck::deck::actions::TABLE;
+use subdeck::deck::keymap::key_name;
 use subdeck::run::ExitCause;
 use support::{Done, World};
 

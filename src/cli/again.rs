@@ -35,6 +35,22 @@ pub fn retry(args: RetryArgs) -> anyhow::Result<ExitCode> {
     launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach)
 }
 
+/// Goes on with a step of a run that is over, as `subdeck resume` does, for a deck that shows the new run afterwards.
+///
+/// # Errors
+/// Why nothing was started.
+pub fn go_on_with(
+    world: &World,
+    root: Option<&std::path::Path>,
+    dir: &RunDir,
+    step: StepId,
+    text: &str,
+) -> anyhow::Result<RunDir> {
+    let plan = Earlier::read(dir.clone())?.one(step, Some(text))?;
+    startable(world, &plan)?;
+    launch::detached(world, &plan, root)
+}
+
 /// Whether the programs of the new run are there still.
 fn startable(world: &World, plan: &Plan) -> anyhow::Result<()> {
     let missing = plan.flat().filter_map(|step| programs::missing(step, world.env.path.as_deref()));

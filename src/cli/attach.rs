@@ -1,5 +1,6 @@
 //! `subdeck attach`: the deck, or a headless follower, on a run directory.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -8,8 +9,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::args::{AttachArgs, Output, ShowArgs};
 use super::load::World;
 use super::show::{is_headless, tell_summary};
-use super::{find, out};
-use crate::deck::{DeckExit, DeckOptions};
+use super::{again, find, keys, out};
+use crate::deck::{DeckExit, DeckOptions, GoOn};
 use crate::headless::Printer;
 use crate::run::exit_code;
 use crate::rundir::{Follower, RunDir};
@@ -21,27 +22,48 @@ pub fn attach(args: &AttachArgs) -> anyhow::Result<ExitCode> {
     if is_headless(&args.show) {
         return follow(&dir, args.show.output(&world.config));
     }
-    let read_only = args.read_only.then(|| "--read-only".to_owned());
-    deck(&world, &dir, &args.show, read_only)
+    deck(&world, args.root.root.as_deref(), &dir, &args.show, args.read_only)
 }
 
-/// Opens the deck and prints the summary after it has left the screen.
-pub fn deck(world: &World, dir: &RunDir, show: &ShowArgs, read_only: Option<String>) -> anyhow::Result<ExitCode> {
-    let color = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && world.config.theme() != "mono";
-    let options = DeckOptions {
-        run_dir: dir.path().to_path_buf(),
-        read_only: read_only.or_else(|| find::writable(dir).err().map(|why| why.to_string())),
-        ascii: show.ascii || world.config.ascii(),
-        color,
-        mouse: world.config.mouse(),
+/// Opens the deck and prints the summary after it has left the screen. A run that goes on with a session of this one is
+/// shown next, and begins in `root`.
+pub fn deck(
+    world: &World,
+    root: Option<&Path>,
+    dir: &RunDir,
+    show: &ShowArgs,
+    read_only: bool,
+) -> anyhow::Result<ExitCode> {
+    let mut dir = dir.clone();
+    let exit = loop {
+        let read_only = if read_only { Some("--read-only".to_owned()) } else { None };
+        let door: Option<GoOn<'_>> = read_only.is_none().then(|| -> GoOn<'_> {
+            let dir = dir.clone();
+            Box::new(move |step, text| {
+                let begun = again::go_on_with(world, root, &dir, step, text);
+                begun.map(|dir| dir.path().to_path_buf()).map_err(|why| why.to_string())
+            })
+        });
+        let options = DeckOptions {
+            run_dir: dir.path().to_path_buf(),
+            read_only: read_only.or_else(|| find::writable(&dir).err().map(|why| why.to_string())),
+            ascii: show.ascii || world.config.ascii(),
+            color: colors(world),
+            mouse: world.config.mouse(),
+            keymap: keys::keymap(&world.config).0,
+            go_on: door,
+        };
+        match crate::deck::run(options)? {
+            DeckExit::Elsewhere(path) => dir = RunDir::at(path),
+            exit => break exit,
+        }
     };
-    let exit = crate::deck::run(options)?;
     let mut follower = Follower::open(dir.path()).context("the run directory is gone")?;
     follower.poll();
     let state = follower.state();
     tell_summary(state, Output::Text);
     match exit {
-        DeckExit::LeftRunning => {
+        DeckExit::LeftRunning | DeckExit::Elsewhere(_) => {
             let id = crate::text::SafeText::line(dir.id_str());
             eprintln!("subdeck: the run goes on; `subdeck attach {id}` shows it again");
             Ok(ExitCode::SUCCESS)
@@ -49,6 +71,11 @@ pub fn deck(world: &World, dir: &RunDir, show: &ShowArgs, read_only: Option<Stri
         DeckExit::Stopped | DeckExit::Ended => Ok(out::code(exit_code(state))),
         DeckExit::Signalled(signal) => crate::deck::die_by(signal),
     }
+}
+
+/// Whether colours may be used.
+fn colors(world: &World) -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && world.config.theme() != "mono"
 }
 
 /// Follows a run and prints it. Ctrl-C ends only the following: the run belongs to somebody else.

@@ -50,7 +50,8 @@ pub enum Action {
 /// When the trust cannot be changed or the output cannot be written.
 pub fn run(args: &ConfigArgs) -> anyhow::Result<ExitCode> {
     let env = Env::of_process().context("the current folder cannot be used")?;
-    let (config, problems) = Config::load(&env);
+    let (config, mut problems) = Config::load(&env);
+    problems.extend(super::keys::keymap(&config).1);
     match &args.action {
         Action::Explain { json } => explain(&config, &problems, *json),
         Action::Path => {
@@ -93,6 +94,9 @@ fn explain(config: &Config, problems: &[Problem], json: bool) -> anyhow::Result<
         let report = json!({
             "values": values.collect::<Vec<_>>(),
             "env": variables,
+            "keys": config.bindings().iter().map(|(action, s)| {
+                json!({ "action": action, "keys": show(&s.value), "from": origin(&s.origin) })
+            }).collect::<Vec<_>>(),
             "trusted": config.project_trusted(),
             "problems": problems.iter().map(problem_json).collect::<Vec<_>>(),
         });
@@ -122,6 +126,9 @@ fn table(to: &mut dyn Write, config: &Config) -> std::io::Result<()> {
     for (name, setting) in config.variables() {
         // Values may be secrets.
         rows.push(vec![format!("env.{name}"), "set".to_owned(), origin(&setting.origin)]);
+    }
+    for (action, setting) in config.bindings() {
+        rows.push(vec![format!("keys.{action}"), show(&setting.value), origin(&setting.origin)]);
     }
     lines::table(to, &rows)
 }
@@ -178,6 +185,9 @@ fn trust(env: &Env, config: &Config, project: Option<&PathBuf>, remove: bool) ->
         }
         for (name, _) in config.variables().iter().filter(|(_, s)| matches!(s.origin, Origin::Project(..))) {
             lines::line(to, &format!("sets    {name}"))?;
+        }
+        for (action, setting) in config.bindings().iter().filter(|(_, s)| matches!(s.origin, Origin::Project(..))) {
+            lines::line(to, &format!("keys    {action} = {}", setting.value))?;
         }
         lines::line(to, &format!("sha256  {}", entry.sha256))?;
         lines::line(to, "a change of the file has to be trusted again")

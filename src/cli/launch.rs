@@ -58,7 +58,19 @@ pub fn start(
         }
         return Ok(ExitCode::SUCCESS);
     }
-    super::attach::deck(world, &prepared.dir, show, None)
+    super::attach::deck(world, Some(root.path()), &prepared.dir, show, false)
+}
+
+/// Starts a run that nobody waits for, on behalf of a deck, which says itself what is wrong.
+///
+/// # Errors
+/// Why it was not started.
+pub fn detached(world: &World, plan: &Plan, root: Option<&Path>) -> anyhow::Result<crate::rundir::RunDir> {
+    let root = find::own_root(world, root)?;
+    find::trusted(root.path())?;
+    let prepared = engine::prepare(plan, &root, world.caps())?;
+    engine::detach(&prepared)?;
+    Ok(prepared.dir)
 }
 
 /// What a runner config puts outside of the root, where nobody would look for it.

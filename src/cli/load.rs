@@ -28,7 +28,8 @@ impl World {
     /// When the current folder is gone.
     pub fn look() -> anyhow::Result<Self> {
         let env = Env::of_process().context("the current folder cannot be used")?;
-        let (config, problems) = Config::load(&env);
+        let (config, mut problems) = Config::load(&env);
+        problems.extend(super::keys::keymap(&config).1);
         print_problems(&problems)?;
         let broken = problems.iter().any(|p| p.severity == Severity::Error);
         Ok(Self { env, config, broken })

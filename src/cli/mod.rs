@@ -16,6 +16,7 @@ mod demo;
 mod events;
 mod exit_codes;
 mod find;
+mod keys;
 mod launch;
 mod lines;
 mod load;

@@ -54,9 +54,10 @@ fn file(config: &mut Config, problems: &mut Vec<Problem>, env: &Env, path: &Path
     let base = if layer == Layer::Project { folder.parent().unwrap_or(folder) } else { folder };
     let mut reader = Reader::new(&source).lenient();
     let mut file = File { config, env, path, base, layer, trusted, refused: Vec::new() };
-    if let Some(top) = reader.table(&root, "a table of configuration keys", &[names_in(""), vec!["env"]].concat()) {
+    if let Some(top) = reader.table(&root, "a table of configuration keys", &[names_in(""), vec!["env", "keys"]].concat()) {
         file.tables(&mut reader, &top, "");
         file.variables(&mut reader, &top);
+        file.bindings(&mut reader, &top);
     }
     file.finish(&mut reader);
     problems.extend(reader.finish());
@@ -136,6 +137,30 @@ impl File<'_> {
             if self.layer == Layer::Project {
                 self.config.project_trusted = Some(true);
             }
+        }
+    }
+
+    /// Keys of the deck: an action and its key, or a list of them. Which actions there are the deck knows.
+    fn bindings(&mut self, reader: &mut Reader<'_>, top: &Fields<'_>) {
+        let Some(entry) = top.entry("keys") else { return };
+        let Some(fields) = reader.open(&entry.node, "a table like { steer = \"s\" }") else { return };
+        for binding in fields.entries() {
+            let keys = match &binding.node.kind {
+                tree::Kind::String(key) => vec![key.clone()],
+                _ => match reader.list(&binding.node) {
+                    Some(keys) => keys.value,
+                    None => continue,
+                },
+            };
+            if self.layer == Layer::Project && !self.trusted {
+                self.refused.push((binding.key_span.clone(), format!("keys.{}", binding.key)));
+                continue;
+            }
+            if self.layer == Layer::Project {
+                self.config.project_trusted = Some(true);
+            }
+            let origin = self.origin(reader, binding.key_span.start);
+            self.config.bindings.insert(binding.key.clone(), Setting { value: Value::Words(keys), origin });
         }
     }
 

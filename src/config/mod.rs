@@ -51,6 +51,8 @@ pub struct Config {
     settings: BTreeMap<&'static str, Vec<Setting>>,
     /// Variables for the children.
     variables: BTreeMap<String, Setting>,
+    /// Keys of the deck, by the names of actions.
+    bindings: BTreeMap<String, Setting>,
     /// The user's file, whether it exists or not.
     user_file: Option<PathBuf>,
     /// The project's file.
@@ -97,6 +99,13 @@ impl Config {
     #[must_use]
     pub const fn variables(&self) -> &BTreeMap<String, Setting> {
         &self.variables
+    }
+
+    /// The keys of the deck, by the names of actions as they were written, with where they come from. The values are
+    /// [`Value::Words`]; whether there are such actions and keys the deck knows.
+    #[must_use]
+    pub const fn bindings(&self) -> &BTreeMap<String, Setting> {
+        &self.bindings
     }
 
     /// The user's file, whether it exists or not; `None` without a home.
@@ -182,7 +191,7 @@ impl Config {
         self.size("capture.run").unwrap_or(8 << 30)
     }
 
-    /// The theme of the deck: `auto`, `color` or `mono`.
+    /// The theme of the deck: `auto`, `dark`, `light`, `high-contrast`, `16`, `color` or `mono`.
     #[must_use]
     pub fn theme(&self) -> &str {
         self.text("ui.theme").unwrap_or("auto")

@@ -1,10 +1,12 @@
 //! The one table of actions. The footer, the help, the palette and the check for conflicts read it; keys are looked up
 //! in it. An action says here when it is possible, so that no key is ever silent without a reason.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::KeyCode;
 
 use super::attention;
-use super::model::{self, Focus, Key, Tab, UiState, ViewMode};
+use super::keymap::Key;
+use super::model::{self, Focus, Tab, UiState, ViewMode};
+use super::{budget_dialog, compose};
 use crate::run::{RunState, StepPhase};
 use crate::text::SafeText;
 
@@ -38,11 +40,15 @@ pub enum Action {
     Interrupt,
     StopStep,
     StopRun,
+    Raise,
+    TakeBack,
     NextAttention,
     Acknowledge,
     Why,
     Copy,
     Pager,
+    Editor,
+    Shell,
     Mouse,
     Repaint,
     Palette,
@@ -122,11 +128,13 @@ macro_rules! actions {
 
 /// The table.
 pub const TABLE: &[Row] = actions![
-    Action::Steer, "steer", "steer", [ch('s')], Control, false, "write to the selected step";
+    Action::Steer, "steer", "steer", [ch('s')], Control, false, "write to the selected step; after the run, go on with its session";
     Action::SteerAll, "steer all", "steer all", [ch('S')], Control, false, "write to all running steps";
     Action::Interrupt, "interrupt", "interrupt", [ch('i')], Control, true, "pause the run; press twice within two seconds";
     Action::StopStep, "stop step", "stop", [ch('x')], Control, true, "end the selected step, its siblings go on";
     Action::StopRun, "stop run", "stop run", [ch('X')], Control, true, "end the run and every child";
+    Action::Raise, "raise a budget", "raise", [ch('+')], Control, false, "change a limit of the step or of the run while it goes on";
+    Action::TakeBack, "take back", "take back", [ch('u')], Control, false, "withdraw the newest message that nobody took yet";
     Action::NextAttention, "next attention", "jump", [ch('!')], Control, false, "the next step that needs a person";
     Action::Acknowledge, "acknowledge", "acknowledge", [ch('a')], Control, false, "seen; say so again only when the reason changes";
     Action::Why, "why", "why", [ch('w')], Control, false, "the rule and the evidence";
@@ -158,6 +166,8 @@ pub const TABLE: &[Row] = actions![
     Action::Back, "back", "back", [code(KeyCode::Esc)], Move, false, "one level back";
     Action::Copy, "copy", "copy", [ch('y')], Deck, false, "the visible lines of the output to the clipboard";
     Action::Pager, "pager", "pager", [ch('o')], Deck, false, "the log of the selected step in $PAGER";
+    Action::Editor, "editor", "edit", [ch('e')], Deck, false, "the path that the step works on in $EDITOR";
+    Action::Shell, "shell", "shell", [ch('$')], Deck, false, "a shell in the step's folder; leaving it comes back here";
     Action::Mouse, "mouse", "mouse", [ch('m')], Deck, false, "take the mouse or give it back (hold shift to select text)";
     Action::Repaint, "repaint", "repaint", [ctrl('l')], Deck, false, "draw everything anew";
     Action::Palette, "commands", "commands", [ch(':')], Deck, false, "find an action by name";
@@ -170,41 +180,6 @@ pub const TABLE: &[Row] = actions![
 #[must_use]
 pub fn row(action: Action) -> Option<&'static Row> {
     TABLE.iter().find(|r| r.action == action)
-}
-
-/// What a key press means where keys are commands.
-#[must_use]
-pub fn lookup(event: KeyEvent) -> Option<Action> {
-    let key = Key::from(event);
-    TABLE.iter().find(|r| r.keys.contains(&key)).map(|r| r.action)
-}
-
-impl From<KeyEvent> for Key {
-    fn from(event: KeyEvent) -> Self {
-        let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
-        // With control held, terminals disagree about the case of a letter.
-        let code = match event.code {
-            KeyCode::Char(c) if ctrl => KeyCode::Char(c.to_ascii_lowercase()),
-            other => other,
-        };
-        Self { code, ctrl }
-    }
-}
-
-/// How a key is written.
-#[must_use]
-pub fn key_name(key: Key) -> String {
-    let name = match key.code {
-        KeyCode::Char(' ') => "space".to_owned(),
-        KeyCode::Char(c) => c.to_string(),
-        KeyCode::Up => "↑".to_owned(),
-        KeyCode::Down => "↓".to_owned(),
-        KeyCode::PageUp => "pgup".to_owned(),
-        KeyCode::PageDown => "pgdn".to_owned(),
-        KeyCode::F(n) => format!("F{n}"),
-        other => format!("{other:?}").to_lowercase(),
-    };
-    if key.ctrl { format!("ctrl-{name}") } else { name }
 }
 
 /// What decides whether an action is possible.
@@ -228,6 +203,9 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
         if let Some(why) = at.read_only {
             return Err(format!("read-only: {why}"));
         }
+        if action == Action::Steer && ui.can_go_on && step.is_some_and(|s| model::can_go_on(at.state, s).is_ok()) {
+            return Ok(());
+        }
         if at.state.is_over() {
             let word = if at.state.lost.is_some() { "lost" } else { at.state.phase.as_str() };
             return Err(format!("the run is over ({word})"));
@@ -248,6 +226,15 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
             Some(step) => Err(format!("step {} is not running", step.id)),
             None => Err("there is no step".to_owned()),
         },
+        Action::Raise => budget_dialog::possible(at.state),
+        Action::TakeBack if compose::withdrawable(at.state, ui).is_none() => {
+            Err("no message of yours waits to be taken".to_owned())
+        }
+        Action::Editor => match step.map(model::current_path) {
+            Some(Some(_)) => Ok(()),
+            _ => Err("no tool of this step named a path yet".to_owned()),
+        },
+        Action::Shell if step.is_none() => Err("there is no step".to_owned()),
         Action::Interrupt if at.state.interrupted || at.state.stopped => Err("the run is already ending".to_owned()),
         Action::StopRun if at.state.stopped => Err("the run is already stopping".to_owned()),
         Action::NextAttention | Action::Acknowledge if attention::attention(at.state, ui).is_empty() => {
@@ -281,6 +268,9 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     }
     if ui.shows_one() || ui.focus == Focus::Output {
         wanted.extend([Action::Follow, Action::Search]);
+    }
+    if compose::withdrawable(at.state, ui).is_some() {
+        wanted.push(Action::TakeBack);
     }
     wanted.extend([Action::Steer, Action::Interrupt, Action::StopStep]);
     if !ui.zoom {
@@ -320,6 +310,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::deck::keymap::key_name;
 
     #[test]
     fn no_key_has_two_meanings_and_every_action_has_a_key() {

@@ -2,6 +2,8 @@
 //! second, and once a second while a clock runs.
 
 mod effects;
+mod others;
+mod requests;
 mod searching;
 
 use std::collections::BTreeMap;
@@ -26,8 +28,8 @@ use super::theme::Theme;
 use super::update::{Context, clocks_run, expire, expires_at, update};
 use super::view::{self, Scene, layout};
 use super::window::{Windows, fetch};
-use super::{DeckError, DeckExit, guard};
-use crate::run::{RunState, StepId, Timestamp};
+use super::{DeckError, DeckExit, DeckOptions, GoOn, guard};
+use crate::run::{RunState, SteerMode, StepId, Timestamp};
 use crate::text::SafeText;
 
 /// The shortest time between two frames that no key asked for.
@@ -49,7 +51,7 @@ struct Frozen {
 }
 
 /// The deck at work.
-pub(super) struct App<S> {
+pub(super) struct App<'a, S> {
     source: S,
     ui: UiState,
     history: History,
@@ -62,6 +64,10 @@ pub(super) struct App<S> {
     counting: Option<searching::Counting>,
     seen: BTreeMap<StepId, u64>,
     title: SafeText,
+    /// Starts a run that goes on with a session of this one.
+    go_on: Option<GoOn<'a>>,
+    /// The drafts as they are kept with the run.
+    kept_drafts: BTreeMap<StepId, (String, SteerMode)>,
     /// The second that clocks show.
     second: i64,
 }
@@ -98,11 +104,13 @@ pub(super) fn wall() -> Timestamp {
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-impl<S: Source> App<S> {
-    pub(super) fn new(source: S, theme: Theme, read_only: Option<String>, mouse: bool) -> Self {
+impl<'a, S: Source> App<'a, S> {
+    pub(super) fn new(source: S, theme: Theme, options: DeckOptions<'a>) -> Self {
+        let DeckOptions { read_only, mouse, keymap, go_on: door, .. } = options;
+        let can_go_on = door.is_some();
         Self {
             source,
-            ui: UiState { mouse, ..UiState::new(Screen::size()) },
+            ui: UiState { mouse, keymap, can_go_on, ..UiState::new(Screen::size()) },
             history: History::default(),
             facts: (None, StepFacts::default()),
             frozen: None,
@@ -113,6 +121,8 @@ impl<S: Source> App<S> {
             counting: None,
             seen: BTreeMap::new(),
             title: SafeText::default(),
+            go_on: door,
+            kept_drafts: BTreeMap::new(),
             second: 0,
         }
     }
@@ -128,6 +138,7 @@ impl<S: Source> App<S> {
         let mut interrupts = signal(SignalKind::interrupt()).map_err(DeckError::Terminal)?;
         self.take_news();
         self.select_what_runs();
+        self.take_drafts();
         let mut dirty = true;
         let mut at_once = true;
         let mut last_frame = Instant::now();
@@ -198,6 +209,7 @@ impl<S: Source> App<S> {
                         }
                         next_input = ready(&mut keys).await.and_then(Result::ok);
                     }
+                    self.keep_drafts(wall());
                     (dirty, at_once) = (true, true);
                 }
                 Wake::Input(Some(Err(_)) | None) => {
@@ -215,7 +227,8 @@ impl<S: Source> App<S> {
         let changes = self.source.poll();
         self.history.add(self.source.state(), &changes.news);
         self.ui.settle(self.source.state());
-        if changes.state || !changes.news.is_empty() {
+        let answered = self.take_answers();
+        if answered || changes.state || !changes.news.is_empty() {
             return self.frozen.is_none();
         }
         let visible = layout::visible_logs(&self.ui, self.source.state());
@@ -237,7 +250,7 @@ impl<S: Source> App<S> {
         let second = wall().millis() / 1000;
         let moved = second != self.second && clocks_run(self.source.state(), &self.ui);
         self.second = second;
-        moved
+        self.take_answers() || moved
     }
 
     /// When something has to be done without being woken.

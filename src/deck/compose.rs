@@ -3,9 +3,9 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::model::{Composer, Draft, Overlay, UiEffect, UiState, can_steer};
+use super::model::{Composer, Draft, Overlay, UiEffect, UiState, can_go_on, can_steer};
 use super::update::{Context, say};
-use crate::run::{RunState, SteerMode, SteerRequest, StepId, StepPhase};
+use crate::run::{RunState, SteerMode, SteerRequest, StepId, StepPhase, TargetState};
 
 /// The steps that can be given a message now, in their order.
 #[must_use]
@@ -18,7 +18,22 @@ pub fn open(ui: &mut UiState, cx: Context<'_>, all: bool) {
     let home = ui.selected;
     let targets = if all { candidates(cx.state).into_iter().collect() } else { [home].into_iter().collect() };
     ui.drafts.entry(home).or_default();
-    ui.overlays.push(Overlay::Composer(Composer { home, targets }));
+    let goes_on = !all && cx.state.step(home).is_some_and(|s| can_go_on(cx.state, s).is_ok());
+    ui.overlays.push(Overlay::Composer(Composer { home, targets, goes_on }));
+}
+
+/// The newest message that can still be withdrawn: nobody took it, or a runner of ours holds it for a step that has not
+/// begun. The id of its request.
+#[must_use]
+pub fn withdrawable(state: &RunState, ui: &UiState) -> Option<String> {
+    let known = |id: &str| state.steering.recent.iter().any(|r| r.id == id);
+    let written = ui.sent.iter().rev().find(|s| s.what == "steer").and_then(|s| s.id.clone());
+    if let Some(id) = written.filter(|id| !known(id) && !ui.withdrawn.contains(id)) {
+        return Some(id);
+    }
+    let held = |r: &&SteerRequest| r.targets.iter().any(|t| t.state == TargetState::Scheduled);
+    let waits = state.steering.recent.iter().rev().filter(held).map(|r| r.id.clone());
+    waits.into_iter().find(|id| !ui.withdrawn.contains(id))
 }
 
 /// Puts pasted text into the message as one edit.
@@ -54,6 +69,9 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
             ui.overlays.pop();
             ui.drafts.remove(&home);
         }
+        // A session that is gone on with has one mode and one target.
+        KeyCode::Char('t') if ctrl && composer.goes_on => {}
+        KeyCode::Tab if composer.goes_on => {}
         KeyCode::Char('t') if ctrl => {
             let draft = ui.drafts.entry(home).or_default();
             draft.mode = match draft.mode {
@@ -95,6 +113,7 @@ fn next_target(composer: &mut Composer, state: &RunState) {
 
 fn send(ui: &mut UiState, cx: Context<'_>, key: &'static str) -> Vec<UiEffect> {
     let Some(Overlay::Composer(composer)) = ui.overlays.last() else { return Vec::new() };
+    let composer_goes_on = composer.goes_on;
     let (home, targets) = (composer.home, composer.targets.iter().copied().collect::<Vec<_>>());
     let draft = ui.drafts.entry(home).or_default();
     let (message, mode, blank) = (draft.message(), draft.mode, draft.is_blank());
@@ -105,6 +124,10 @@ fn send(ui: &mut UiState, cx: Context<'_>, key: &'static str) -> Vec<UiEffect> {
     if message.len() > SteerRequest::MAX_BYTES {
         say(ui, cx.now, true, &format!("the message is longer than {} bytes", SteerRequest::MAX_BYTES));
         return Vec::new();
+    }
+    if composer_goes_on {
+        // The draft and the composer go only once the new run has begun.
+        return vec![UiEffect::GoOn { step: home, message }];
     }
     let refusal = |id: &StepId| match cx.state.step(*id) {
         Some(step) => can_steer(step).err(),

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::run::{Event, RunState, SteerMode, StepId, Stream, Timestamp};
+use crate::run::{Event, Raise, RunState, SteerMode, StepId, Stream, Timestamp};
 use crate::text::SafeText;
 
 /// What a look at the disk found.
@@ -72,6 +72,30 @@ pub enum Request {
     StopStep(StepId),
     /// Take note of a notice of the runner.
     Acknowledge(String),
+    /// Change a limit of the run, or of a step.
+    Raise(Option<StepId>, Raise),
+    /// Withdraw a message, by the id of its request.
+    TakeBack(String),
+}
+
+/// What the runner answered to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It was done.
+    Done,
+    /// It was not, and why.
+    Refused(SafeText),
+}
+
+/// A message that was being written when a deck went away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptDraft {
+    /// The step that it was begun for.
+    pub step: StepId,
+    /// How it was to arrive.
+    pub mode: SteerMode,
+    /// The text so far.
+    pub text: String,
 }
 
 /// What the deck knows of the plan beside the state.
@@ -134,6 +158,21 @@ pub trait Feed {
     /// # Errors
     /// Why it was not written, ready to be shown.
     fn send(&mut self, request: &Request, key: &str) -> Result<Option<String>, String>;
+
+    /// What the runner answered to a request, by its id; `None` while it has not.
+    fn answer(&self, request: &str) -> Option<Answer>;
+
+    /// The drafts that were kept with the run.
+    fn drafts(&self) -> Vec<KeptDraft>;
+
+    /// Keeps the draft of a step with the run, or forgets it. Runs of others keep none.
+    ///
+    /// # Errors
+    /// Why it was not kept, ready to be shown.
+    fn keep_draft(&mut self, step: StepId, draft: Option<(&str, SteerMode)>) -> Result<(), String>;
+
+    /// The folder that a step works in; `None` when it is not there.
+    fn folder(&self, step: StepId) -> Option<PathBuf>;
 }
 
 #[cfg(test)]
@@ -157,6 +196,8 @@ pub mod fake {
         pub sent: Vec<Request>,
         /// What [`Feed::facts`] gives.
         pub facts: BTreeMap<StepId, StepFacts>,
+        /// What [`Feed::drafts`] gives.
+        pub drafts: BTreeMap<StepId, KeptDraft>,
     }
 
     impl FakeFeed {
@@ -236,6 +277,25 @@ pub mod fake {
         fn send(&mut self, request: &Request, _key: &str) -> Result<Option<String>, String> {
             self.sent.push(request.clone());
             Ok(matches!(request, Request::Steer { .. }).then(|| "a91f".to_owned()))
+        }
+
+        fn answer(&self, _request: &str) -> Option<Answer> {
+            None
+        }
+
+        fn drafts(&self) -> Vec<KeptDraft> {
+            self.drafts.values().cloned().collect()
+        }
+
+        fn keep_draft(&mut self, step: StepId, draft: Option<(&str, SteerMode)>) -> Result<(), String> {
+            self.drafts.remove(&step);
+            let kept = draft.map(|(text, mode)| KeptDraft { step, mode, text: text.to_owned() });
+            self.drafts.extend(kept.map(|kept| (step, kept)));
+            Ok(())
+        }
+
+        fn folder(&self, _step: StepId) -> Option<PathBuf> {
+            None
         }
     }
 }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::app::Source;
 use super::app::wall;
-use super::feed::{Changes, Feed, Find, Hands, LogLine, Request, StepFacts};
-use crate::run::{ControlSource, RunState, RunnerKind, StepId};
-use crate::rundir::{self, Follower, Health, Inbox, RunDir, StepLog, plan_doc};
+use super::feed::{Answer, Changes, Feed, Find, Hands, KeptDraft, LogLine, Request, StepFacts};
+use crate::run::{ControlSource, RunState, RunnerKind, SteerMode, StepId};
+use crate::rundir::{self, Answered, Follower, Health, Inbox, RunDir, StepLog, drafts, plan_doc};
 use crate::text::SafeText;
 
 /// Follows a run directory and writes its control files.
@@ -109,8 +109,39 @@ impl Feed for LiveFeed {
             Request::Stop => inbox.stop(state, now),
             Request::StopStep(step) => inbox.stop_step(state, *step, now),
             Request::Acknowledge(notice) => inbox.acknowledge(state, notice, now).map(drop),
+            Request::Raise(step, raise) => {
+                return inbox.budget(state, *step, *raise, now).map(Some).map_err(|e| e.to_string());
+            }
+            Request::TakeBack(id) => return inbox.retract(state, id, now).map_err(|e| e.to_string()),
         };
         sent.map(|()| None).map_err(|e| e.to_string())
+    }
+
+    fn answer(&self, request: &str) -> Option<Answer> {
+        Some(match rundir::answer_to(&self.dir, request)? {
+            Answered::Done => Answer::Done,
+            Answered::Refused(why) => Answer::Refused(SafeText::line(&why)),
+        })
+    }
+
+    fn drafts(&self) -> Vec<KeptDraft> {
+        drafts::read(&self.dir).into_iter().map(|(step, mode, text)| KeptDraft { step, mode, text }).collect()
+    }
+
+    fn keep_draft(&mut self, step: StepId, draft: Option<(&str, SteerMode)>) -> Result<(), String> {
+        let kept = match draft {
+            Some((text, mode)) => drafts::keep(&self.dir, step, mode, text, wall()),
+            None => drafts::forget(&self.dir, step),
+        };
+        kept.map_err(|error| error.to_string())
+    }
+
+    fn folder(&self, step: StepId) -> Option<PathBuf> {
+        let state = self.state();
+        let own = state.step(step).map(|s| s.cwd.as_str()).unwrap_or_default();
+        // An absolute folder of the step replaces that of the run.
+        let folder = Path::new(&state.cwd).join(own);
+        (folder.is_absolute() && folder.is_dir()).then_some(folder)
     }
 }
 

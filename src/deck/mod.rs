@@ -7,10 +7,12 @@
 pub mod actions;
 mod app;
 pub mod attention;
+pub mod budget_dialog;
 pub mod compose;
 pub mod feed;
 mod guard;
 pub mod history;
+pub mod keymap;
 mod live;
 pub mod model;
 mod terminal;
@@ -24,9 +26,14 @@ use std::path::PathBuf;
 
 pub use guard::die_by;
 
+use crate::run::StepId;
+
+/// Starts a run that goes on with the session of a step; gives its directory, or the reason why not.
+pub type GoOn<'a> = Box<dyn Fn(StepId, &str) -> Result<PathBuf, String> + 'a>;
+
 /// What the deck is opened on, and how.
-#[derive(Clone, Debug, Default)]
-pub struct DeckOptions {
+#[derive(Default)]
+pub struct DeckOptions<'a> {
     /// The directory of the run.
     pub run_dir: PathBuf,
     /// Why nothing may be written, if so.
@@ -37,10 +44,14 @@ pub struct DeckOptions {
     pub color: bool,
     /// The deck takes the mouse from the start.
     pub mouse: bool,
+    /// Which key means what.
+    pub keymap: keymap::Keymap,
+    /// How a run is started that goes on with a session of this one; without it the deck does not offer to.
+    pub go_on: Option<GoOn<'a>>,
 }
 
 /// How the deck was left. The summary of the run is for whoever called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeckExit {
     /// The person left; the run goes on.
     LeftRunning,
@@ -48,6 +59,8 @@ pub enum DeckExit {
     Stopped,
     /// The person left after the run had ended.
     Ended,
+    /// The person went on with a session in a new run, whose directory this is.
+    Elsewhere(PathBuf),
     /// A signal, or the loss of the terminal, which counts as SIGHUP (1). The run goes on.
     Signalled(i32),
 }
@@ -70,7 +83,7 @@ pub enum DeckError {
 ///
 /// # Errors
 /// When there is no terminal, when the run cannot be read, when the terminal fails.
-pub fn run(options: DeckOptions) -> Result<DeckExit, DeckError> {
+pub fn run(options: DeckOptions<'_>) -> Result<DeckExit, DeckError> {
     if !terminal::Screen::possible() {
         return Err(DeckError::NotATerminal);
     }
@@ -80,6 +93,6 @@ pub fn run(options: DeckOptions) -> Result<DeckExit, DeckError> {
     runtime.block_on(async {
         let source = live::LiveFeed::open(&options.run_dir).map_err(DeckError::Run)?;
         let theme = theme::Theme { color: options.color, ascii: options.ascii };
-        app::App::new(source, theme, options.read_only, options.mouse).run(gone).await
+        app::App::new(source, theme, options).run(gone).await
     })
 }

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crossterm::event::KeyCode;
 use ratatui_textarea::{TextArea, WrapMode};
 
-use crate::run::{RunState, SteerMode, Steerable, StepId, StepPhase, StepState, Timestamp};
+use super::keymap::Keymap;
+use crate::run::{Raise, RunnerKind, RunState, SteerMode, Steerable, StepId, StepPhase, StepState, Timestamp};
 use crate::text::SafeText;
 
 /// Everything that is remembered between two frames.
@@ -34,6 +34,8 @@ pub struct UiState {
     pub notice: Option<Notice>,
     /// Requests written by this deck, newest last, with the moment.
     pub sent: Vec<Sent>,
+    /// Requests that were withdrawn here, by their ids.
+    pub withdrawn: BTreeSet<String>,
     /// Steps whose attention was acknowledged here, with the cause that was.
     pub acknowledged: BTreeMap<StepId, String>,
     /// How far the ticker is scrolled back, in lines.
@@ -50,6 +52,10 @@ pub struct UiState {
     pub leave_when_over: bool,
     /// The size of the terminal.
     pub size: (u16, u16),
+    /// Which key means what.
+    pub keymap: Keymap,
+    /// A run can be started that goes on with the session of a step of this one.
+    pub can_go_on: bool,
 }
 
 /// How steps are laid out.
@@ -226,6 +232,23 @@ pub enum Overlay {
     },
     /// Why a step needs a person.
     Why(StepId),
+    /// A limit is to be changed.
+    Budget(BudgetDialog),
+}
+
+/// The dialog that changes a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetDialog {
+    /// The step that was selected.
+    pub step: StepId,
+    /// The limits of the whole run are meant.
+    pub whole_run: bool,
+    /// Which limit, by its row.
+    pub index: usize,
+    /// The new value so far.
+    pub value: String,
+    /// What was wrong with it.
+    pub wrong: Option<SafeText>,
 }
 
 /// Something that was asked. Only what a person has seen can be answered: keys that came in the same breath as the one
@@ -262,6 +285,8 @@ pub struct Composer {
     pub home: StepId,
     /// The steps that will get the message.
     pub targets: BTreeSet<StepId>,
+    /// The run is over: the message begins a new one that goes on with the session of `home`.
+    pub goes_on: bool,
 }
 
 /// A message that is being written.
@@ -318,6 +343,22 @@ pub struct Sent {
     pub step: Option<StepId>,
     /// When it was written.
     pub at: Timestamp,
+    /// What became of it, for requests that the runner answers.
+    pub fate: Fate,
+}
+
+/// What became of a request that the runner answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Fate {
+    /// Nobody will answer it; the state of the run tells.
+    #[default]
+    Unanswered,
+    /// An answer is awaited.
+    Awaited,
+    /// It was done.
+    Done,
+    /// It was refused, and why.
+    Refused(SafeText),
 }
 
 /// What the deck wants done that it does not do itself.
@@ -344,6 +385,21 @@ pub enum UiEffect {
     StopStep(StepId),
     /// Take note of a notice of the runner.
     Acknowledge(StepId, String),
+    /// Change a limit of the run, or of a step.
+    Raise(Option<StepId>, Raise),
+    /// Withdraw a message, by the id of its request.
+    TakeBack(String),
+    /// Start a run that goes on with the session of a step.
+    GoOn {
+        /// Whose session.
+        step: StepId,
+        /// What it is told.
+        message: String,
+    },
+    /// Show the path that a step works on in the person's editor.
+    Editor(StepId),
+    /// A shell in the folder of a step.
+    Shell(StepId),
     /// Leave the deck.
     Leave,
     /// Give the terminal back to the shell.
@@ -437,17 +493,28 @@ pub fn can_steer(step: &StepState) -> Result<(), String> {
     }
 }
 
+/// Whether a new run can go on with the session of a step, and why not.
+///
+/// # Errors
+/// The reason, ready to be shown.
+pub fn can_go_on(state: &RunState, step: &StepState) -> Result<(), String> {
+    match &step.runner {
+        _ if !state.is_over() => Err("the run is not over yet".to_owned()),
+        _ if step.phase == StepPhase::Pending => Err(format!("step {} never ran", step.id)),
+        RunnerKind::Pi | RunnerKind::PiJson | RunnerKind::Demo if step.session_file.is_some() => Ok(()),
+        _ => Err(format!("step {} has no session to go on with", step.id)),
+    }
+}
+
+/// The path that a step works on, or worked on last; text from outside.
+#[must_use]
+pub fn current_path(step: &StepState) -> Option<&str> {
+    let open = step.current_call().and_then(|call| call.path.as_deref());
+    open.or_else(|| step.recent_tools.iter().rev().find_map(|call| call.path.as_deref()))
+}
+
 /// How many children are alive or about to be.
 #[must_use]
 pub fn living(state: &RunState) -> usize {
     state.steps.iter().filter(|s| s.phase == StepPhase::Running).count()
-}
-
-/// A key as the table of actions names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// Which.
-    pub code: KeyCode,
-    /// With control held.
-    pub ctrl: bool,
 }

@@ -4,22 +4,23 @@
 //! A key goes to the topmost overlay; only without one is it looked up in the table of actions. A paste is text and
 //! never a key.
 
+mod mouse;
 mod overlays;
 
 use std::time::Duration;
 
-use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind};
 
 use super::actions::{self, Action, Situation};
 use super::attention::{Attention, attention};
-use super::compose;
+use super::{budget_dialog, compose};
 use super::history::History;
 use super::model::{
     Danger, Focus, Notice, Overlay, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, living,
 };
-use super::view::layout::{Spot, spot};
 use crate::run::{RunState, StepId, Timestamp};
 use crate::text::SafeText;
+use mouse::on_mouse;
 use overlays::{on_confirm_key, on_palette_key, on_quit_key, on_reading_key, on_search_key};
 
 /// Within this time a second press of the interrupt key counts.
@@ -93,11 +94,12 @@ pub fn expires_at(ui: &UiState) -> Option<Timestamp> {
 
 fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
     match ui.overlays.last() {
-        None => match actions::lookup(key) {
+        None => match ui.keymap.lookup(key) {
             Some(action) => act_on_key(ui, cx, action, key),
             None => Vec::new(),
         },
         Some(Overlay::Composer(_)) => compose::on_key(ui, cx, key),
+        Some(Overlay::Budget(_)) => budget_dialog::on_key(ui, cx, key),
         Some(Overlay::Palette { .. }) => on_palette_key(ui, cx, key),
         Some(Overlay::Search { .. }) => on_search_key(ui, key),
         Some(Overlay::Help { .. } | Overlay::Why(_)) => on_reading_key(ui, key),
@@ -186,11 +188,15 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
             ui.overlays.push(Overlay::Confirm { what, question: Question::new(cx.now) });
         }
         Action::StopRun => ui.overlays.push(Overlay::Confirm { what: Danger::Run, question: Question::new(cx.now) }),
+        Action::Raise => budget_dialog::open(ui, cx.state),
+        Action::TakeBack => return take_back(ui, cx.state),
         Action::NextAttention => jump(ui, cx.state),
         Action::Acknowledge => return acknowledge(ui, cx),
         Action::Why => ui.overlays.push(Overlay::Why(ui.selected)),
         Action::Copy => return vec![UiEffect::Copy],
         Action::Pager => return vec![UiEffect::Pager(ui.selected)],
+        Action::Editor => return vec![UiEffect::Editor(ui.selected)],
+        Action::Shell => return vec![UiEffect::Shell(ui.selected)],
         Action::Mouse => {
             ui.mouse = !ui.mouse;
             return vec![UiEffect::Mouse(ui.mouse)];
@@ -272,6 +278,10 @@ fn interrupt(ui: &mut UiState, cx: Context<'_>) -> Vec<UiEffect> {
     }
 }
 
+fn take_back(ui: &mut UiState, state: &RunState) -> Vec<UiEffect> {
+    compose::withdrawable(state, ui).map(UiEffect::TakeBack).into_iter().collect()
+}
+
 fn jump(ui: &mut UiState, state: &RunState) {
     let waiting: Vec<StepId> = attention(state, ui).iter().map(|a| a.step).collect();
     let next = waiting.iter().find(|s| **s > ui.selected).or_else(|| waiting.first());
@@ -311,6 +321,7 @@ fn on_paste(ui: &mut UiState, cx: Context<'_>, text: &str) {
         Some(Overlay::Palette { query, .. } | Overlay::Search { query }) => {
             query.push_str(SafeText::line(text).as_str())
         }
+        Some(Overlay::Budget(dialog)) => budget_dialog::paste(dialog, text),
         Some(_) => {}
         None => match cx.state.step(ui.selected).map(can_steer) {
             Some(Ok(())) if cx.read_only.is_none() && !cx.state.is_over() => {
@@ -320,48 +331,6 @@ fn on_paste(ui: &mut UiState, cx: Context<'_>, text: &str) {
             _ => say(ui, cx.now, true, "a paste is a message, and the selected step cannot be given one"),
         },
     }
-}
-
-fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> Vec<UiEffect> {
-    if !ui.overlays.is_empty() {
-        return Vec::new();
-    }
-    let place = spot(ui, cx.state, mouse.column, mouse.row);
-    match mouse.kind {
-        MouseEventKind::Down(MouseButton::Left) => match place {
-            Some(Spot::Step(step)) if ui.selected == step && ui.focus == Focus::Steps && !ui.shows_one() => {
-                ui.zoom = true;
-            }
-            Some(Spot::Step(step)) => {
-                ui.selected = step;
-                ui.focus = Focus::Steps;
-            }
-            Some(Spot::Output(step)) => {
-                ui.selected = step;
-                ui.focus = Focus::Output;
-            }
-            Some(Spot::Ticker) => ui.focus = Focus::Ticker,
-            None => {}
-        },
-        MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
-            let by = if mouse.kind == MouseEventKind::ScrollUp { -3 } else { 3 };
-            match place {
-                Some(Spot::Output(step)) if ui.zoom => {
-                    ui.selected = step;
-                    scroll(ui, Scroll::Rows(by));
-                }
-                Some(Spot::Output(step)) => ui.pane_mut(step).asked.push(Scroll::Rows(by)),
-                Some(Spot::Step(_)) => ui.select_by(cx.state, by.signum() as isize),
-                Some(Spot::Ticker) => {
-                    ui.ticker_back =
-                        if by > 0 { ui.ticker_back.saturating_sub(3) } else { ui.ticker_back.saturating_add(3) };
-                }
-                None => {}
-            }
-        }
-        _ => {}
-    }
-    Vec::new()
 }
 
 /// Whether any clock that is on the screen moves by itself.

@@ -68,7 +68,7 @@ impl Engine {
     fn own(&mut self, own: OwnRequest) {
         match own.what {
             OwnWhat::Kill => self.kill(&own.source),
-            OwnWhat::Retract { request } => self.retract(&request),
+            OwnWhat::Retract { request } => self.retract(&own.id, &request),
             OwnWhat::Budget { key, value } => self.change_budget(&own.id, own.step, &key, &value, own.source),
             OwnWhat::Acknowledge { attention } => self.take_note(&own.id, &attention, own.source),
             OwnWhat::Answer { .. } => {
@@ -78,8 +78,8 @@ impl Engine {
         }
     }
 
-    /// Takes back a message where nobody has taken it yet.
-    fn retract(&mut self, request: &str) {
+    /// Takes back a message where nobody has taken it yet, and answers.
+    fn retract(&mut self, id: &str, request: &str) {
         let waiting: Vec<StepId> = self
             .held
             .iter()
@@ -87,6 +87,7 @@ impl Engine {
             .flat_map(|h| h.targets.iter().copied())
             .filter(|step| self.target_state(request, *step) == Some(TargetState::Scheduled))
             .collect();
+        self.answer_own(id, waiting.is_empty().then(|| "the message was taken already".to_owned()));
         for step in waiting {
             self.steer_moved(step, request, TargetState::Failed, Some("taken back".to_owned()));
         }

@@ -42,6 +42,8 @@ pub enum SendError {
     NoStepStop,
     #[error("this runner takes no change of a limit; only those of subdeck do")]
     NoBudgets,
+    #[error("the message was taken already")]
+    Taken,
     #[error("the run directory is gone")]
     Gone,
     #[error("the request cannot be written: {0}")]

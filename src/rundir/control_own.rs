@@ -73,6 +73,39 @@ impl Inbox {
         })
     }
 
+    /// Withdraws a message that nobody took yet: its file while it lies there, else by a request to the runner, which may
+    /// hold it for a step that has not begun. Returns the id of that request; `None` when the file was taken away.
+    ///
+    /// # Errors
+    /// Why nothing was sent.
+    pub fn retract(&self, state: &RunState, request: &str, now: Timestamp) -> Result<Option<String>, SendError> {
+        self.check_live(state)?;
+        if self.take_away(request)? {
+            return Ok(None);
+        }
+        if !self.dir.subdeck_requests().is_dir() {
+            return Err(SendError::Taken);
+        }
+        self.own("retract", now, |obj| {
+            obj.set("requestId", request);
+        })
+        .map(Some)
+    }
+
+    /// Removes the file of a message; false when it is not there any more. The runner opens, reads and removes: where its
+    /// removal comes second, it leaves the message alone.
+    fn take_away(&self, request: &str) -> Result<bool, SendError> {
+        let tail = format!("-{}.json", URL_SAFE_NO_PAD.encode(request));
+        let Ok(entries) = std::fs::read_dir(self.dir.steer_requests()) else { return Ok(false) };
+        let mine = entries.flatten().find(|e| e.file_name().to_string_lossy().ends_with(&tail));
+        let Some(mine) = mine else { return Ok(false) };
+        match std::fs::remove_file(mine.path()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(SendError::Io(error)),
+        }
+    }
+
     /// Asks to end everything at once, without grace.
     ///
     /// # Errors
@@ -121,7 +154,7 @@ pub fn answer_to(dir: &RunDir, request: &str) -> Option<Answered> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{ControlSource, RunPhase, StepPhase, StepState};
+    use crate::run::{ControlSource, RunPhase, SteerMode, StepPhase, StepState};
     use crate::rundir::{ControlRequest, InboxReader, OwnWhat, capability};
 
     const NOW: Timestamp = Timestamp::from_millis(1_760_000_000_123);
@@ -162,6 +195,23 @@ mod tests {
         std::fs::remove_dir(dir.subdeck_requests()).unwrap();
         assert!(say(&state, None).contains("only those of subdeck"));
         assert!(!dir.subdeck_requests().exists());
+    }
+
+    #[test]
+    fn a_message_is_taken_away_while_nobody_took_it_and_asked_for_afterwards() {
+        let (_temp, dir, inbox, state) = inbox();
+        let ids = inbox.steer(&state, &[StepId(0)], "go left", SteerMode::Steer, NOW).unwrap();
+        assert_eq!(inbox.retract(&state, &ids[0], NOW).unwrap(), None);
+        assert!(InboxReader::new(dir.clone()).take().is_empty(), "nothing is left of it");
+        let ids = inbox.steer(&state, &[StepId(1)], "go left", SteerMode::Steer, NOW).unwrap();
+        assert_eq!(InboxReader::new(dir.clone()).take().len(), 1);
+        let asked = inbox.retract(&state, &ids[0], NOW).unwrap().unwrap();
+        let taken = InboxReader::new(dir.clone()).take();
+        let [ControlRequest::Own(own)] = &taken[..] else { panic!("{taken:?}") };
+        assert_eq!((&own.id, &own.what), (&asked, &OwnWhat::Retract { request: ids[0].clone() }));
+        std::fs::remove_dir(dir.subdeck_requests()).unwrap();
+        let error = inbox.retract(&state, &ids[0], NOW).unwrap_err().to_string();
+        assert_eq!(error, "the message was taken already");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod child;
 mod child_record;
 mod control;
 mod control_own;
+pub mod drafts;
 pub mod find;
 pub mod follow;
 mod home;

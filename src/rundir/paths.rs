@@ -291,6 +291,12 @@ impl RunDir {
         self.subdeck().join("sessions")
     }
 
+    /// The folder for messages that are being written.
+    #[must_use]
+    pub fn drafts(&self) -> PathBuf {
+        self.subdeck().join("drafts")
+    }
+
     /// The control inbox (run-directory 3.1).
     #[must_use]
     pub fn control(&self) -> PathBuf {

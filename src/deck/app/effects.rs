@@ -4,14 +4,14 @@ use crossterm::event::EventStream;
 
 use super::{App, Frozen, Source, Then};
 use crate::deck::feed::Request;
-use crate::deck::model::{Sent, UiEffect};
+use crate::deck::model::{Fate, Sent, UiEffect};
 use crate::deck::terminal::{self, Screen};
 use crate::deck::update::say;
 use crate::deck::{DeckError, DeckExit};
 use crate::run::{StepId, Timestamp};
 use crate::text::SafeText;
 
-impl<S: Source> App<S> {
+impl<S: Source> App<'_, S> {
     pub(super) fn perform(
         &mut self,
         effect: UiEffect,
@@ -37,6 +37,11 @@ impl<S: Source> App<S> {
             UiEffect::StopStep(step) => {
                 self.send(&Request::StopStep(step), "stop", Some(step), "x", now);
             }
+            UiEffect::Raise(step, raise) => self.raise(step, raise, now),
+            UiEffect::TakeBack(id) => self.take_back(id, now),
+            UiEffect::GoOn { step, message } => return Ok(self.go_on(step, &message, now)),
+            UiEffect::Editor(step) => self.edit(step, screen, keys, now)?,
+            UiEffect::Shell(step) => self.shell(step, screen, keys, now)?,
             UiEffect::Acknowledge(step, notice) => {
                 self.send(&Request::Acknowledge(notice), "acknowledge", Some(step), "a", now);
             }
@@ -66,11 +71,21 @@ impl<S: Source> App<S> {
     }
 
     /// Writes a request. Returns whether it is on disk.
-    fn send(&mut self, request: &Request, what: &'static str, step: Option<StepId>, key: &str, now: Timestamp) -> bool {
+    pub(super) fn send(
+        &mut self,
+        request: &Request,
+        what: &'static str,
+        step: Option<StepId>,
+        key: &str,
+        now: Timestamp,
+    ) -> bool {
         match self.source.send(request, key) {
             Ok(id) => {
                 self.ui.notice = None;
-                self.ui.sent.push(Sent { id, what, step, at: now });
+                // The life of a message is told by the state of the run; of what the runner answers, by its answer.
+                let awaited = matches!(request, Request::Raise(..) | Request::TakeBack(_)) && id.is_some();
+                let fate = if awaited { Fate::Awaited } else { Fate::Unanswered };
+                self.ui.sent.push(Sent { id, what, step, at: now, fate });
                 true
             }
             Err(why) => {
@@ -102,32 +117,6 @@ impl<S: Source> App<S> {
         *keys = None;
         screen.lend(terminal::stop_self).map_err(DeckError::Terminal)?;
         *keys = Some(EventStream::new());
-        self.repaint(screen)
-    }
-
-    fn page(
-        &mut self,
-        step: StepId,
-        screen: &mut Screen,
-        keys: &mut Option<EventStream>,
-        now: Timestamp,
-    ) -> Result<(), DeckError> {
-        let Some(path) = self.source.log_path(step) else {
-            say(&mut self.ui, now, true, "this step has no log yet");
-            return Ok(());
-        };
-        let pager = std::env::var("PAGER").ok().filter(|p| !p.trim().is_empty()).unwrap_or_else(|| "less".to_owned());
-        let mut words = pager.split_whitespace();
-        let program = words.next().unwrap_or("less").to_owned();
-        let arguments: Vec<String> = words.map(str::to_owned).collect();
-        *keys = None;
-        let ended = screen
-            .lend(|| std::process::Command::new(&program).args(&arguments).arg("--").arg(&path).status())
-            .map_err(DeckError::Terminal)?;
-        *keys = Some(EventStream::new());
-        if let Err(error) = ended {
-            say(&mut self.ui, now, true, &format!("{program} could not be started: {error}"));
-        }
         self.repaint(screen)
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Counting {
     total: u64,
 }
 
-impl<S: Source> App<S> {
+impl<S: Source> App<'_, S> {
     /// Begins a search.
     pub(super) fn find(&mut self, opposite: bool) {
         let step = self.ui.selected;

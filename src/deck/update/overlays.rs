@@ -4,7 +4,8 @@ use crossterm::event::{KeyCode, KeyEvent};
 
 use super::{Context, perform, say};
 use crate::deck::actions::{self, Action};
-use crate::deck::model::{Danger, Key, Overlay, Position, Search, Tab, UiEffect, UiState};
+use crate::deck::keymap::Key;
+use crate::deck::model::{Danger, Overlay, Position, Search, Tab, UiEffect, UiState};
 use crate::run::StepPhase;
 
 pub(super) fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, shown: bool) -> Vec<UiEffect> {
@@ -16,7 +17,7 @@ pub(super) fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, show
     if !shown {
         return Vec::new();
     }
-    match (actions::lookup(key), key.code) {
+    match (ui.keymap.lookup(key), key.code) {
         (Some(Action::Quit), _) | (_, KeyCode::Char('l') | KeyCode::Enter) => {
             ui.overlays.pop();
             vec![UiEffect::Leave]
@@ -59,7 +60,7 @@ pub(super) fn on_confirm_key(
             ui.overlays.pop();
             Vec::new()
         }
-        KeyCode::Char('c') if actions::lookup(key) == Some(Action::Quit) => {
+        KeyCode::Char('c') if ui.keymap.lookup(key) == Some(Action::Quit) => {
             ui.overlays.pop();
             Vec::new()
         }
@@ -69,7 +70,7 @@ pub(super) fn on_confirm_key(
 
 pub(super) fn on_reading_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
     let page = usize::from(ui.size.1 / 2).max(1);
-    let action = actions::lookup(key);
+    let action = ui.keymap.lookup(key);
     if let Some(Overlay::Help { top }) = ui.overlays.last_mut() {
         match action {
             Some(Action::Down) => return moved(top, 1, true),

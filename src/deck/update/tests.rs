@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::*;
+use crate::deck::keymap::{Binding, Keymap};
+use crate::deck::model::{Fate, Sent};
 use crate::deck::view::tests::{NOW, Stage};
-use crate::run::{RunPhase, SteerMode, Steerable, StepPhase};
+use crate::run::{RunPhase, RunnerKind, SteerMode, SteerRequest, SteerTarget, Steerable, StepPhase, TargetState};
 
 fn stage() -> Stage {
     Stage::new(120, 36)
@@ -224,6 +226,113 @@ fn the_palette_does_what_the_key_does() {
     let mut stage = Stage::new(120, 36);
     assert!(effects(&mut stage, ":zoom\n").is_empty());
     assert!(stage.ui.zoom);
+}
+
+#[test]
+fn a_message_can_be_taken_back_until_somebody_took_it() {
+    let mut stage = stage();
+    assert!(effects(&mut stage, "u").is_empty());
+    assert_eq!(stage.ui.notice.as_ref().unwrap().text.as_str(), "no message of yours waits to be taken");
+    // Written by this deck and not taken by the runner yet.
+    stage.ui.sent.push(Sent {
+        id: Some("new".to_owned()),
+        what: "steer",
+        step: Some(StepId(2)),
+        at: NOW,
+        fate: Fate::default(),
+    });
+    assert_eq!(effects(&mut stage, "u"), [UiEffect::TakeBack("new".to_owned())]);
+    // Taken, and held for a step that waits; then delivered.
+    let mut request = SteerRequest {
+        id: "new".to_owned(),
+        requested_at: NOW,
+        source: None,
+        mode: SteerMode::Steer,
+        message: String::new(),
+        preview: "go left".to_owned(),
+        targets: vec![SteerTarget {
+            step: StepId(5),
+            state: TargetState::Scheduled,
+            routed_at: None,
+            delivered_at: None,
+            failed_at: None,
+            reason: None,
+        }],
+    };
+    stage.feed.state.steering.add(request.clone());
+    assert_eq!(effects(&mut stage, "u"), [UiEffect::TakeBack("new".to_owned())]);
+    request.targets[0].state = TargetState::Delivered;
+    *stage.feed.state.steering.recent.last_mut().unwrap() = request;
+    assert!(effects(&mut stage, "u").is_empty());
+    stage.ui.sent[0].id = Some("newer".to_owned());
+    stage.ui.withdrawn.insert("newer".to_owned());
+    assert!(effects(&mut stage, "u").is_empty(), "once is enough");
+}
+
+#[test]
+fn a_run_that_is_over_is_gone_on_with() {
+    let over = |can: bool, session: bool| {
+        let mut stage = stage();
+        stage.ui.can_go_on = can;
+        stage.feed.state.phase = RunPhase::Complete;
+        stage.feed.state.ended_at = Some(NOW);
+        let step = &mut stage.feed.state.steps[2];
+        step.phase = StepPhase::Complete;
+        step.session_file = session.then(|| "/s.jsonl".to_owned());
+        stage
+    };
+    let mut stage = over(true, true);
+    stage.keys("snow the docs");
+    // There is one target and one mode.
+    stage.key(KeyCode::Tab);
+    stage.press(ctrl('t'));
+    let effect = UiEffect::GoOn { step: StepId(2), message: "now the docs".to_owned() };
+    assert_eq!(stage.press(ctrl('s')), [effect]);
+    assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Composer(_))), "it stays until the run has begun");
+    assert_eq!(stage.ui.drafts[&StepId(2)].message(), "now the docs");
+    for (can, session) in [(false, true), (true, false)] {
+        let mut stage = over(can, session);
+        stage.keys("s");
+        assert!(stage.ui.overlays.is_empty());
+        assert_eq!(stage.ui.notice.as_ref().unwrap().text.as_str(), "the run is over (complete)");
+    }
+    // A plain command has no session, and a run that goes on is steered.
+    let mut stage = over(true, true);
+    stage.feed.state.steps[2].runner = RunnerKind::ExternalCli { command: "sh".to_owned(), args: Vec::new() };
+    stage.keys("s");
+    assert!(stage.ui.overlays.is_empty());
+}
+
+#[test]
+fn the_folder_and_the_path_of_a_step_are_a_key_away() {
+    let mut stage = stage();
+    assert_eq!(effects(&mut stage, "$"), [UiEffect::Shell(StepId(2))]);
+    // The open call names no path, so it is that of the newest call that did.
+    assert_eq!(effects(&mut stage, "e"), [UiEffect::Editor(StepId(2))]);
+    stage.keys("G");
+    assert!(effects(&mut stage, "e").is_empty());
+    assert!(stage.ui.notice.as_ref().is_some_and(|n| n.bad));
+}
+
+#[test]
+fn own_keys_do_what_they_say_and_are_what_is_shown() {
+    let mut stage = stage();
+    let binding = |action: &str, key: &str| Binding { action: action.to_owned(), keys: vec![key.to_owned()] };
+    let (keymap, refused) = Keymap::with(&[binding("stop_step", "K"), binding("interrupt", "F9"), binding("help", "h")]);
+    assert!(refused.is_empty());
+    stage.ui.keymap = keymap;
+    assert!(effects(&mut stage, "x").is_empty() && stage.ui.overlays.is_empty());
+    let text = stage.text();
+    let footer = text.lines().last().unwrap();
+    assert!(footer.contains("K stop") && footer.contains("F9 F9 interrupt") && footer.contains("h help"), "{footer}");
+    stage.keys("h");
+    assert!(stage.text().contains("F9  pause the run"), "{}", stage.text());
+    stage.key(KeyCode::Esc);
+    assert_eq!(effects(&mut stage, "Ky"), [UiEffect::StopStep(StepId(2))]);
+    stage.key(KeyCode::F(9));
+    stage.ui.drawn();
+    assert!(stage.text().contains("press F9 again"), "{}", stage.text());
+    assert_eq!(stage.key(KeyCode::F(9)), [UiEffect::Interrupt]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::detail::{self, Fact};
 use super::layout::{Shape, above_log, inside, log_area};
 use super::paint::{Piece, frame, piece, put, put_cut};
 use super::{Scene, elapsed, sections, waits_for};
+use crate::deck::actions::Action;
 use crate::deck::model::{Focus, Position, Tab, UiState};
 use crate::deck::window::{ERR_MARK, Row, Window, Windows};
 use crate::run::{StepPhase, StepState, Stream};
@@ -117,7 +118,7 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
             out.push(piece(format!("+{} new  ", bytes(window.behind)), theme.accent()));
         }
         out.push(piece(format!("{}%  ", window.percent), theme.plain()));
-        out.push(piece("f follow", theme.bold()).rank(5));
+        out.push(piece(format!("{} follow", ui.keymap.hint(Action::Follow)), theme.bold()).rank(5));
     }
     out
 }

@@ -6,10 +6,11 @@ use ratatui::widgets::Widget;
 
 use super::Scene;
 use super::paint::{centred, fade, frame, piece, put, put_cut, put_right, row, wipe};
-use crate::deck::actions::{self, Section, Situation, TABLE, key_name};
+use crate::deck::actions::{self, Section, Situation, TABLE};
 use crate::deck::attention::evidence;
+use crate::deck::budget_dialog;
 use crate::deck::compose::candidates;
-use crate::deck::model::{Composer, Danger, Overlay, UiState, living};
+use crate::deck::model::{BudgetDialog, Composer, Danger, Overlay, UiState, living};
 use crate::run::{SteerMode, SteerRequest, Steerable, StepId, StepPhase};
 use crate::text::{SafeText, grouped};
 
@@ -22,7 +23,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
     }
     let body = Rect { height: area.height - 1, ..area };
     match top {
-        Overlay::Help { top } => help(buf, body, *top, scene),
+        Overlay::Help { top } => help(buf, body, *top, scene, ui),
         Overlay::Palette { query, index } => palette(buf, body, query, *index, scene, ui),
         // Typed on the line for notices, so that nothing of the output is covered.
         Overlay::Search { .. } => {}
@@ -30,10 +31,11 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
         Overlay::Confirm { what, .. } => confirm(buf, body, *what, scene),
         Overlay::Quit { .. } => quit(buf, body, scene),
         Overlay::Why(step) => why(buf, body, *step, scene),
+        Overlay::Budget(dialog) => budget(buf, body, dialog, scene),
     }
 }
 
-fn dialog(buf: &mut Buffer, area: Rect, size: (u16, u16), title: &str, scene: &Scene<'_>) -> Rect {
+fn dialog_box(buf: &mut Buffer, area: Rect, size: (u16, u16), title: &str, scene: &Scene<'_>) -> Rect {
     fade(buf, area, scene.theme);
     let place = centred(area, size.0, size.1);
     wipe(buf, place);
@@ -41,7 +43,7 @@ fn dialog(buf: &mut Buffer, area: Rect, size: (u16, u16), title: &str, scene: &S
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
-fn help(buf: &mut Buffer, area: Rect, top: usize, scene: &Scene<'_>) {
+fn help(buf: &mut Buffer, area: Rect, top: usize, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let mut lines: Vec<(String, String, &str)> = Vec::new();
     for section in Section::ALL {
@@ -50,12 +52,11 @@ fn help(buf: &mut Buffer, area: Rect, top: usize, scene: &Scene<'_>) {
         }
         lines.push((section.title().to_owned(), String::new(), ""));
         for action in TABLE.iter().filter(|r| r.section == section) {
-            let keys: Vec<String> = action.keys.iter().copied().map(key_name).collect();
-            lines.push((String::new(), keys.join(" "), action.help));
+            lines.push((String::new(), ui.keymap.shown(action), action.help));
         }
     }
     let high = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
-    let inner = dialog(buf, area, (76, high), "keys", scene);
+    let inner = dialog_box(buf, area, (76, high), "keys", scene);
     let shown = usize::from(inner.height);
     let top = top.min(lines.len().saturating_sub(shown));
     for ((heading, keys, text), dy) in lines.iter().skip(top).take(shown).zip(0_u16..) {
@@ -74,7 +75,7 @@ fn help(buf: &mut Buffer, area: Rect, top: usize, scene: &Scene<'_>) {
 fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let found = actions::search(query);
-    let inner = dialog(buf, area, (64, 18), "commands", scene);
+    let inner = dialog_box(buf, area, (64, 18), "commands", scene);
     let typed = SafeText::line(query);
     let dx = put(buf, inner, 0, 0, "› ", theme.select());
     let dx = put(buf, inner, dx, 0, typed.as_str(), theme.plain());
@@ -97,11 +98,10 @@ fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scen
         if n == index {
             put(buf, list, 0, dy, "›", theme.select());
         }
-        let keys: Vec<String> = found.keys.iter().copied().map(key_name).collect();
         put(buf, list, 2, dy, found.name, style);
         let room = list.width.saturating_sub(22 + 12);
         put_cut(buf, list, 22, dy, &SafeText::line(found.help), room, theme.dim());
-        put_right(buf, list, list.width, dy, &keys.join(" "), theme.key());
+        put_right(buf, list, list.width, dy, &ui.keymap.shown(found), theme.key());
     }
 }
 
@@ -117,9 +117,39 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
         piece("esc keep draft   ", theme.dim()).rank(2),
         piece("ctrl-c discard", theme.dim()).rank(1),
     ];
-    let inner = frame(buf, place, theme, true, vec![piece("steer", theme.bold())], right);
+    let inner = frame(buf, place, theme, true, vec![piece(if composer.goes_on { "go on" } else { "steer" }, theme.bold())], right);
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
     let draft = ui.drafts.get(&composer.home);
+    if composer.goes_on {
+        let name = scene.state.step(composer.home).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
+        let left = vec![piece("to    ", theme.dim()), piece(format!("{} {name}", composer.home), theme.bold())];
+        row(buf, inner, 0, left, Vec::new());
+        put(buf, inner, 0, 1, "begins a new run that goes on with its session", theme.dim());
+    } else {
+        targets(buf, inner, composer, scene);
+        modes(buf, inner, draft.map(|d| d.mode).unwrap_or_default(), scene);
+    }
+    put(buf, inner, 0, 2, &"─".repeat(usize::from(inner.width)), theme.dim());
+    let text = Rect { y: inner.y + 3, height: inner.height.saturating_sub(4), ..inner };
+    if let Some(draft) = draft {
+        (&draft.text).render(text, buf);
+    }
+    let size = draft.map_or(0, |d| d.message().len());
+    let over = size > SteerRequest::MAX_BYTES;
+    let count = format!("{} of {} bytes", grouped(size as u64), grouped(SteerRequest::MAX_BYTES as u64));
+    let mut left = vec![piece(count, if over { theme.bad() } else { theme.dim() })];
+    let mut right = vec![piece(capability(composer, scene), theme.dim()).rank(1)];
+    // The line for notices lies below the composer, so what it has to say is said here.
+    if let Some(notice) = &ui.notice {
+        left = vec![piece(notice.text.to_string(), if notice.bad { theme.bad() } else { theme.plain() })];
+        right.clear();
+    }
+    row(buf, inner, inner.height.saturating_sub(1), left, right);
+}
+
+/// Who gets the message.
+fn targets(buf: &mut Buffer, inner: Rect, composer: &Composer, scene: &Scene<'_>) {
+    let theme = scene.theme;
     let mut left = vec![piece("to    ", theme.dim())];
     let steps = candidates(scene.state);
     let all = steps.len() > 1 && steps.iter().all(|s| composer.targets.contains(s));
@@ -139,7 +169,11 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
         left.push(piece(format!("{mark} all {} running", steps.len()), style).rank(if all { u8::MAX } else { 3 }));
     }
     row(buf, inner, 0, left, vec![piece("tab", theme.key()).rank(1), piece(" target", theme.dim()).rank(1)]);
-    let mode = draft.map(|d| d.mode).unwrap_or_default();
+}
+
+/// How it is to arrive.
+fn modes(buf: &mut Buffer, inner: Rect, mode: SteerMode, scene: &Scene<'_>) {
+    let theme = scene.theme;
     let choice = |which: SteerMode, text: &str| {
         let (mark, style) = if mode == which { ("(•)", theme.bold()) } else { ("( )", theme.dim()) };
         piece(format!("{mark} {text}   "), style).rank(if mode == which { u8::MAX } else { 2 })
@@ -151,26 +185,13 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
         choice(SteerMode::Auto, "auto"),
     ];
     row(buf, inner, 1, left, vec![piece("ctrl-t", theme.key()).rank(1), piece(" mode", theme.dim()).rank(1)]);
-    put(buf, inner, 0, 2, &"─".repeat(usize::from(inner.width)), theme.dim());
-    let text = Rect { y: inner.y + 3, height: inner.height.saturating_sub(4), ..inner };
-    if let Some(draft) = draft {
-        (&draft.text).render(text, buf);
-    }
-    let size = draft.map_or(0, |d| d.message().len());
-    let over = size > SteerRequest::MAX_BYTES;
-    let count = format!("{} of {} bytes", grouped(size as u64), grouped(SteerRequest::MAX_BYTES as u64));
-    let mut left = vec![piece(count, if over { theme.bad() } else { theme.dim() })];
-    let mut right = vec![piece(capability(composer, scene), theme.dim()).rank(1)];
-    // The line for notices lies below the composer, so what it has to say is said here.
-    if let Some(notice) = &ui.notice {
-        left = vec![piece(notice.text.to_string(), if notice.bad { theme.bad() } else { theme.plain() })];
-        right.clear();
-    }
-    row(buf, inner, inner.height.saturating_sub(1), left, right);
 }
 
 /// What is known of whether the target can be told anything.
 fn capability(composer: &Composer, scene: &Scene<'_>) -> String {
+    if composer.goes_on {
+        return String::new();
+    }
     let mut targets = composer.targets.iter().filter_map(|id| scene.state.step(*id));
     match (targets.next(), targets.next()) {
         (Some(step), None) => {
@@ -204,7 +225,7 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
             ("stop run", "End the whole run?".to_owned(), format!("{children}{never}."))
         }
     };
-    let inner = dialog(buf, area, (66, 8), title, scene);
+    let inner = dialog_box(buf, area, (66, 8), title, scene);
     put_cut(buf, inner, 0, 1, &SafeText::line(&question), inner.width, theme.bold());
     put_cut(buf, inner, 0, 2, &SafeText::line(&consequence), inner.width, theme.plain());
     let left = vec![
@@ -220,7 +241,7 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
 fn quit(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let theme = scene.theme;
     let many = living(scene.state);
-    let inner = dialog(buf, area, (66, 10), "leave the deck", scene);
+    let inner = dialog_box(buf, area, (66, 10), "leave the deck", scene);
     let text = match many {
         0 => "The run is not over yet.".to_owned(),
         1 => "1 child is alive.".to_owned(),
@@ -245,9 +266,49 @@ fn why(buf: &mut Buffer, area: Rect, step: StepId, scene: &Scene<'_>) {
         lines.push(("over".to_owned(), "nothing is wrong with this step any more".to_owned()));
     }
     let high = u16::try_from(lines.len()).unwrap_or(20).saturating_add(3);
-    let inner = dialog(buf, area, (76, high), &format!("why step {step} needs you"), scene);
+    let inner = dialog_box(buf, area, (76, high), &format!("why step {step} needs you"), scene);
     for ((name, value), dy) in lines.iter().zip(1_u16..) {
         put(buf, inner, 0, dy, name, theme.dim());
         put_cut(buf, inner, 15, dy, &SafeText::line(value), inner.width, theme.plain());
+    }
+}
+
+fn budget(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let lines = budget_dialog::lines(scene.state, dialog, scene.now);
+    let high = u16::try_from(lines.len()).unwrap_or(8).saturating_add(7);
+    let inner = dialog_box(buf, area, (66, high), "raise a budget", scene);
+    let name = scene.state.step(dialog.step).map(|s| SafeText::line(s.title()).truncate(20)).unwrap_or_default();
+    let mark = |on: bool| if on { "(•)" } else { "( )" };
+    let style = |on: bool| if on { theme.bold() } else { theme.dim() };
+    let left = vec![
+        piece(format!("{} step {} {name}   ", mark(!dialog.whole_run), dialog.step), style(!dialog.whole_run)),
+        piece(format!("{} the whole run", mark(dialog.whole_run)), style(dialog.whole_run)),
+    ];
+    row(buf, inner, 0, left, vec![piece("tab", theme.key()).rank(1), piece(" scope", theme.dim()).rank(1)]);
+    let list = Rect { y: inner.y + 2, height: inner.height.saturating_sub(4), ..inner };
+    for (n, dy) in (0..lines.len()).zip(0_u16..) {
+        let Some(line) = lines.get(n) else { break };
+        let chosen = n == dialog.index;
+        if chosen {
+            put(buf, list, 0, dy, "›", theme.select());
+        }
+        put(buf, list, 2, dy, line.key, if chosen { theme.select() } else { theme.plain() });
+        let dx = put(buf, list, 16, dy, &format!("{} of {}", line.used, line.limit), theme.plain());
+        if chosen {
+            let dx = put(buf, list, dx.max(36), dy, "→ ", theme.dim());
+            let hint = dialog.value.is_empty();
+            let dx = put(buf, list, dx, dy, &dialog.value, theme.bold());
+            let dx = put(buf, list, dx, dy, "▏", theme.select());
+            put(buf, list, dx, dy, if hint { line.example } else { "" }, theme.dim());
+        }
+    }
+    let last = inner.height.saturating_sub(1);
+    match &dialog.wrong {
+        Some(why) => drop(put_cut(buf, inner, 0, last, why, inner.width, theme.bad())),
+        None => {
+            let text = "the runner answers; a limit that is used up already cannot be set";
+            put_cut(buf, inner, 0, last, &SafeText::line(text), inner.width, theme.dim());
+        }
     }
 }

@@ -9,7 +9,8 @@ use crate::deck::actions::{self, Action, Situation};
 use crate::deck::attention;
 use crate::deck::feed::Hands;
 use crate::deck::history::short;
-use crate::deck::model::{Overlay, UiState, living};
+use crate::deck::compose;
+use crate::deck::model::{Fate, Overlay, UiState, living};
 use crate::run::{RunState, RunnerKind, TargetState};
 use crate::text::{SafeText, clock, clock_long, cost, count, or_unknown, span};
 
@@ -124,9 +125,9 @@ pub(super) fn needs_you(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &Ui
     let left =
         vec![piece(format!(" ▲ {} NEEDS YOU  ", waiting.len()), theme.alarm()), piece(text.to_string(), theme.alarm())];
     let right = vec![
-        piece("! jump   ", theme.alarm()).rank(3),
-        piece("a acknowledge   ", theme.alarm()).rank(2),
-        piece("w why ", theme.alarm()).rank(1),
+        piece(format!("{} jump   ", ui.keymap.hint(Action::NextAttention)), theme.alarm()).rank(3),
+        piece(format!("{} acknowledge   ", ui.keymap.hint(Action::Acknowledge)), theme.alarm()).rank(2),
+        piece(format!("{} why ", ui.keymap.hint(Action::Why)), theme.alarm()).rank(1),
     ];
     row(buf, area, 0, left, right);
 }
@@ -158,7 +159,7 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         let children = if many == 1 { "child pauses".to_owned() } else { format!("{many} children pause") };
         return Some(vec![
             piece(" press ", theme.plain()),
-            piece("i", theme.key()),
+            piece(ui.keymap.hint(Action::Interrupt), theme.key()),
             piece(format!(" again to interrupt: {children}, their sessions live on"), theme.plain()),
         ]);
     }
@@ -178,11 +179,18 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         return Some(vec![piece(format!(" {text}"), theme.halted())]);
     }
     if scene.state.is_over() {
-        return Some(vec![
+        let mut over = vec![
             piece(" the run is over; ", theme.plain()),
-            piece("q", theme.key()),
+            piece(ui.keymap.hint(Action::Quit), theme.key()),
             piece(" leaves and prints the summary", theme.plain()),
-        ]);
+        ];
+        let at = Situation { state: scene.state, read_only: scene.read_only };
+        if actions::possible(Action::Steer, ui, at).is_ok() {
+            over.push(piece("; ", theme.plain()).rank(1));
+            over.push(piece(ui.keymap.hint(Action::Steer), theme.key()).rank(1));
+            over.push(piece(format!(" goes on with step {}", ui.selected), theme.plain()).rank(1));
+        }
+        return Some(over);
     }
     if ui.leave_when_over {
         return Some(vec![piece(" stopping everything; the deck leaves when the last child has ended", theme.bold())]);
@@ -219,8 +227,15 @@ fn request(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         let id = sent.id.as_deref().map(|id| format!(" #{}", short(id))).unwrap_or_default();
         let whom = sent.step.map_or_else(String::new, |s| format!(" → step {s}"));
         out.push(piece(format!("{}{id}{whom} ", sent.what), theme.plain()));
-        out.push(piece("written", theme.bold()));
-        out.push(piece(format!(" {}", scene.time_of_day(sent.at)), theme.dim()));
+        match &sent.fate {
+            Fate::Refused(why) => out.push(piece(format!("refused: {why}"), theme.bad())),
+            Fate::Done => out.push(piece("done", theme.good())),
+            Fate::Unanswered | Fate::Awaited => out.push(piece("written", theme.bold())),
+        }
+        out.push(piece(format!(" {}", scene.time_of_day(sent.at)), theme.dim()).rank(2));
+        if sent.what == "steer" && compose::withdrawable(scene.state, ui) == sent.id {
+            out.push(piece(format!("   {} takes it back", ui.keymap.hint(Action::TakeBack)), theme.dim()).rank(1));
+        }
         return Some(out);
     }
     let request = known?;
@@ -276,6 +291,9 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
         Some(Overlay::Search { .. }) => [hint("enter", "look"), hint("esc", "back")].concat(),
         Some(Overlay::Help { .. }) => [hint("jk", "scroll"), hint("esc", "back")].concat(),
         Some(Overlay::Why(_)) => hint("esc", "back").to_vec(),
+        Some(Overlay::Budget(_)) => {
+            [hint("enter", "ask for it"), hint("↑↓", "limit"), hint("tab", "scope"), hint("esc", "back")].concat()
+        }
         Some(Overlay::Confirm { .. } | Overlay::Quit { .. }) => Vec::new(),
         None => hints(scene, ui),
     };
@@ -289,11 +307,16 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
     for action in actions::footer(ui, at) {
         let Some(info) = actions::row(action) else { continue };
         let key = match action {
-            Action::Down => "jk".to_owned(),
-            Action::NextStep => "[ ]".to_owned(),
-            Action::Interrupt => "i i".to_owned(),
-            _ => info.keys.first().copied().map(actions::key_name).unwrap_or_default(),
+            Action::Down => format!("{}{}", ui.keymap.hint(Action::Down), ui.keymap.hint(Action::Up)),
+            Action::NextStep => {
+                format!("{} {}", ui.keymap.hint(Action::PreviousStep), ui.keymap.hint(Action::NextStep))
+            }
+            Action::Interrupt => [(); 2].map(|()| ui.keymap.hint(action)).join(" "),
+            _ => ui.keymap.hint(action),
         };
+        if key.trim().is_empty() {
+            continue;
+        }
         let rank = match action {
             Action::View => 0,
             Action::NextPane => 1,
@@ -304,7 +327,7 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             Action::Zoom => 5,
             Action::Interrupt => 6,
             Action::Back => 7,
-            Action::StopStep => 8,
+            Action::StopStep | Action::TakeBack => 8,
             Action::Steer => 9,
             Action::NextAttention => 10,
             Action::Help => 11,

@@ -1,0 +1,170 @@
+//! What the deck does to a run and beside it, as a person does it: limits, drafts, sessions, other programs.
+
+// Each test file uses a part of it.
+#[allow(dead_code)]
+#[path = "support/deck.rs"]
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use portable_pty::CommandBuilder;
+use rustix::process::{Pid, Signal, kill_process};
+use support::pty::{PATIENCE, Pty};
+use support::{Home, PROGRAM};
+
+/// Files below the run directories of a home whose path ends so.
+fn files(home: &Home, folder: &str) -> Vec<PathBuf> {
+    let runs = home.path().join("root/async-subagent-runs");
+    let dirs = std::fs::read_dir(runs).into_iter().flatten().flatten();
+    let inner = dirs.flat_map(|run| std::fs::read_dir(run.path().join(folder)).into_iter().flatten().flatten());
+    inner.map(|entry| entry.path()).collect()
+}
+
+fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    }
+}
+
+/// A demo that is slow enough to be talked to.
+fn slow(home: &Home) -> Pty {
+    let pty = home.deck(&["demo", "--speed", "0.2"], 120, 36);
+    pty.wait_text("● running");
+    pty
+}
+
+#[test]
+fn a_limit_is_raised_and_the_runner_answers() {
+    let home = Home::new();
+    let pty = home.run(120, 36);
+    pty.keys("+");
+    pty.wait_text("raise a budget");
+    // What makes no sense is said in the dialog.
+    pty.keys("5\r");
+    pty.wait_text("has no unit");
+    pty.keys("\x7f2h\r");
+    pty.wait_gone("raise a budget");
+    pty.wait_text("limit changed by");
+    pty.wait_text("done");
+    pty.wait_text("of 2:00:00");
+    assert!(home.subdeck(&["budget", "@last:1"]).contains("2h"), "{}", home.subdeck(&["budget", "@last:1"]));
+}
+
+#[test]
+fn a_draft_outlives_a_killed_deck_and_goes_when_it_is_thrown_away() {
+    let home = Home::new();
+    let mut pty = slow(&home);
+    pty.keys("sdo not hold the lock");
+    pty.wait_text("do not hold the lock");
+    wait_until("the draft is kept", || files(&home, "subdeck/drafts").len() == 1);
+    let kept = files(&home, "subdeck/drafts").remove(0);
+    assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    let pid = i32::try_from(pty.pid()).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    pty.wait_exit();
+    assert!(std::fs::read_to_string(&kept).unwrap().contains("do not hold the lock"));
+    let step: u32 = kept.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+    let again = home.deck(&["attach", "@last"], 120, 36);
+    again.wait_text("● running");
+    again.keys("g");
+    for _ in 0..step {
+        again.keys("j");
+    }
+    // Whether the step can still be told something is up to the demo; its draft is there while it runs.
+    again.keys("s");
+    again.wait_text("do not hold the lock");
+    again.keys("\x03");
+    again.wait_gone("do not hold the lock");
+    wait_until("the draft is gone", || files(&home, "subdeck/drafts").is_empty());
+}
+
+#[test]
+fn a_sent_message_leaves_no_draft() {
+    let home = Home::new();
+    let pty = slow(&home);
+    pty.keys("shello there");
+    pty.wait_text("hello there");
+    wait_until("the draft is kept", || files(&home, "subdeck/drafts").len() == 1);
+    pty.keys("\x13");
+    pty.wait_gone("╭─ steer");
+    wait_until("the draft is gone", || files(&home, "subdeck/drafts").is_empty());
+}
+
+#[test]
+fn a_shell_and_an_editor_have_the_terminal_and_give_it_back() {
+    let home = Home::new();
+    let tool = home.path().join("tool");
+    std::fs::write(&tool, "#!/bin/sh\necho \"TOOL IN $(pwd)\"\nread line\n").unwrap();
+    std::fs::set_permissions(&tool, PermissionsExt::from_mode(0o700)).unwrap();
+    let mut command = CommandBuilder::new(PROGRAM);
+    command.args(["run", "--", "sh", "-c", "echo hello from the child; exec sleep 1000"]);
+    command.cwd(home.path());
+    command.env("HOME", home.path());
+    command.env("SUBDECK_ROOT", home.path().join("root"));
+    command.env("SHELL", &tool);
+    let pty = Pty::spawn(command, 100, 30);
+    pty.wait_text("hello from the child");
+    let folder = home.path().canonicalize().unwrap();
+    pty.keys("$");
+    let here = format!("TOOL IN {}", folder.display());
+    pty.wait_for("the shell in the folder", |s| !s.alternate_screen() && s.contents().contains(&here));
+    pty.keys("\r");
+    pty.wait_for("the deck again", |s| s.alternate_screen() && s.contents().contains("hello from the child"));
+    pty.keys("e");
+    pty.wait_text("no tool of this step named a path yet");
+}
+
+#[test]
+fn a_run_that_is_over_is_gone_on_with_in_a_new_one() {
+    let home = Home::new();
+    let mut pty = home.deck(&["demo", "--speed", "100"], 120, 36);
+    pty.wait_text("the run is over");
+    pty.keys("g");
+    pty.wait_text("goes on with step 1");
+    pty.keys("s");
+    pty.wait_text("╭─ go on");
+    pty.keys("look once more\x13");
+    pty.wait_text("goes on from");
+    pty.wait_text("the run is over");
+    pty.keys("q");
+    pty.wait_exit();
+    assert!(pty.is_sane());
+    assert_eq!(home.subdeck(&["ls"]).lines().filter(|l| l.contains("complete") || l.contains("failed")).count(), 2);
+}
+
+#[test]
+fn keys_of_the_configuration_count_and_wrong_ones_are_told_with_their_place() {
+    let home = Home::new();
+    let file = home.path().join(".config/subdeck/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let text = "[keys]\nhelp = [\"h\", \"F1\"]\nzoom = \"j\"\nstpo_run = \"K\"\n";
+    std::fs::write(&file, text).unwrap();
+    let mut pty = home.deck(&["run", "--", "echo", "done already"], 100, 30);
+    pty.wait_text("the run is over");
+    pty.keys("h");
+    pty.wait_text("╭─ keys");
+    pty.keys("\x1b");
+    pty.wait_gone("╭─ keys");
+    pty.keys("q");
+    pty.wait_exit();
+    let told = pty.bytes();
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("config.toml:3") && told.contains("`j` is the key of `down` already"), "{told}");
+    assert!(told.contains("config.toml:4") && told.contains("did you mean `stop_run`?"), "{told}");
+    assert!(home.subdeck(&["config", "explain"]).contains("keys.help"));
+}
+
+#[test]
+fn keys_of_a_project_need_trust() {
+    let home = Home::new();
+    let file = home.path().join(".subdeck/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "[keys]\nhelp = \"h\"\n").unwrap();
+    assert!(!home.subdeck(&["config", "explain"]).contains("keys.help"));
+    assert!(home.subdeck(&["config", "trust"]).contains("keys    help = h"));
+    assert!(home.subdeck(&["config", "explain"]).contains("keys.help"));
+}

@@ -206,7 +206,7 @@ fn what_is_wrong_is_named_with_its_place_and_the_rest_holds() {
         (user, 7, "defaults.attention.tools.bash", "a time needs its unit"),
         (user, 9, "capture.step", "a size needs its unit"),
         (user, 10, "capture.run", "unknown unit"),
-        (user, 12, "ui.theme", "`auto`, `color` or `mono` is needed"),
+        (user, 12, "ui.theme", "`color` or `mono` is needed"),
         (user, 13, "ui.ascii", "true or false is needed here, not a text"),
         (user, 14, "ui.muose", "unknown key `muose`"),
         ("environment SUBDECK_CONCURRENCY", 0, "defaults.concurrency", "`many`: a whole number"),

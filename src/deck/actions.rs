@@ -32,6 +32,7 @@ pub enum Action {
     Follow,
     Freeze,
     Wrap,
+    Fold,
     Search,
     SearchNext,
     SearchPrevious,
@@ -128,7 +129,7 @@ macro_rules! actions {
 
 /// The table.
 pub const TABLE: &[Row] = actions![
-    Action::Steer, "steer", "steer", [ch('s')], Control, false, "write to the selected step; after the run, go on with its session";
+    Action::Steer, "steer", "steer", [ch('s')], Control, false, "write to the selected step; after the run, go on with it";
     Action::SteerAll, "steer all", "steer all", [ch('S')], Control, false, "write to all running steps";
     Action::Interrupt, "interrupt", "interrupt", [ch('i')], Control, true, "pause the run; press twice within two seconds";
     Action::StopStep, "stop step", "stop", [ch('x')], Control, true, "end the selected step, its siblings go on";
@@ -149,6 +150,7 @@ pub const TABLE: &[Row] = actions![
     Action::Follow, "follow", "follow", [ch('f')], Look, false, "go to the end of the output and stay there";
     Action::Freeze, "freeze", "freeze", [ch(' ')], Look, false, "hold the picture; the run goes on";
     Action::Wrap, "wrap", "wrap", [ch('W')], Look, false, "wrap long lines or cut them";
+    Action::Fold, "fold", "fold", [ch('F')], Look, false, "show lines that say the same once, or every time";
     Action::Search, "search", "find", [ch('/')], Look, false, "look for a text in the whole output";
     Action::SearchNext, "search next", "next", [ch('n')], Look, false, "the next match in the same direction";
     Action::SearchPrevious, "search previous", "previous", [ch('N')], Look, false, "the next match in the other direction";

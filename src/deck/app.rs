@@ -35,6 +35,9 @@ use crate::text::SafeText;
 /// The shortest time between two frames that no key asked for.
 const FRAME: Duration = Duration::from_millis(33);
 
+/// As many bytes of a log are counted for its tab at one look.
+const COUNTED_MOST: u64 = 1 << 20;
+
 /// A feed that can be waited for.
 pub trait Source: Feed {
     /// Returns when something on disk may have changed. May be dropped at any time.
@@ -62,7 +65,10 @@ pub(super) struct App<'a, S> {
     zone: TimeZone,
     finding: Option<searching::Finding>,
     counting: Option<searching::Counting>,
-    seen: BTreeMap<StepId, u64>,
+    /// Up to where the lines of each log were looked at or counted.
+    counted: BTreeMap<StepId, u64>,
+    /// The first look at the disk was had; what was there already counts as seen.
+    looked: bool,
     title: SafeText,
     /// Starts a run that goes on with a session of this one.
     go_on: Option<GoOn<'a>>,
@@ -119,7 +125,8 @@ impl<'a, S: Source> App<'a, S> {
             zone: TimeZone::system(),
             finding: None,
             counting: None,
-            seen: BTreeMap::new(),
+            counted: BTreeMap::new(),
+            looked: false,
             title: SafeText::default(),
             go_on: door,
             kept_drafts: BTreeMap::new(),
@@ -228,12 +235,35 @@ impl<'a, S: Source> App<'a, S> {
         self.history.add(self.source.state(), &changes.news);
         self.ui.settle(self.source.state());
         let answered = self.take_answers();
+        let unread = self.count_unread(&changes.output);
         if answered || changes.state || !changes.news.is_empty() {
             return self.frozen.is_none();
         }
         let visible = layout::visible_logs(&self.ui, self.source.state());
-        let badges = self.ui.mode == ViewMode::Tabs;
-        self.frozen.is_none() && changes.output.iter().any(|id| badges || visible.iter().any(|(v, _)| v == id))
+        let badges = self.ui.mode == ViewMode::Tabs && !self.ui.zoom;
+        self.frozen.is_none() && (badges && unread || changes.output.iter().any(|id| visible.iter().any(|(v, _)| v == id)))
+    }
+
+    /// Counts the lines that steps printed while nobody looked at them. Returns whether a count is another one.
+    fn count_unread(&mut self, grown: &[StepId]) -> bool {
+        let visible = layout::visible_logs(&self.ui, self.source.state());
+        let first = !std::mem::replace(&mut self.looked, true);
+        let mut changed = false;
+        for id in grown.iter().filter(|id| visible.iter().all(|(v, _)| v != *id)) {
+            let len = self.source.log_len(*id);
+            let from = self.counted.insert(*id, len).unwrap_or(0).min(len);
+            if first {
+                continue;
+            }
+            // What is more than a screen of anybody's patience is not counted to the last line.
+            let upto = len.min(from.saturating_add(COUNTED_MOST));
+            let lines = self.source.count(*id, "\n", from..upto, 0).1;
+            if lines > 0 {
+                *self.ui.unread.entry(*id).or_default() += lines;
+                changed = true;
+            }
+        }
+        changed
     }
 
     /// The first look is at what goes on, not at what is over.
@@ -315,16 +345,11 @@ impl<'a, S: Source> App<'a, S> {
         for (id, size) in layout::visible_logs(&self.ui, state) {
             let limit = self.frozen.as_ref().map(|f| f.lengths.get(&id).copied().unwrap_or(0));
             let window = fetch(&mut self.source, &mut self.ui, id, size, limit);
-            self.seen.insert(id, window.len);
-            windows.logs.insert(id, window);
-        }
-        if self.ui.mode == ViewMode::Tabs && !self.ui.zoom {
-            let steps: Vec<StepId> = self.source.state().steps.iter().map(|s| s.id).collect();
-            for id in steps.into_iter().filter(|id| *id != self.ui.selected) {
-                let len = self.source.log_len(id);
-                let fresh = len.saturating_sub(self.seen.get(&id).copied().unwrap_or(0));
-                windows.fresh.insert(id, fresh);
+            self.counted.insert(id, window.len);
+            if let Some(unread) = self.ui.unread.get_mut(&id) {
+                *unread = 0;
             }
+            windows.logs.insert(id, window);
         }
         windows
     }

@@ -241,6 +241,7 @@ mod tests {
         assert!(stage.ui.overlays.is_empty() && stage.ui.notice.as_ref().is_some_and(|n| n.bad));
         stage.feed.state.stopped = false;
         stage.feed.state.phase = RunPhase::Complete;
+        stage.feed.state.ended_at = Some(stage.now);
         for step in &mut stage.feed.state.steps {
             step.phase = StepPhase::Complete;
         }

@@ -42,6 +42,11 @@ pub struct UiState {
     pub ticker_back: usize,
     /// Long lines are wrapped.
     pub wrap: bool,
+    /// Lines that say the same are folded into one.
+    pub fold: bool,
+    /// Lines that steps printed since they were last looked at, as far as they were counted. A step that printed once
+    /// while nobody looked stays here, so that its tab keeps its width.
+    pub unread: BTreeMap<StepId, u64>,
     /// What is looked for, and in which direction.
     pub search: Option<Search>,
     /// How far a search that goes on has come, in per cent of the log. Taking it away ends the search.
@@ -425,7 +430,7 @@ impl UiState {
     /// A state for a terminal of this size.
     #[must_use]
     pub fn new(size: (u16, u16)) -> Self {
-        Self { size, wrap: true, ..Self::default() }
+        Self { size, wrap: true, fold: true, ..Self::default() }
     }
 
     /// The pane of a step.

@@ -177,6 +177,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
             return vec![UiEffect::Freeze(ui.frozen.is_some())];
         }
         Action::Wrap => ui.wrap = !ui.wrap,
+        Action::Fold => ui.fold = !ui.fold,
         Action::Search => ui.overlays.push(Overlay::Search { query: String::new() }),
         Action::SearchNext => return vec![UiEffect::Find { opposite: false }],
         Action::SearchPrevious => return vec![UiEffect::Find { opposite: true }],

@@ -2,10 +2,12 @@
 //! is the scrollback.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::feed::{Feed, LogLine};
+use super::fold::{self, Folded};
 use super::model::{Anchor, PaneState, Position, Scroll, UiState};
 use crate::run::{StepId, Stream, Timestamp};
 use crate::text::{self, SafeText, StyledLine, width};
@@ -15,8 +17,6 @@ use crate::text::{self, SafeText, StyledLine, width};
 pub struct Windows {
     /// By step; a step whose output is not visible has none.
     pub logs: BTreeMap<StepId, Window>,
-    /// Bytes that steps printed since they were last looked at.
-    pub fresh: BTreeMap<StepId, u64>,
 }
 
 /// The visible rows of one log.
@@ -47,7 +47,23 @@ pub struct Row {
     pub runs: Vec<text::Run>,
     /// Something of the line is missing here.
     pub cut: bool,
+    /// Not a row of the line, but a note that the line came again.
+    pub again: Option<Again>,
+    /// Where the next line begins.
+    pub end: u64,
 }
+
+/// How often a line came again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// So often.
+    pub times: usize,
+    /// At least: there may be more of them than were looked at.
+    pub or_more: bool,
+}
+
+/// Of a log that says the same over and over no more lines than this are looked at for one picture.
+const MOST_LINES: usize = 2048;
 
 /// Rows that are put before a line of standard error, in cells.
 pub const ERR_MARK: &str = "err│ ";
@@ -57,7 +73,7 @@ pub const ERR_MARK: &str = "err│ ";
 /// Nothing behind `limit` is shown, where there is one: a picture that stands still ends where the log did then.
 pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u16), limit: Option<u64>) -> Window {
     let len = feed.log_len(step).min(limit.unwrap_or(u64::MAX));
-    let view = View { step, len, wide: usize::from(size.0.max(1)), high: usize::from(size.1), wrap: ui.wrap };
+    let view = View { step, len, wide: usize::from(size.0.max(1)), high: usize::from(size.1), wrap: ui.wrap, fold: ui.fold };
     let pane = ui.pane_mut(step);
     for scroll in std::mem::take(&mut pane.asked) {
         view.scroll(feed, pane, scroll);
@@ -70,11 +86,11 @@ pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u1
             (view.from(feed, top), len - seen)
         }
     };
+    let reaches_end = |rows: &[Row]| rows.last().is_none_or(|row| row.end >= len);
     // A position near the end of a log leaves no empty rows below it.
-    let rows = if rows.len() < view.high { view.tail(feed) } else { rows };
+    let rows = if rows.len() < view.high && reaches_end(&rows) { view.tail(feed) } else { rows };
     let last = rows.last().map_or(0, |r| r.anchor.line);
-    let at_end =
-        pane.output == Position::Follow || view.tail(feed).last().map(|r| r.anchor) == rows.last().map(|r| r.anchor);
+    let at_end = pane.output == Position::Follow || reaches_end(&rows);
     let percent = if at_end || len == 0 { 100 } else { u8::try_from(last.saturating_mul(100) / len).unwrap_or(100) };
     Window { rows, len, behind, at_end, percent }
 }
@@ -85,6 +101,7 @@ struct View {
     wide: usize,
     high: usize,
     wrap: bool,
+    fold: bool,
 }
 
 impl View {
@@ -115,56 +132,127 @@ impl View {
             pane.output = Position::At { top, seen };
             return;
         }
-        let below = self.rows(feed.lines_from(self.step, top.line, distance + self.high + 1));
-        let start = below.iter().position(|r| r.anchor >= top).unwrap_or(0);
+        let (below, all) = self.forward(feed, top, distance + self.high + 1);
         // Whoever scrolls down to the end wants to see what comes.
-        if below.len() <= start + distance + self.high {
+        if all && below.len() <= distance + self.high {
             pane.output = Position::Follow;
-        } else if let Some(row) = below.get(start + distance) {
+        } else if let Some(row) = below.get(distance).or(below.last()) {
             pane.output = Position::At { top: row.anchor, seen };
         }
     }
 
     fn tail(&self, feed: &mut dyn Feed) -> Vec<Row> {
-        let mut rows = self.rows(feed.lines_before(self.step, self.len, self.high));
-        let surplus = rows.len().saturating_sub(self.high);
-        rows.drain(..surplus);
-        rows
+        self.back(feed, self.len, self.high)
     }
 
     fn from(&self, feed: &mut dyn Feed, top: Anchor) -> Vec<Row> {
-        let rows = self.rows(feed.lines_from(self.step, top.line, self.high + 1));
-        // After the width changed the line may have fewer rows than it had.
-        let last_of_line = rows.iter().filter(|r| r.anchor.line == top.line).map(|r| r.anchor.row).max().unwrap_or(0);
-        let top = Anchor { row: top.row.min(last_of_line), ..top };
-        rows.into_iter().skip_while(|r| r.anchor < top).take(self.high).collect()
+        let mut rows = self.forward(feed, top, self.high).0;
+        rows.truncate(self.high);
+        rows
+    }
+
+    /// At least `wanted` rows from an anchor on, and whether they reach the end of the log. Where lines are folded, more
+    /// of them are read than rows are needed.
+    fn forward(&self, feed: &mut dyn Feed, top: Anchor, wanted: usize) -> (Vec<Row>, bool) {
+        let mut count = wanted + 1;
+        loop {
+            let lines = feed.lines_from(self.step, top.line, count);
+            let end = lines.last().map_or(self.len, |l| l.end);
+            let all = lines.len() < count || end >= self.len;
+            let (rows, known) = self.rows(lines, false, !all);
+            // After the width changed the line may have fewer rows than it had.
+            let last_of_line = rows.iter().filter(|r| r.anchor.line == top.line).map(|r| r.anchor.row).max();
+            let top = Anchor { row: top.row.min(last_of_line.unwrap_or(0)), ..top };
+            let rows: Vec<Row> = rows.into_iter().skip_while(|r| r.anchor < top).collect();
+            let enough = rows.get(wanted.saturating_sub(1)).is_some_and(|row| row.anchor.line < known.end);
+            if all || enough || count >= MOST_LINES {
+                return (rows, all);
+            }
+            count = (count * 4).min(MOST_LINES);
+        }
+    }
+
+    /// At most `wanted` rows of lines that end at or before a position, nearest last.
+    fn back(&self, feed: &mut dyn Feed, position: u64, wanted: usize) -> Vec<Row> {
+        let mut count = wanted + 1;
+        loop {
+            let lines = feed.lines_before(self.step, position, count);
+            let all = lines.len() < count;
+            let (mut rows, known) = self.rows(lines, !all, false);
+            let enough = rows.len() >= wanted;
+            let surplus = rows.len().saturating_sub(wanted);
+            rows.drain(..surplus);
+            if all || count >= MOST_LINES || enough && rows.first().is_none_or(|row| row.anchor.line >= known.start) {
+                return rows;
+            }
+            count = (count * 4).min(MOST_LINES);
+        }
     }
 
     /// At most `n` rows above an anchor, nearest last.
     fn above(&self, feed: &mut dyn Feed, anchor: Anchor, n: usize) -> Vec<Row> {
-        let mut lines = feed.lines_before(self.step, anchor.line, n);
-        lines.extend(feed.lines_from(self.step, anchor.line, 1));
-        let mut rows = self.rows(lines);
-        rows.retain(|r| r.anchor < anchor);
+        let mut own = self.rows(feed.lines_from(self.step, anchor.line, 1), false, false).0;
+        own.retain(|r| r.anchor < anchor);
+        let mut rows = if own.len() < n { self.back(feed, anchor.line, n - own.len()) } else { Vec::new() };
+        rows.append(&mut own);
         let surplus = rows.len().saturating_sub(n);
         rows.drain(..surplus);
         rows
     }
 
-    fn rows(&self, lines: Vec<LogLine>) -> Vec<Row> {
-        let mut rows = Vec::with_capacity(lines.len());
-        for line in lines.into_iter().take_while(|l| l.start < self.len) {
-            let styled = StyledLine::parse(&line.bytes);
-            let room = if line.stream == Stream::Err { self.wide.saturating_sub(width(ERR_MARK)) } else { self.wide };
-            let cut = styled.cut || line.cut;
-            let parts = if self.wrap { wrap(styled.runs, room.max(4)) } else { vec![styled.runs] };
-            let count = parts.len();
-            for (row, runs) in parts.into_iter().enumerate() {
-                let anchor = Anchor { line: line.start, row };
-                rows.push(Row { anchor, stream: line.stream, at: line.at, runs, cut: cut && row + 1 == count });
-            }
+    /// The rows of lines; `before` and `after` say whether there are lines beside these. Also where the lines stand of
+    /// which no line beside these can say the same.
+    fn rows(&self, mut lines: Vec<LogLine>, before: bool, after: bool) -> (Vec<Row>, Range<u64>) {
+        lines.retain(|l| l.start < self.len);
+        if !self.fold {
+            return (lines.iter().flat_map(|line| self.rows_of(line, line.end)).collect(), 0..u64::MAX);
         }
-        rows
+        let folded = fold::fold(lines);
+        let start = folded.first().filter(|_| before).map_or(0, |f| f.end);
+        let end = folded.last().filter(|_| after).map_or(u64::MAX, |f| f.line.start);
+        let last = folded.len().saturating_sub(1);
+        let mut rows = Vec::with_capacity(folded.len());
+        for (at, Folded { line, more, end }) in folded.into_iter().enumerate() {
+            let open = before && at == 0 || after && at == last;
+            if more + 1 < fold::FROM {
+                rows.extend(self.rows_of(&line, line.end));
+                // A line that came twice is shown twice.
+                let twin = LogLine { start: line.end, end, ..line };
+                rows.extend((more > 0).then(|| self.rows_of(&twin, end)).into_iter().flatten());
+                continue;
+            }
+            rows.extend(self.rows_of(&line, end));
+            let row = rows.last().map_or(0, |r| r.anchor.row + 1);
+            rows.push(Row {
+                anchor: Anchor { line: line.start, row },
+                stream: line.stream,
+                at: line.at,
+                runs: Vec::new(),
+                cut: false,
+                again: Some(Again { times: more, or_more: open }),
+                end,
+            });
+        }
+        (rows, start..end)
+    }
+
+    fn rows_of(&self, line: &LogLine, end: u64) -> Vec<Row> {
+        let styled = StyledLine::parse(&line.bytes);
+        let room = if line.stream == Stream::Err { self.wide.saturating_sub(width(ERR_MARK)) } else { self.wide };
+        let cut = styled.cut || line.cut;
+        let parts = if self.wrap { wrap(styled.runs, room.max(4)) } else { vec![styled.runs] };
+        let count = parts.len();
+        let row = |(row, runs)| Row {
+            anchor: Anchor { line: line.start, row },
+            stream: line.stream,
+            at: line.at,
+            runs,
+            cut: cut && row + 1 == count,
+            again: None,
+            // Only the last row of a line leads to the next one.
+            end: if row + 1 == count { end } else { line.start },
+        };
+        parts.into_iter().enumerate().map(row).collect()
     }
 }
 
@@ -282,6 +370,61 @@ mod tests {
         assert_eq!(last(&mut ui, Scroll::End).as_deref(), Some("line 10"));
         assert_eq!(last(&mut ui, Scroll::Rows(-3)).as_deref(), Some("line 7"));
         assert_eq!(last(&mut ui, Scroll::Pages(2)).as_deref(), Some("line 10"));
+    }
+
+    #[test]
+    fn lines_that_come_again_are_folded_and_can_be_scrolled_over() {
+        let mut feed = FakeFeed::default();
+        feed.print(0, Stream::Out, "begin");
+        for _ in 0..42 {
+            feed.print(0, Stream::Out, "waiting");
+        }
+        feed.print(0, Stream::Out, "end");
+        let mut ui = UiState::new((20, 4));
+        let mut seen = |ui: &mut UiState| {
+            let window = fetch(&mut feed, ui, StepId(0), (20, 4), None);
+            let text = |r: &Row| match r.again {
+                Some(again) => format!("x{}{}", again.times, if again.or_more { "+" } else { "" }),
+                None => r.runs.iter().map(|r| r.text.as_str()).collect(),
+            };
+            (window.rows.iter().map(text).collect::<Vec<String>>(), window.at_end)
+        };
+        assert_eq!(seen(&mut ui), (["begin", "waiting", "x41", "end"].map(str::to_owned).to_vec(), true));
+        ui.pane_mut(StepId(0)).asked = vec![Scroll::Start];
+        assert_eq!(seen(&mut ui).0[2], "x41");
+        ui.pane_mut(StepId(0)).asked = vec![Scroll::Rows(3)];
+        seen(&mut ui);
+        assert_eq!(ui.pane(StepId(0)).output, Position::Follow);
+        // Unfolded they are all there.
+        ui.fold = false;
+        assert_eq!(seen(&mut ui).0, ["waiting", "waiting", "waiting", "end"]);
+        ui.pane_mut(StepId(0)).asked = vec![Scroll::Rows(-41)];
+        assert_eq!(seen(&mut ui).0[0], "begin");
+    }
+
+    #[test]
+    fn a_log_that_only_repeats_itself_is_not_read_to_its_start() {
+        let mut feed = FakeFeed::default();
+        for _ in 0..20_000 {
+            feed.print(0, Stream::Out, "flooded");
+        }
+        let mut looks = 0;
+        let mut look = |ui: &mut UiState| {
+            looks += 1;
+            fetch(&mut feed, ui, StepId(0), (20, 10), None).rows
+        };
+        let mut ui = UiState::new((20, 10));
+        let rows = look(&mut ui);
+        assert_eq!(rows[1].again, Some(Again { times: MOST_LINES - 1, or_more: true }));
+        // Each screen up is further up, and the first line is reached in the end.
+        let mut last = u64::MAX;
+        while last > 0 {
+            ui.pane_mut(StepId(0)).asked = vec![Scroll::Rows(-2)];
+            let first = look(&mut ui)[0].anchor.line;
+            assert!(first < last, "{first} {last}");
+            last = first;
+        }
+        assert!(looks < 20, "{looks}");
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &UiState, windows: &Windows
             rail::needs_you(buf, parts.attention, scene, ui);
             list::draw(buf, parts.list, shape, scene, ui);
             match shape {
-                Shape::Tabs => tabs::steps(buf, parts.tabs, scene, ui, windows),
+                Shape::Tabs => tabs::steps(buf, parts.tabs, scene, ui),
                 Shape::Zoom => tabs::sections(buf, parts.tabs, scene, ui, windows),
                 _ => {}
             }

@@ -11,7 +11,7 @@ use crate::deck::actions::Action;
 use crate::deck::model::{Focus, Position, Tab, UiState};
 use crate::deck::window::{ERR_MARK, Row, Window, Windows};
 use crate::run::{StepPhase, StepState, Stream};
-use crate::text::{SafeText, bytes, clock};
+use crate::text::{SafeText, bytes, clock, grouped};
 
 /// Draws a pane.
 pub(super) fn pane(
@@ -101,6 +101,9 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
     if !ui.wrap {
         out.push(piece("not wrapped  ", theme.dim()).rank(2));
     }
+    if !ui.fold {
+        out.push(piece("not folded  ", theme.dim()).rank(2));
+    }
     if let Some(count) = ui.search.as_ref().and_then(|s| s.count).filter(|c| c.step == step.id) {
         // What came since was not counted.
         let more = if window.len > count.upto { "+" } else { "" };
@@ -151,6 +154,12 @@ fn rows(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scene: 
 
 fn log_row(buf: &mut Buffer, area: Rect, dy: u16, row: &Row, scene: &Scene<'_>) {
     let theme = scene.theme;
+    if let Some(again) = row.again {
+        let more = if again.or_more { " or more" } else { "" };
+        let text = format!("… {}{more} times", grouped(again.times as u64));
+        put(buf, area, 2, dy, &text, theme.dim());
+        return;
+    }
     let mut dx = 0;
     match row.stream {
         Stream::Err => dx = put(buf, area, 0, dy, ERR_MARK, theme.bad()),

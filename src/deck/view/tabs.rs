@@ -15,66 +15,93 @@ fn label(step: &StepState) -> SafeText {
     SafeText::line(&format!("{} {}", step.id, SafeText::line(step.title()).truncate(16)))
 }
 
-/// Where each tab begins and ends, in cells from the start of the whole bar. Badges are not counted: they may come and
-/// go without moving what the mouse points at.
-fn places(state: &RunState) -> Vec<(StepId, u16, u16)> {
-    let mut at = 0_u16;
-    let mut out = Vec::new();
-    for step in &state.steps {
-        // A space, the label, a space, the glyph, a space.
-        let wide = u16::try_from(label(step).width()).unwrap_or(20) + 4;
-        out.push((step.id, at, at + wide));
-        at = at.saturating_add(wide + 1);
-    }
-    out
+/// The cells of a count of unread lines.
+const BADGE: u16 = 5;
+
+/// One tab of the bar.
+struct Place {
+    step: StepId,
+    start: u16,
+    end: u16,
 }
 
-/// How far the bar is scrolled so that the selected tab is in sight.
-fn offset(places: &[(StepId, u16, u16)], selected: StepId, room: u16) -> u16 {
-    let end = places.last().map_or(0, |p| p.2);
-    if end <= room {
-        return 0;
+/// How wide the tab of a step is: a space, the label, a space, the glyph, a space. The room for a badge stays once there
+/// was one, so that counting moves nothing that the mouse points at.
+fn wide(step: &StepState, ui: &UiState) -> u16 {
+    let badge = if ui.unread.contains_key(&step.id) { BADGE } else { 0 };
+    u16::try_from(label(step).width()).unwrap_or(20) + 4 + badge
+}
+
+/// The tabs that there is room for, with the selected one among them: around it as evenly as the ends allow. Only these
+/// are looked at, however many steps there are.
+fn places(ui: &UiState, state: &RunState, room: u16) -> Vec<Place> {
+    let at = state.steps.iter().position(|s| s.id == ui.selected).unwrap_or(0);
+    let Some(selected) = state.steps.get(at) else { return Vec::new() };
+    let mut shown = std::collections::VecDeque::from([(selected.id, wide(selected, ui))]);
+    let mut used = wide(selected, ui);
+    let (mut left, mut right) = (at.checked_sub(1), Some(at + 1));
+    while left.is_some() || right.is_some() {
+        for forward in [false, true] {
+            let side = if forward { &mut right } else { &mut left };
+            let next = side.and_then(|n| state.steps.get(n)).map(|s| (s.id, wide(s, ui)));
+            match next.filter(|(_, wide)| used.saturating_add(wide + 1) <= room) {
+                Some(tab) => {
+                    used += tab.1 + 1;
+                    *side = if forward { side.map(|n| n + 1) } else { side.and_then(|n| n.checked_sub(1)) };
+                    if forward { shown.push_back(tab) } else { shown.push_front(tab) }
+                }
+                None => *side = None,
+            }
+        }
     }
-    let middle = places.iter().find(|p| p.0 == selected).map_or(0, |p| p.1.midpoint(p.2));
-    middle.saturating_sub(room / 2).min(end - room)
+    let mut start = 0;
+    shown
+        .into_iter()
+        .map(|(step, wide)| {
+            let place = Place { step, start, end: start + wide };
+            start = place.end + 1;
+            place
+        })
+        .collect()
 }
 
 /// One tab a step, in the order of steps.
-pub(super) fn steps(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState, windows: &Windows) {
+pub(super) fn steps(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
-    let places = places(scene.state);
-    let skip = offset(&places, ui.selected, area.width);
-    for (id, start, end) in places {
-        let (Some(step), Some(dx)) = (scene.state.step(id), start.checked_sub(skip)) else { continue };
-        if end - skip > area.width {
-            break;
-        }
+    for Place { step: id, start, end } in places(ui, scene.state, area.width) {
+        let Some(step) = scene.state.step(id) else { continue };
         let face = theme.face(step.face());
-        let style = if id == ui.selected { theme.select() } else { theme.dim() };
-        let fresh = windows.fresh.get(&id).copied().unwrap_or(0);
-        let style = if fresh > 0 && id != ui.selected { theme.plain() } else { style };
+        let unread = ui.unread.get(&id).copied().filter(|n| *n > 0 && id != ui.selected);
+        let style = match (id == ui.selected, unread) {
+            (true, _) => theme.select(),
+            (false, Some(_)) => theme.plain(),
+            (false, None) => theme.dim(),
+        };
         if id == ui.selected {
-            put(buf, area, dx, 0, "›", theme.select());
+            put(buf, area, start, 0, "›", theme.select());
         }
-        let at = put(buf, area, dx + 1, 0, label(step).as_str(), style);
-        put(buf, area, at + 1, 0, face.glyph, face.style);
-        put(
-            buf,
-            area,
-            end - skip,
-            0,
-            if fresh > 0 && id != ui.selected { "•" } else { "│" },
-            if fresh > 0 && id != ui.selected { theme.accent() } else { theme.dim() },
-        );
+        let at = put(buf, area, start + 1, 0, label(step).as_str(), style);
+        let at = put(buf, area, at + 1, 0, face.glyph, face.style);
+        if let Some(unread) = unread {
+            put(buf, area, at + 1, 0, &badge(unread), theme.accent());
+        }
+        put(buf, area, end, 0, "│", theme.dim());
+    }
+}
+
+/// A count of at most four cells and its sign.
+fn badge(unread: u64) -> String {
+    match unread {
+        0..=9_999 => format!("+{unread}"),
+        10_000..=999_999 => format!("+{}k", unread / 1_000),
+        _ => format!("+{}M", (unread / 1_000_000).min(999)),
     }
 }
 
 /// The step whose tab is at a cell of the bar.
 #[must_use]
 pub fn hit(ui: &UiState, state: &RunState, dx: u16) -> Option<StepId> {
-    let places = places(state);
-    let at = dx + offset(&places, ui.selected, ui.size.0);
-    places.iter().find(|(_, start, end)| (*start..*end).contains(&at)).map(|p| p.0)
+    places(ui, state, ui.size.0).iter().find(|p| (p.start..p.end).contains(&dx)).map(|p| p.step)
 }
 
 /// The tabs of a zoomed step.

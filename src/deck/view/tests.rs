@@ -241,6 +241,7 @@ impl Stage {
         );
         let mut ui = UiState::new((width, height));
         ui.selected = StepId(2);
+        ui.unread = [(StepId(3), 0), (StepId(4), 128)].into_iter().collect();
         let theme = Theme { color: true, ascii: false };
         Self { feed, history, ui, theme, read_only: None, now: NOW }
     }
@@ -267,7 +268,7 @@ impl Stage {
         for (id, size) in layout::visible_logs(&self.ui, &self.feed.state.clone()) {
             logs.insert(id, window::fetch(&mut self.feed, &mut self.ui, id, size, None));
         }
-        let windows = Windows { logs, fresh: [(StepId(4), 400)].into_iter().collect() };
+        let windows = Windows { logs };
         let mut buf = Buffer::empty(Rect::new(0, 0, self.ui.size.0, self.ui.size.1));
         let scene = Scene {
             state: &self.feed.state,
@@ -368,6 +369,41 @@ fn grid_and_tabs() {
     insta::assert_snapshot!("tabs-120x36", stage.text());
 }
 
+/// The second row: the bar below the line about what needs a person.
+fn bar(stage: &mut Stage) -> String {
+    stage.text().lines().nth(2).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn tabs_tell_what_was_printed_while_nobody_looked() {
+    let mut stage = Stage::new(120, 36);
+    stage.keys("vv");
+    assert!(bar(&mut stage).contains("5 worker-b ● +128"), "{}", bar(&mut stage));
+    for (lines, shown) in [(9_999, "+9999"), (12_345, "+12k"), (3_000_000, "+3M")] {
+        stage.ui.unread.insert(StepId(4), lines);
+        assert!(bar(&mut stage).contains(shown), "{}", bar(&mut stage));
+    }
+    // Whoever looks at it has no need of a count, and its neighbours do not move.
+    let at = |bar: &str| bar.find("6 acceptance").unwrap();
+    let before = at(&bar(&mut stage));
+    stage.ui.unread.insert(StepId(4), 0);
+    assert_eq!(at(&bar(&mut stage)), before);
+}
+
+#[test]
+fn a_bar_of_many_tabs_shows_the_selected_one_and_those_around_it() {
+    let mut stage = Stage::new(80, 24);
+    stage.feed.state.steps = (0..5000).map(|n| step(n, "agent", 0, StepPhase::Complete)).collect();
+    stage.keys("vv");
+    for (selected, shown) in [(0, "1 agent"), (2499, "2500 agent"), (4999, "5000 agent")] {
+        stage.ui.selected = StepId(selected);
+        let text = stage.text();
+        let bar = text.lines().find(|l| l.contains("│ ") || l.contains(" │")).unwrap();
+        assert!(bar.contains(&format!("›{shown}")), "{bar}");
+        assert!(bar.trim_end().chars().count() > 60, "the bar is used: {bar}");
+    }
+}
+
 #[test]
 fn overlays() {
     for (name, keys) in [
@@ -377,6 +413,7 @@ fn overlays() {
         ("stop-run", "X"),
         ("quit", "q"),
         ("why", "jw"),
+        ("budget", "+"),
         ("armed", "i"),
     ] {
         let mut stage = Stage::new(80, 24);
@@ -425,7 +462,7 @@ fn no_size_and_no_key_panics() {
         [(0, 0), (1, 1), (5, 3), (20, 5), (30, 8), (31, 9), (60, 12), (70, 16), (119, 20), (120, 16), (200, 60)];
     for (width, height) in sizes {
         for keys in
-            ["", "z", "2", "3", "4", "5", "6", "v", "vv", "s", "x", "X", "q", "?G", ":x", "jw", "i", " ", "\tkkG"]
+            ["", "z", "2", "3", "4", "5", "6", "v", "vv", "s", "x", "X", "q", "+", "?G", ":x", "jw", "i", " ", "\tkkG"]
         {
             let mut stage = Stage::new(width, height);
             stage.keys(keys);

@@ -10,6 +10,8 @@ use super::args::{AttachArgs, Output, ShowArgs};
 use super::load::World;
 use super::show::{is_headless, tell_summary};
 use super::{again, find, keys, out};
+use crate::deck::notify::Channel;
+use crate::deck::theme::Palette;
 use crate::deck::{DeckExit, DeckOptions, GoOn};
 use crate::headless::Printer;
 use crate::run::exit_code;
@@ -48,8 +50,10 @@ pub fn deck(
             run_dir: dir.path().to_path_buf(),
             read_only: read_only.or_else(|| find::writable(&dir).err().map(|why| why.to_string())),
             ascii: show.ascii || world.config.ascii(),
-            color: colors(world),
+            palette: palette(world),
             mouse: world.config.mouse(),
+            notify: Channel::named(world.config.notify(), |name| std::env::var(name).ok().filter(|v| !v.is_empty())),
+            hook: world.config.notify_hook(),
             keymap: keys::keymap(&world.config).0,
             go_on: door,
         };
@@ -73,9 +77,12 @@ pub fn deck(
     }
 }
 
-/// Whether colours may be used.
-fn colors(world: &World) -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && world.config.theme() != "mono"
+/// The colours that the person wants; `None` leaves it to the terminal. `NO_COLOR` goes before everything else.
+fn palette(world: &World) -> Option<Palette> {
+    if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) {
+        return Some(Palette::Mono);
+    }
+    Palette::named(world.config.theme())
 }
 
 /// Follows a run and prints it. Ctrl-C ends only the following: the run belongs to somebody else.

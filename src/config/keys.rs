@@ -132,9 +132,16 @@ pub const KEYS: &[Key] = &[
     key("defaults.attention.repeated_calls", Kind::CountRule, &["SUBDECK_ATTENTION_REPEATED_CALLS"], "5"),
     key("capture.step", Kind::Size, &["SUBDECK_CAPTURE_STEP"], "2GiB"),
     key("capture.run", Kind::Size, &["SUBDECK_CAPTURE_RUN"], "8GiB"),
-    key("ui.theme", Kind::Word(&["auto", "dark", "light", "high-contrast", "16", "color", "mono"]), &["SUBDECK_THEME"], "auto"),
+    key(
+        "ui.theme",
+        Kind::Word(&["auto", "dark", "light", "high-contrast", "16", "color", "mono"]),
+        &["SUBDECK_THEME"],
+        "auto",
+    ),
     key("ui.ascii", Kind::Bool, &["SUBDECK_ASCII"], "false"),
     key("ui.mouse", Kind::Bool, &["SUBDECK_MOUSE"], "false"),
+    key("ui.notify", Kind::Word(&["auto", "off", "bell", "osc9", "osc777", "osc99"]), &["SUBDECK_NOTIFY"], "auto"),
+    Key { needs_trust: true, ..key("ui.notify_hook", Kind::Words, &["SUBDECK_NOTIFY_HOOK"], "") },
 ];
 
 /// Another program's variable for the longest time of a tool call; every other layer goes before it

@@ -54,7 +54,9 @@ fn file(config: &mut Config, problems: &mut Vec<Problem>, env: &Env, path: &Path
     let base = if layer == Layer::Project { folder.parent().unwrap_or(folder) } else { folder };
     let mut reader = Reader::new(&source).lenient();
     let mut file = File { config, env, path, base, layer, trusted, refused: Vec::new() };
-    if let Some(top) = reader.table(&root, "a table of configuration keys", &[names_in(""), vec!["env", "keys"]].concat()) {
+    if let Some(top) =
+        reader.table(&root, "a table of configuration keys", &[names_in(""), vec!["env", "keys"]].concat())
+    {
         file.tables(&mut reader, &top, "");
         file.variables(&mut reader, &top);
         file.bindings(&mut reader, &top);

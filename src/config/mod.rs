@@ -209,6 +209,18 @@ impl Config {
         self.truth("ui.mouse").unwrap_or(false)
     }
 
+    /// How the deck tells a person who looks elsewhere: `auto`, `off`, `bell`, `osc9`, `osc777` or `osc99`.
+    #[must_use]
+    pub fn notify(&self) -> &str {
+        self.text("ui.notify").unwrap_or("auto")
+    }
+
+    /// The program that the deck tells what happens, and its arguments; empty for none.
+    #[must_use]
+    pub fn notify_hook(&self) -> Vec<String> {
+        self.words("ui.notify_hook").unwrap_or_default()
+    }
+
     fn attention(&self) -> Attention {
         let rule = |name: &str| self.value(&format!("defaults.attention.{name}"))?.rule();
         Attention {

@@ -33,6 +33,7 @@ pub enum Action {
     Freeze,
     Wrap,
     Fold,
+    Filter,
     Search,
     SearchNext,
     SearchPrevious,
@@ -151,6 +152,7 @@ pub const TABLE: &[Row] = actions![
     Action::Freeze, "freeze", "freeze", [ch(' ')], Look, false, "hold the picture; the run goes on";
     Action::Wrap, "wrap", "wrap", [ch('W')], Look, false, "wrap long lines or cut them";
     Action::Fold, "fold", "fold", [ch('F')], Look, false, "show lines that say the same once, or every time";
+    Action::Filter, "filter", "filter", [ch('&')], Look, false, "list only the steps that have these words";
     Action::Search, "search", "find", [ch('/')], Look, false, "look for a text in the whole output";
     Action::SearchNext, "search next", "next", [ch('n')], Look, false, "the next match in the same direction";
     Action::SearchPrevious, "search previous", "previous", [ch('N')], Look, false, "the next match in the other direction";

@@ -2,9 +2,11 @@
 //! second, and once a second while a clock runs.
 
 mod effects;
+mod hook;
 mod others;
 mod requests;
 mod searching;
+mod telling;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -23,8 +25,9 @@ use tokio_stream::Stream;
 use super::feed::{Feed, Hands, StepFacts};
 use super::history::History;
 use super::model::{Tab, UiState, ViewMode};
+use super::notify::{Channel, Notifier};
 use super::terminal::Screen;
-use super::theme::Theme;
+use super::theme::{Palette, Theme};
 use super::update::{Context, clocks_run, expire, expires_at, update};
 use super::view::{self, Scene, layout};
 use super::window::{Windows, fetch};
@@ -34,9 +37,6 @@ use crate::text::SafeText;
 
 /// The shortest time between two frames that no key asked for.
 const FRAME: Duration = Duration::from_millis(33);
-
-/// As many bytes of a log are counted for its tab at one look.
-const COUNTED_MOST: u64 = 1 << 20;
 
 /// A feed that can be waited for.
 pub trait Source: Feed {
@@ -61,6 +61,14 @@ pub(super) struct App<'a, S> {
     facts: (Option<StepId>, StepFacts),
     frozen: Option<Frozen>,
     theme: Theme,
+    /// The colours are those that fit the background.
+    asks_background: bool,
+    /// How a person who looks elsewhere is told.
+    channel: Channel,
+    notifier: Notifier,
+    /// The program that is told too; it runs from the first thing that there is to tell.
+    hook_words: Vec<String>,
+    hook: Option<hook::Hook>,
     read_only: Option<SafeText>,
     zone: TimeZone,
     finding: Option<searching::Finding>,
@@ -111,8 +119,8 @@ pub(super) fn wall() -> Timestamp {
 }
 
 impl<'a, S: Source> App<'a, S> {
-    pub(super) fn new(source: S, theme: Theme, options: DeckOptions<'a>) -> Self {
-        let DeckOptions { read_only, mouse, keymap, go_on: door, .. } = options;
+    pub(super) fn new(source: S, options: DeckOptions<'a>) -> Self {
+        let DeckOptions { read_only, mouse, keymap, go_on: door, palette, ascii, notify, hook, .. } = options;
         let can_go_on = door.is_some();
         Self {
             source,
@@ -120,7 +128,12 @@ impl<'a, S: Source> App<'a, S> {
             history: History::default(),
             facts: (None, StepFacts::default()),
             frozen: None,
-            theme,
+            theme: Theme { palette: palette.unwrap_or_default(), ascii },
+            asks_background: palette.is_none(),
+            channel: notify,
+            notifier: Notifier::default(),
+            hook_words: hook,
+            hook: None,
             read_only: read_only.map(|why| SafeText::line(&why)),
             zone: TimeZone::system(),
             finding: None,
@@ -134,8 +147,28 @@ impl<'a, S: Source> App<'a, S> {
         }
     }
 
-    pub(super) async fn run(mut self, mut gone: Receiver<i32>) -> Result<DeckExit, DeckError> {
+    pub(super) async fn run(mut self, gone: Receiver<i32>) -> Result<DeckExit, DeckError> {
+        let exit = self.watch(gone).await;
+        // The terminal is the person's again; who was told something may take its time over it. A deck that has to go
+        // takes them along.
+        if let (Some(hook), Ok(exit)) = (self.hook.take(), &exit)
+            && !matches!(exit, DeckExit::Signalled(_))
+        {
+            hook.finish().await;
+        }
+        exit
+    }
+
+    async fn watch(&mut self, mut gone: Receiver<i32>) -> Result<DeckExit, DeckError> {
         let mut screen = Screen::enter().map_err(DeckError::Terminal)?;
+        let answers = screen.ask(self.asks_background).map_err(DeckError::Terminal)?;
+        if self.asks_background {
+            self.theme.palette = match answers.light {
+                Some(true) => Palette::Light,
+                Some(false) => Palette::Dark,
+                None => Palette::Sixteen,
+            };
+        }
         if self.ui.mouse {
             screen.mouse(true).map_err(DeckError::Terminal)?;
         }
@@ -145,6 +178,7 @@ impl<'a, S: Source> App<'a, S> {
         let mut interrupts = signal(SignalKind::interrupt()).map_err(DeckError::Terminal)?;
         self.take_news();
         self.select_what_runs();
+        self.notifier = Notifier::new(self.source.state(), &self.ui);
         self.take_drafts();
         let mut dirty = true;
         let mut at_once = true;
@@ -159,6 +193,7 @@ impl<'a, S: Source> App<'a, S> {
             }
             dirty |= expire(&mut self.ui, wall());
             dirty |= self.find_on();
+            self.tell(&mut screen)?;
             if unread && last_look.elapsed() >= FRAME {
                 dirty |= self.take_news();
                 (unread, last_look) = (false, Instant::now());
@@ -234,6 +269,9 @@ impl<'a, S: Source> App<'a, S> {
         let changes = self.source.poll();
         self.history.add(self.source.state(), &changes.news);
         self.ui.settle(self.source.state());
+        if changes.state || !changes.news.is_empty() {
+            self.note_news();
+        }
         let answered = self.take_answers();
         let unread = self.count_unread(&changes.output);
         if answered || changes.state || !changes.news.is_empty() {
@@ -241,29 +279,8 @@ impl<'a, S: Source> App<'a, S> {
         }
         let visible = layout::visible_logs(&self.ui, self.source.state());
         let badges = self.ui.mode == ViewMode::Tabs && !self.ui.zoom;
-        self.frozen.is_none() && (badges && unread || changes.output.iter().any(|id| visible.iter().any(|(v, _)| v == id)))
-    }
-
-    /// Counts the lines that steps printed while nobody looked at them. Returns whether a count is another one.
-    fn count_unread(&mut self, grown: &[StepId]) -> bool {
-        let visible = layout::visible_logs(&self.ui, self.source.state());
-        let first = !std::mem::replace(&mut self.looked, true);
-        let mut changed = false;
-        for id in grown.iter().filter(|id| visible.iter().all(|(v, _)| v != *id)) {
-            let len = self.source.log_len(*id);
-            let from = self.counted.insert(*id, len).unwrap_or(0).min(len);
-            if first {
-                continue;
-            }
-            // What is more than a screen of anybody's patience is not counted to the last line.
-            let upto = len.min(from.saturating_add(COUNTED_MOST));
-            let lines = self.source.count(*id, "\n", from..upto, 0).1;
-            if lines > 0 {
-                *self.ui.unread.entry(*id).or_default() += lines;
-                changed = true;
-            }
-        }
-        changed
+        self.frozen.is_none()
+            && (badges && unread || changes.output.iter().any(|id| visible.iter().any(|(v, _)| v == id)))
     }
 
     /// The first look is at what goes on, not at what is over.
@@ -291,11 +308,12 @@ impl<'a, S: Source> App<'a, S> {
         let now = wall();
         let frame = due_since.map(|last| last + FRAME);
         let expiry = expires_at(&self.ui).map(|at| Instant::now() + at.since(now));
+        let telling = self.notifier.due_at().map(|at| Instant::now() + at.since(now));
         let second = clocks_run(self.source.state(), &self.ui).then(|| {
             let into = now.micros().rem_euclid(1_000_000);
             Instant::now() + Duration::from_micros(u64::try_from(1_000_000 - into).unwrap_or(1_000_000))
         });
-        [frame, expiry, second].into_iter().flatten().min()
+        [frame, expiry, telling, second].into_iter().flatten().min()
     }
 
     fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
@@ -382,6 +400,9 @@ impl<'a, S: Source> App<'a, S> {
     }
 
     fn take(&mut self, input: &Input, screen: &mut Screen, keys: &mut Option<EventStream>) -> Result<Then, DeckError> {
+        if let Input::FocusGained | Input::FocusLost = input {
+            self.notifier.focus(matches!(input, Input::FocusGained));
+        }
         let read_only = self.why_read_only(&self.source.hands());
         let now = wall();
         let state = self.frozen.as_ref().map_or(self.source.state(), |f| &f.state);

@@ -60,7 +60,11 @@ pub fn lines(state: &RunState, dialog: &BudgetDialog, now: Timestamp) -> Vec<Lin
     let whole = step.map_or(state.timeout_ms, |s| s.timeout_ms);
     let counted = |key, metric: Metric, example| {
         let used = step.map_or_else(|| budget::used_by_run(state, metric), |s| budget::used(s, metric));
-        let Limit { soft, hard } = budget::limit(limits, metric);
+        let Limit { soft, mut hard } = budget::limit(limits, metric);
+        if metric == Metric::Turns {
+            // What is granted beyond them is a limit of its own.
+            hard = limits.turns.map(|turns| turns.max as f64);
+        }
         Line { key, used: amount(metric, used), limit: or_unknown(hard.or(soft).map(|n| amount(metric, n))), example }
     };
     let mut lines = vec![
@@ -252,8 +256,7 @@ mod tests {
     #[test]
     fn the_lines_tell_what_was_used_of_what() {
         let stage = Stage::new(120, 36);
-        let dialog =
-            BudgetDialog { step: StepId(2), whole_run: false, index: 0, value: String::new(), wrong: None };
+        let dialog = BudgetDialog { step: StepId(2), whole_run: false, index: 0, value: String::new(), wrong: None };
         let lines = lines(&stage.feed.state, &dialog, stage.now);
         let tokens = lines.iter().find(|l| l.key == "tokens").unwrap();
         assert_eq!((tokens.used.as_str(), tokens.limit.as_str()), ("191k", "400k"));

@@ -145,7 +145,8 @@ impl Keymap {
         let mut map = Self::default();
         for (at, row, keys) in &wanted {
             let standing = TABLE.iter().filter(|other| other.action != row.action).find_map(|other| {
-                let waits = wanted.iter().any(|(_, w, _)| w.action == other.action) && !map.own.contains_key(other.name);
+                let waits =
+                    wanted.iter().any(|(_, w, _)| w.action == other.action) && !map.own.contains_key(other.name);
                 let taken = if waits { &[] } else { map.keys(other) };
                 keys.iter().find(|key| taken.contains(key)).map(|key| (*key, other))
             });

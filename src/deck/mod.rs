@@ -9,6 +9,7 @@ mod app;
 pub mod attention;
 pub mod budget_dialog;
 pub mod compose;
+pub mod effect;
 pub mod feed;
 pub mod fold;
 mod guard;
@@ -17,11 +18,15 @@ pub mod keymap;
 mod live;
 pub mod model;
 pub mod notify;
+pub mod overlay;
+mod probe;
+pub mod rows;
 mod terminal;
 pub mod theme;
 pub mod update;
 pub mod view;
 pub mod window;
+pub mod wrap;
 
 use std::io;
 use std::path::PathBuf;
@@ -42,10 +47,14 @@ pub struct DeckOptions<'a> {
     pub read_only: Option<String>,
     /// Only ASCII for everything that is ours.
     pub ascii: bool,
-    /// Colours may be used.
-    pub color: bool,
+    /// Which colours are used; `None` is those that fit the terminal's background.
+    pub palette: Option<theme::Palette>,
     /// The deck takes the mouse from the start.
     pub mouse: bool,
+    /// How a person who looks elsewhere is told.
+    pub notify: notify::Channel,
+    /// The program that is told what happens, and its arguments; empty for none.
+    pub hook: Vec<String>,
     /// Which key means what.
     pub keymap: keymap::Keymap,
     /// How a run is started that goes on with a session of this one; without it the deck does not offer to.
@@ -94,7 +103,6 @@ pub fn run(options: DeckOptions<'_>) -> Result<DeckExit, DeckError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(DeckError::Terminal)?;
     runtime.block_on(async {
         let source = live::LiveFeed::open(&options.run_dir).map_err(DeckError::Run)?;
-        let theme = theme::Theme { color: options.color, ascii: options.ascii };
-        app::App::new(source, theme, options).run(gone).await
+        app::App::new(source, options).run(gone).await
     })
 }

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ratatui_textarea::{TextArea, WrapMode};
 
+pub use super::effect::{Fate, Sent, UiEffect};
 use super::keymap::Keymap;
-use crate::run::{Raise, RunnerKind, RunState, SteerMode, Steerable, StepId, StepPhase, StepState, Timestamp};
+pub use super::overlay::{BudgetDialog, Composer, Danger, Overlay, Question};
+use super::rows;
+use crate::run::{RunState, RunnerKind, SteerMode, Steerable, StepId, StepPhase, StepState, Timestamp};
 use crate::text::SafeText;
 
 /// Everything that is remembered between two frames.
@@ -47,6 +50,8 @@ pub struct UiState {
     /// Lines that steps printed since they were last looked at, as far as they were counted. A step that printed once
     /// while nobody looked stays here, so that its tab keeps its width.
     pub unread: BTreeMap<StepId, u64>,
+    /// Only steps with these words are listed.
+    pub filter: Option<String>,
     /// What is looked for, and in which direction.
     pub search: Option<Search>,
     /// How far a search that goes on has come, in per cent of the log. Taking it away ends the search.
@@ -201,99 +206,6 @@ pub enum Scroll {
     End,
 }
 
-/// Something above the picture.
-#[derive(Clone, Debug)]
-pub enum Overlay {
-    /// All keys.
-    Help {
-        /// First visible row.
-        top: usize,
-    },
-    /// All actions by name.
-    Palette {
-        /// What was typed.
-        query: String,
-        /// The selected match.
-        index: usize,
-    },
-    /// What is to be looked for is typed.
-    Search {
-        /// The text so far.
-        query: String,
-    },
-    /// A message is written.
-    Composer(Composer),
-    /// Something is to be stopped.
-    Confirm {
-        /// What.
-        what: Danger,
-        /// Whether it can be answered.
-        question: Question,
-    },
-    /// The deck is to be left while children live.
-    Quit {
-        /// Whether it can be answered.
-        question: Question,
-    },
-    /// Why a step needs a person.
-    Why(StepId),
-    /// A limit is to be changed.
-    Budget(BudgetDialog),
-}
-
-/// The dialog that changes a limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BudgetDialog {
-    /// The step that was selected.
-    pub step: StepId,
-    /// The limits of the whole run are meant.
-    pub whole_run: bool,
-    /// Which limit, by its row.
-    pub index: usize,
-    /// The new value so far.
-    pub value: String,
-    /// What was wrong with it.
-    pub wrong: Option<SafeText>,
-}
-
-/// Something that was asked. Only what a person has seen can be answered: keys that came in the same breath as the one
-/// that asked were typed before, or are a paste on a terminal that does not mark pastes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// Since when it stands.
-    pub since: Timestamp,
-    /// It was on the screen.
-    pub shown: bool,
-}
-
-impl Question {
-    /// A question that was just put.
-    #[must_use]
-    pub const fn new(since: Timestamp) -> Self {
-        Self { since, shown: false }
-    }
-}
-
-/// What a dialog can stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Danger {
-    /// One step.
-    Step(StepId),
-    /// The whole run.
-    Run,
-}
-
-/// The composer: where the message goes. Its text is the draft of `home`.
-#[derive(Clone, Debug)]
-pub struct Composer {
-    /// The step it was opened for, which keeps the draft.
-    pub home: StepId,
-    /// The steps that will get the message.
-    pub targets: BTreeSet<StepId>,
-    /// The run is over: the message begins a new one that goes on with the session of `home`.
-    pub goes_on: bool,
-}
-
 /// A message that is being written.
 #[derive(Clone, Debug)]
 pub struct Draft {
@@ -337,95 +249,6 @@ pub struct Notice {
     pub until: Timestamp,
 }
 
-/// A control request that this deck wrote.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// Its id, where it has one.
-    pub id: Option<String>,
-    /// What it asks, such as `steer` or `stop`.
-    pub what: &'static str,
-    /// For which step; `None` is the run.
-    pub step: Option<StepId>,
-    /// When it was written.
-    pub at: Timestamp,
-    /// What became of it, for requests that the runner answers.
-    pub fate: Fate,
-}
-
-/// What became of a request that the runner answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Fate {
-    /// Nobody will answer it; the state of the run tells.
-    #[default]
-    Unanswered,
-    /// An answer is awaited.
-    Awaited,
-    /// It was done.
-    Done,
-    /// It was refused, and why.
-    Refused(SafeText),
-}
-
-/// What the deck wants done that it does not do itself.
-#[derive(Clone, Debug, PartialEq)]
-pub enum UiEffect {
-    /// Write a message to running steps.
-    Steer {
-        /// Who gets it.
-        targets: Vec<StepId>,
-        /// How.
-        mode: SteerMode,
-        /// What.
-        message: String,
-        /// The key that sent it.
-        key: &'static str,
-        /// The step whose draft it was.
-        home: StepId,
-    },
-    /// Pause the run.
-    Interrupt,
-    /// Stop the run.
-    StopRun,
-    /// Stop one step.
-    StopStep(StepId),
-    /// Take note of a notice of the runner.
-    Acknowledge(StepId, String),
-    /// Change a limit of the run, or of a step.
-    Raise(Option<StepId>, Raise),
-    /// Withdraw a message, by the id of its request.
-    TakeBack(String),
-    /// Start a run that goes on with the session of a step.
-    GoOn {
-        /// Whose session.
-        step: StepId,
-        /// What it is told.
-        message: String,
-    },
-    /// Show the path that a step works on in the person's editor.
-    Editor(StepId),
-    /// A shell in the folder of a step.
-    Shell(StepId),
-    /// Leave the deck.
-    Leave,
-    /// Give the terminal back to the shell.
-    Suspend,
-    /// Draw everything anew.
-    Repaint,
-    /// Take or give back the mouse.
-    Mouse(bool),
-    /// Give the visible lines of the selected step to the terminal's clipboard.
-    Copy,
-    /// Show the log of a step in the person's pager.
-    Pager(StepId),
-    /// Look for the text of the search in the output of the selected step, in its direction or against it.
-    Find {
-        /// Against the direction of the search.
-        opposite: bool,
-    },
-    /// Keep the picture, or let it go on.
-    Freeze(bool),
-}
-
 impl UiState {
     /// A state for a terminal of this size.
     #[must_use]
@@ -458,11 +281,13 @@ impl UiState {
 
     /// Moves the selection by rows, stopping at the ends.
     pub fn select_by(&mut self, state: &RunState, by: isize) {
-        let at = state.steps.iter().position(|s| s.id == self.selected).unwrap_or(0);
-        let last = state.steps.len().saturating_sub(1);
-        let to = at.saturating_add_signed(by).min(last);
-        if let Some(step) = state.steps.get(to) {
-            self.selected = step.id;
+        let rows = rows::listed(self, state);
+        let at = rows.iter().position(|s| s.id == self.selected).unwrap_or(0);
+        let to = at.saturating_add_signed(by).min(rows.len().saturating_sub(1));
+        if let Some(id) = rows.get(to).map(|step| step.id) {
+            self.selected = id;
+            // A filter keeps the selected step in the list only as long as it is that.
+            rows::settle(self, state);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The terminal: entering and leaving its modes, whatever happens; one write a frame; suspending.
 //!
 //! Leaving is one function that may be called any number of times and from any thread: from the normal end, an error,
-//! the panic hook, a signal. Nothing here ever asks the terminal a question.
+//! the panic hook, a signal.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine;
 use crossterm::event::{
-    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture, KeyboardEnhancementFlags,
-    PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
+    DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste, EnableFocusChange,
+    EnableMouseCapture, KeyboardEnhancementFlags, PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
 };
 use crossterm::style::{Attribute, SetAttribute};
 use crossterm::terminal::{
@@ -26,6 +26,7 @@ use ratatui::layout::Rect;
 use rustix::process::Signal;
 use rustix::termios::{QueueSelector, tcflush};
 
+use super::probe::{self, Answers};
 use crate::text::SafeText;
 
 /// The modes are on.
@@ -81,14 +82,33 @@ impl Screen {
                 backend: CrosstermBackend::new(BufWriter::with_capacity(FRAME_BYTES, out)),
                 shown: Buffer::default(),
                 next: Buffer::default(),
-                // tmux repaints its whole pane after each synchronized frame, which costs more than it saves.
-                synchronized: std::env::var_os("TMUX").is_none(),
+                synchronized: false,
             }),
             Err(error) => {
                 leave();
                 Err(error)
             }
         }
+    }
+
+    /// Asks what the terminal can do; `background` says whether its colour is wanted. Before anybody reads keys.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub fn ask(&mut self, background: bool) -> io::Result<Answers> {
+        let answers = probe::ask(&mut self.backend, background)?;
+        // tmux says that it can, but repaints its whole pane after each such frame, which costs more than it saves.
+        self.synchronized = answers.synchronized.unwrap_or(true) && std::env::var_os("TMUX").is_none();
+        Ok(answers)
+    }
+
+    /// Tells a person who looks elsewhere.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub fn notify(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.backend.write_all(bytes)?;
+        io::Write::flush(&mut self.backend)
     }
 
     /// The size in cells; nothing where the terminal does not tell.
@@ -221,6 +241,7 @@ fn enter_modes() -> io::Result<()> {
         cursor::Hide,
         DisableLineWrap,
         EnableBracketedPaste,
+        EnableFocusChange,
         PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES)
     )?;
     out.write_all(&bytes)
@@ -239,6 +260,7 @@ pub fn leave() {
         bytes,
         EndSynchronizedUpdate,
         PopKeyboardEnhancementFlags,
+        DisableFocusChange,
         DisableBracketedPaste,
         EnableLineWrap,
         SetAttribute(Attribute::Reset),

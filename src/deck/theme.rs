@@ -10,11 +10,42 @@ use ratatui::style::{Color, Modifier, Style};
 use crate::run::{RunPhase, RunState, StepFace};
 use crate::text;
 
+/// Which colours there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Palette {
+    /// None: bold, dim, reverse, glyphs and words stay.
+    Mono,
+    /// Those of the sixteen that can be read on a light and on a dark ground.
+    #[default]
+    Sixteen,
+    /// The bright ones, for a dark ground.
+    Dark,
+    /// The dark ones, for a light ground.
+    Light,
+    /// The terminal's own foreground at full strength: nothing is dim, and what is selected is reversed.
+    HighContrast,
+}
+
+impl Palette {
+    /// The palette of a word of the configuration; `None` for `auto`, which the terminal decides.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        match word {
+            "mono" => Some(Self::Mono),
+            "16" | "color" => Some(Self::Sixteen),
+            "dark" => Some(Self::Dark),
+            "light" => Some(Self::Light),
+            "high-contrast" => Some(Self::HighContrast),
+            _ => None,
+        }
+    }
+}
+
 /// What the person or the terminal wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Theme {
-    /// Colours may be used; without them bold, dim, reverse, glyphs and words stay.
-    pub color: bool,
+    /// Which colours are used.
+    pub palette: Palette,
     /// Only ASCII is drawn for everything that is ours.
     pub ascii: bool,
 }
@@ -31,8 +62,14 @@ pub struct Face {
 }
 
 impl Theme {
-    const fn fg(self, color: Color) -> Style {
-        if self.color { Style::new().fg(color) } else { Style::new() }
+    /// A foreground by palette: for both grounds, for a dark one, for a light one.
+    const fn fg(self, both: Color, dark: Color, light: Color) -> Style {
+        match self.palette {
+            Palette::Mono | Palette::HighContrast => Style::new(),
+            Palette::Sixteen => Style::new().fg(both),
+            Palette::Dark => Style::new().fg(dark),
+            Palette::Light => Style::new().fg(light),
+        }
     }
 
     /// Ordinary text.
@@ -44,7 +81,10 @@ impl Theme {
     /// What stands behind: borders, labels, what is over.
     #[must_use]
     pub const fn dim(self) -> Style {
-        Style::new().add_modifier(Modifier::DIM)
+        match self.palette {
+            Palette::HighContrast => Style::new(),
+            _ => Style::new().add_modifier(Modifier::DIM),
+        }
     }
 
     /// What stands in front: titles, the selected row.
@@ -56,31 +96,38 @@ impl Theme {
     /// Activity.
     #[must_use]
     pub const fn accent(self) -> Style {
-        self.fg(Color::Cyan)
+        self.fg(Color::Cyan, Color::LightCyan, Color::Blue)
     }
 
     /// Success.
     #[must_use]
     pub const fn good(self) -> Style {
-        self.fg(Color::Green)
+        self.fg(Color::Green, Color::LightGreen, Color::Green)
     }
 
     /// Failure.
     #[must_use]
     pub const fn bad(self) -> Style {
-        self.fg(Color::Red)
+        match self.palette {
+            Palette::HighContrast => self.bold().add_modifier(Modifier::UNDERLINED),
+            _ => self.fg(Color::Red, Color::LightRed, Color::Red),
+        }
     }
 
     /// Ended by somebody.
     #[must_use]
     pub const fn halted(self) -> Style {
-        self.fg(Color::Magenta)
+        self.fg(Color::Magenta, Color::LightMagenta, Color::Magenta)
     }
 
     /// The selection and the pane that has the keys.
     #[must_use]
     pub const fn select(self) -> Style {
-        self.fg(Color::Blue).add_modifier(Modifier::BOLD)
+        let style = self.fg(Color::Blue, Color::LightBlue, Color::Blue).add_modifier(Modifier::BOLD);
+        match self.palette {
+            Palette::HighContrast => style.add_modifier(Modifier::REVERSED),
+            _ => style,
+        }
     }
 
     /// What needs a person now.
@@ -142,7 +189,7 @@ impl Theme {
     #[must_use]
     pub fn ansi(self, style: text::Style) -> Style {
         let mut out = Style::new();
-        if self.color {
+        if self.palette != Palette::Mono {
             if let Some(text::Ansi(n)) = style.fg {
                 out = out.fg(palette(n));
             }
@@ -262,7 +309,7 @@ mod tests {
 
     #[test]
     fn glyph_and_word_are_each_enough_alone() {
-        let theme = Theme { color: true, ascii: false };
+        let theme = Theme::default();
         let ascii =
             |glyph: &str| ASCII.iter().find(|(g, _)| *g == glyph).map_or(glyph.to_owned(), |(_, a)| (*a).to_owned());
         let faces = ALL.map(|f| theme.face(f));
@@ -277,11 +324,40 @@ mod tests {
 
     #[test]
     fn without_colour_no_colour_is_set() {
-        let theme = Theme { color: false, ascii: false };
+        let theme = Theme { palette: Palette::Mono, ascii: false };
         for style in ALL.map(|f| theme.face(f).style).into_iter().chain([theme.select(), theme.bad(), theme.accent()]) {
             assert_eq!((style.fg, style.bg), (None, None));
         }
         let red = text::Style { fg: Some(text::Ansi(1)), bold: true, ..text::Style::default() };
         assert_eq!(theme.ansi(red), Style::new().add_modifier(Modifier::BOLD));
+    }
+
+    #[test]
+    fn in_high_contrast_nothing_is_dim_and_states_are_told_apart_without_colour() {
+        let theme = Theme { palette: Palette::HighContrast, ascii: false };
+        for style in ALL.map(|f| theme.face(f).style).into_iter().chain([theme.dim(), theme.select(), theme.accent()]) {
+            assert_eq!((style.fg, style.bg), (None, None));
+            assert!(!style.add_modifier.contains(Modifier::DIM), "{style:?}");
+        }
+        assert_ne!(theme.select(), theme.plain());
+        assert_ne!(theme.bad(), theme.good());
+    }
+
+    #[test]
+    fn a_light_ground_gets_no_bright_colour_and_a_dark_one_no_dark_blue() {
+        let [light, dark] = [Palette::Light, Palette::Dark].map(|palette| Theme { palette, ascii: false });
+        let of =
+            |theme: Theme| [theme.accent(), theme.good(), theme.bad(), theme.halted(), theme.select()].map(|s| s.fg);
+        let bright = [Color::LightCyan, Color::LightGreen, Color::LightRed, Color::LightMagenta, Color::LightBlue];
+        assert!(of(light).iter().all(|fg| bright.iter().all(|b| *fg != Some(*b)) && *fg != Some(Color::Cyan)));
+        assert_eq!(of(dark), bright.map(Some));
+    }
+
+    #[test]
+    fn every_word_of_the_configuration_is_a_palette() {
+        let key = crate::config::Key::named("ui.theme").unwrap();
+        let crate::config::Kind::Word(words) = key.kind else { panic!() };
+        let unknown: Vec<_> = words.iter().filter(|word| Palette::named(word).is_none()).collect();
+        assert_eq!(unknown, [&"auto"]);
     }
 }

@@ -13,15 +13,15 @@ use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind};
 
 use super::actions::{self, Action, Situation};
 use super::attention::{Attention, attention};
-use super::{budget_dialog, compose};
 use super::history::History;
 use super::model::{
     Danger, Focus, Notice, Overlay, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, living,
 };
+use super::{budget_dialog, compose, rows};
 use crate::run::{RunState, StepId, Timestamp};
 use crate::text::SafeText;
 use mouse::on_mouse;
-use overlays::{on_confirm_key, on_palette_key, on_quit_key, on_reading_key, on_search_key};
+use overlays::{on_confirm_key, on_filter_key, on_palette_key, on_quit_key, on_reading_key, on_search_key};
 
 /// Within this time a second press of the interrupt key counts.
 pub const ARMED_FOR: Duration = Duration::from_secs(2);
@@ -102,6 +102,7 @@ fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
         Some(Overlay::Budget(_)) => budget_dialog::on_key(ui, cx, key),
         Some(Overlay::Palette { .. }) => on_palette_key(ui, cx, key),
         Some(Overlay::Search { .. }) => on_search_key(ui, key),
+        Some(Overlay::Filter) => on_filter_key(ui, cx, key),
         Some(Overlay::Help { .. } | Overlay::Why(_)) => on_reading_key(ui, key),
         Some(Overlay::Confirm { what, question }) => {
             let (what, shown) = (*what, question.shown);
@@ -178,6 +179,11 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         }
         Action::Wrap => ui.wrap = !ui.wrap,
         Action::Fold => ui.fold = !ui.fold,
+        Action::Filter => {
+            ui.zoom = false;
+            ui.mode = ViewMode::List;
+            ui.overlays.push(Overlay::Filter);
+        }
         Action::Search => ui.overlays.push(Overlay::Search { query: String::new() }),
         Action::SearchNext => return vec![UiEffect::Find { opposite: false }],
         Action::SearchPrevious => return vec![UiEffect::Find { opposite: true }],
@@ -258,6 +264,8 @@ fn back(ui: &mut UiState) {
         ui.zoom = false;
     } else if ui.focus != Focus::Steps {
         ui.focus = Focus::Steps;
+    } else if ui.filter.is_some() {
+        ui.filter = None;
     } else if ui.mode != ViewMode::List {
         ui.mode = ViewMode::List;
     } else {
@@ -321,6 +329,10 @@ fn on_paste(ui: &mut UiState, cx: Context<'_>, text: &str) {
         Some(Overlay::Composer(_)) => compose::paste(ui, text),
         Some(Overlay::Palette { query, .. } | Overlay::Search { query }) => {
             query.push_str(SafeText::line(text).as_str())
+        }
+        Some(Overlay::Filter) => {
+            ui.filter.get_or_insert_default().push_str(SafeText::line(text).as_str());
+            rows::settle(ui, cx.state);
         }
         Some(Overlay::Budget(dialog)) => budget_dialog::paste(dialog, text),
         Some(_) => {}

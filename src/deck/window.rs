@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use unicode_segmentation::UnicodeSegmentation;
-
 use super::feed::{Feed, LogLine};
 use super::fold::{self, Folded};
 use super::model::{Anchor, PaneState, Position, Scroll, UiState};
+use super::wrap::wrap;
 use crate::run::{StepId, Stream, Timestamp};
-use crate::text::{self, SafeText, StyledLine, width};
+use crate::text::{self, StyledLine, width};
 
 /// The windows of one frame.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +72,8 @@ pub const ERR_MARK: &str = "err│ ";
 /// Nothing behind `limit` is shown, where there is one: a picture that stands still ends where the log did then.
 pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u16), limit: Option<u64>) -> Window {
     let len = feed.log_len(step).min(limit.unwrap_or(u64::MAX));
-    let view = View { step, len, wide: usize::from(size.0.max(1)), high: usize::from(size.1), wrap: ui.wrap, fold: ui.fold };
+    let view =
+        View { step, len, wide: usize::from(size.0.max(1)), high: usize::from(size.1), wrap: ui.wrap, fold: ui.fold };
     let pane = ui.pane_mut(step);
     for scroll in std::mem::take(&mut pane.asked) {
         view.scroll(feed, pane, scroll);
@@ -254,49 +254,6 @@ impl View {
         };
         parts.into_iter().enumerate().map(row).collect()
     }
-}
-
-/// Breaks runs into rows of at most `room` cells: at the last space when it is near the end of the row, so that prose
-/// can be read, and else where the row is full, so that a long word or a table does not leave half a row empty.
-fn wrap(runs: Vec<text::Run>, room: usize) -> Vec<Vec<text::Run>> {
-    if runs.iter().map(|r| r.text.width()).sum::<usize>() <= room {
-        return vec![runs];
-    }
-    let mut rows = Vec::new();
-    let mut row: Vec<(&str, text::Style)> = Vec::new();
-    let mut used = 0;
-    for run in &runs {
-        for cluster in run.text.as_str().graphemes(true) {
-            let wide = width(cluster);
-            // A space at the edge ends the row and is not needed on either side.
-            if used + wide > room && used > 0 {
-                let near = room - room / 3;
-                let space = row.iter().rposition(|(c, _)| *c == " ").filter(|at| *at >= near && cluster != " ");
-                let rest = space.map(|at| row.split_off(at + 1)).unwrap_or_default();
-                rows.push(joined(&row));
-                used = rest.iter().map(|(c, _)| width(c)).sum();
-                row = rest;
-                if cluster == " " && row.is_empty() {
-                    continue;
-                }
-            }
-            row.push((cluster, run.style));
-            used += wide;
-        }
-    }
-    rows.push(joined(&row));
-    rows
-}
-
-/// Clusters as runs: neighbours of one style together.
-fn joined(clusters: &[(&str, text::Style)]) -> Vec<text::Run> {
-    clusters
-        .chunk_by(|a, b| a.1 == b.1)
-        .map(|part| {
-            let text: String = part.iter().map(|(c, _)| *c).collect();
-            text::Run { text: SafeText::line(&text), style: part.first().map(|p| p.1).unwrap_or_default() }
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -95,9 +95,13 @@ mod tests {
         keep(&dir, StepId(0), SteerMode::Steer, "a run of others", NOW).unwrap();
         assert!(!dir.subdeck().exists(), "nothing is made in a run of others");
         fs::create_dir_all(dir.drafts()).unwrap();
-        for (name, text) in
-            [("0.json", "{"), ("1.json", "[]"), ("2.json", "{\"text\":5}"), ("x.json", "{\"text\":\"a\"}"), ("3.txt", "")]
-        {
+        for (name, text) in [
+            ("0.json", "{"),
+            ("1.json", "[]"),
+            ("2.json", "{\"text\":5}"),
+            ("x.json", "{\"text\":\"a\"}"),
+            ("3.txt", ""),
+        ] {
             fs::write(dir.drafts().join(name), text).unwrap();
         }
         std::os::unix::fs::symlink("0.json", dir.drafts().join("4.json")).unwrap();

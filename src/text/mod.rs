@@ -11,6 +11,8 @@ mod stream;
 mod units;
 
 pub use ansi::{Ansi, Run, Style, StyledLine};
+#[cfg(test)]
+pub(crate) use safe::MADE;
 pub use safe::{SafeText, width};
 pub use stream::Sanitizer;
 pub use units::{

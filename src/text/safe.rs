@@ -16,6 +16,12 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How many lines were cleaned on this thread: what a test of a picture's cost counts.
+    pub(crate) static MADE: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// One line of text that cannot drive a terminal: no controls, no escape sequences and no bodies of them, nothing that
 /// changes the direction of text, tabs expanded. Where such a thing stood in a text that is meant to be one line (a name,
 /// a message) there is a [`SafeText::REMOVED`], so that two names which are not the same never look the same by it;
@@ -37,6 +43,8 @@ impl SafeText {
     /// Like [`SafeText::line`], for bytes; what is not UTF-8 becomes U+FFFD.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
+        #[cfg(test)]
+        MADE.with(|made| made.set(made.get() + 1));
         // Most names and messages are plain, and the check is much cheaper than the scanner.
         if is_printable(bytes) {
             return Self(String::from_utf8_lossy(bytes).into_owned());

@@ -27,12 +27,27 @@ impl Home {
     }
 
     pub fn deck(&self, arguments: &[&str], columns: u16, rows: u16) -> Pty {
+        self.deck_with(arguments, &[], columns, rows)
+    }
+
+    /// The same with variables.
+    pub fn deck_with(&self, arguments: &[&str], variables: &[(&str, &str)], columns: u16, rows: u16) -> Pty {
         let mut command = CommandBuilder::new(PROGRAM);
         command.args(arguments);
         command.cwd(self.path());
         command.env("HOME", self.path());
         command.env("SUBDECK_ROOT", self.path().join("root"));
+        for (name, value) in variables {
+            command.env(name, value);
+        }
         Pty::spawn(command, columns, rows)
+    }
+
+    /// Writes the user's configuration.
+    pub fn configure(&self, text: &str) {
+        let file = self.path().join(".config/subdeck/config.toml");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
     }
 
     pub fn subdeck(&self, arguments: &[&str]) -> String {

@@ -39,7 +39,10 @@ impl Pty {
         let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
         command.env("TERM", "xterm-256color");
         for name in ["NO_COLOR", "CI", "TMUX", "COLUMNS", "LINES"] {
-            command.env_remove(name);
+            // What a test sets is meant; what it only inherits is not.
+            if command.get_env(name) == std::env::var_os(name).as_deref() {
+                command.env_remove(name);
+            }
         }
         let child = pair.slave.spawn_command(command).expect("the program starts");
         drop(pair.slave);
@@ -67,6 +70,12 @@ impl Pty {
                 let new = &seen.bytes[before.saturating_sub(3)..];
                 let asked = |question: &[u8]| new.windows(question.len()).any(|w| w == question);
                 let mut answer = Vec::new();
+                if asked(b"\x1b]11;?\x1b\\") {
+                    answer.extend_from_slice(b"\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\");
+                }
+                if asked(b"\x1b[?2026$p") {
+                    answer.extend_from_slice(b"\x1b[?2026;2$y");
+                }
                 if asked(b"\x1b[6n") {
                     answer.extend_from_slice(b"\x1b[1;1R");
                 }

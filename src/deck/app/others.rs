@@ -71,7 +71,8 @@ impl<S: Source> App<'_, S> {
             say(&mut self.ui, now, true, "the folder of this step is gone");
             return Ok(());
         };
-        let shell = std::env::var_os("SHELL").filter(|s| Path::new(s).is_absolute()).unwrap_or_else(|| "/bin/sh".into());
+        let shell =
+            std::env::var_os("SHELL").filter(|s| Path::new(s).is_absolute()).unwrap_or_else(|| "/bin/sh".into());
         let mut command = Command::new(shell);
         command.current_dir(folder);
         self.lend(command, screen, keys, now)

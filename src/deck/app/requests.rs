@@ -5,7 +5,7 @@ use crate::deck::DeckExit;
 use crate::deck::feed::{Answer, Request};
 use crate::deck::model::{Draft, Fate, Overlay};
 use crate::deck::update::say;
-use crate::run::{Raise, StepId, SteerMode, Timestamp};
+use crate::run::{Raise, SteerMode, StepId, Timestamp};
 use crate::text::SafeText;
 
 impl<S: Source> App<'_, S> {

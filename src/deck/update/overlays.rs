@@ -6,6 +6,7 @@ use super::{Context, perform, say};
 use crate::deck::actions::{self, Action};
 use crate::deck::keymap::Key;
 use crate::deck::model::{Danger, Overlay, Position, Search, Tab, UiEffect, UiState};
+use crate::deck::rows;
 use crate::run::StepPhase;
 
 pub(super) fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, shown: bool) -> Vec<UiEffect> {
@@ -126,6 +127,40 @@ pub(super) fn on_palette_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -
             *index = 0;
         }
         _ => {}
+    }
+    Vec::new()
+}
+
+pub(super) fn on_filter_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
+    let ctrl = Key::from(key).ctrl;
+    let words = ui.filter.get_or_insert_default();
+    match key.code {
+        KeyCode::Enter => {
+            ui.overlays.pop();
+        }
+        KeyCode::Esc => {
+            ui.overlays.pop();
+            words.clear();
+        }
+        KeyCode::Char('c' | 'g') if ctrl => {
+            ui.overlays.pop();
+            words.clear();
+        }
+        KeyCode::Char('u') if ctrl => words.clear(),
+        KeyCode::Backspace if words.is_empty() => {
+            ui.overlays.pop();
+        }
+        KeyCode::Backspace => {
+            words.pop();
+        }
+        KeyCode::Char(c) if !ctrl => words.push(c),
+        _ => {}
+    }
+    rows::settle(ui, cx.state);
+    if ui.filter.as_deref().is_some_and(|words| words.trim().is_empty())
+        && !matches!(ui.overlays.last(), Some(Overlay::Filter))
+    {
+        ui.filter = None;
     }
     Vec::new()
 }

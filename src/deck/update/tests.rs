@@ -315,10 +315,33 @@ fn the_folder_and_the_path_of_a_step_are_a_key_away() {
 }
 
 #[test]
+fn a_filter_lists_what_has_its_words_and_keys_move_among_them() {
+    let mut stage = stage();
+    stage.keys("&work");
+    assert!(stage.text().contains("& work: 2 of 6"), "{}", stage.text());
+    assert!(!stage.text().contains("acceptance"), "{}", stage.text());
+    stage.key(KeyCode::Enter);
+    stage.keys("j");
+    assert_eq!(stage.ui.selected, StepId(4));
+    stage.keys("j");
+    assert_eq!(stage.ui.selected, StepId(4));
+    stage.keys("k");
+    assert_eq!(stage.ui.selected, StepId(2));
+    // One level back, and all are there again.
+    stage.key(KeyCode::Esc);
+    assert_eq!(stage.ui.filter, None);
+    stage.keys("&qX");
+    stage.key(KeyCode::Esc);
+    assert_eq!((stage.ui.filter.as_deref(), stage.ui.overlays.len()), (None, 0));
+    assert!(stage.text().contains("acceptance"));
+}
+
+#[test]
 fn own_keys_do_what_they_say_and_are_what_is_shown() {
     let mut stage = stage();
     let binding = |action: &str, key: &str| Binding { action: action.to_owned(), keys: vec![key.to_owned()] };
-    let (keymap, refused) = Keymap::with(&[binding("stop_step", "K"), binding("interrupt", "F9"), binding("help", "h")]);
+    let (keymap, refused) =
+        Keymap::with(&[binding("stop_step", "K"), binding("interrupt", "F9"), binding("help", "h")]);
     assert!(refused.is_empty());
     stage.ui.keymap = keymap;
     assert!(effects(&mut stage, "x").is_empty() && stage.ui.overlays.is_empty());

@@ -401,7 +401,7 @@ pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, sce
 /// The sentence below the output of a step that is over.
 #[must_use]
 pub fn epitaph(step: &StepState, log_bytes: u64) -> String {
-    let mut parts = vec![crate::deck::theme::Theme { color: false, ascii: false }.face(step.face()).word.to_owned()];
+    let mut parts = vec![crate::deck::theme::Theme::default().face(step.face()).word.to_owned()];
     match step.exit {
         Some(crate::run::ExitInfo { signal: Some(n), .. }) => parts.push(format!("signal {n}")),
         _ => parts.extend(step.exit_code.filter(|c| *c >= 0).map(|c| format!("exit {c}"))),

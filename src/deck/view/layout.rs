@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use super::detail;
 use crate::deck::attention::attention;
 use crate::deck::model::{Tab, UiState, ViewMode};
+use crate::deck::rows;
 use crate::run::{RunState, StepId, StepState};
 
 /// The parts of the screen. Parts that there is no room for are empty.
@@ -98,7 +99,7 @@ pub fn layout(ui: &UiState, state: &RunState) -> Layout {
     if height >= 12 {
         out.control = rest.bottom(1);
     }
-    let rows = u16::try_from(state.steps.len()).unwrap_or(u16::MAX).max(1);
+    let rows = u16::try_from(rows::listed(ui, state).len()).unwrap_or(u16::MAX).max(1);
     if ui.zoom {
         out.shape = Shape::Zoom;
         out.tabs = rest.top(1);
@@ -245,10 +246,11 @@ pub fn spot(ui: &UiState, state: &RunState, x: u16, y: u16) -> Option<Spot> {
     let at = ratatui::layout::Position { x, y };
     if layout.list.contains(at) {
         let inner = Rect { y: layout.list.y + 1, height: layout.list.height.saturating_sub(2), ..layout.list };
-        let selected = state.steps.iter().position(|s| s.id == ui.selected).unwrap_or(0);
-        let top = list_top(selected, state.steps.len(), usize::from(inner.height));
+        let rows = rows::listed(ui, state);
+        let selected = rows.iter().position(|s| s.id == ui.selected).unwrap_or(0);
+        let top = list_top(selected, rows.len(), usize::from(inner.height));
         let row = usize::from(y.checked_sub(inner.y)?);
-        return (y < inner.bottom()).then(|| state.steps.get(top + row)).flatten().map(|s| Spot::Step(s.id));
+        return (y < inner.bottom()).then(|| rows.get(top + row)).flatten().map(|s| Spot::Step(s.id));
     }
     if layout.tabs.contains(at) && layout.shape == Shape::Tabs {
         return super::tabs::hit(ui, state, x.saturating_sub(layout.tabs.x)).map(Spot::Step);

@@ -9,6 +9,7 @@ use super::layout::{Shape, list_top};
 use super::paint::{frame, piece, put, put_cut, put_right};
 use super::{Scene, elapsed, now_text};
 use crate::deck::model::{Focus, UiState};
+use crate::deck::rows;
 use crate::run::{StepFace, StepState};
 use crate::text::{SafeText, UNKNOWN, count, or_unknown};
 
@@ -19,6 +20,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
     }
     let theme = scene.theme;
     let state = scene.state;
+    let rows = rows::listed(ui, state);
     let inner = if shape == Shape::Narrow {
         let rule = "─".repeat(usize::from(area.width));
         put(buf, area, 0, 0, &rule, theme.dim());
@@ -28,7 +30,14 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         let hidden = state.steps.len() > usize::from(area.height.saturating_sub(2));
         let ended = state.steps_ended();
         let count = state.steps.len();
-        let right = if hidden { format!("{count} steps, {ended} ended") } else { format!("{ended} of {count} ended") };
+        let right = match &ui.filter {
+            Some(words) => {
+                let words = SafeText::line(words).truncate(24);
+                format!("& {words}: {} of {count}", rows.len())
+            }
+            None if hidden => format!("{count} steps, {ended} ended"),
+            None => format!("{ended} of {count} ended"),
+        };
         let active = ui.focus == Focus::Steps;
         frame(buf, area, theme, active, vec![piece("steps", theme.bold())], vec![piece(right, theme.dim())])
     };
@@ -37,13 +46,16 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         return;
     }
     let height = usize::from(inner.height);
-    let selected = state.steps.iter().position(|s| s.id == ui.selected).unwrap_or(0);
-    let top = list_top(selected, state.steps.len(), height);
+    let selected = rows.iter().position(|s| s.id == ui.selected).unwrap_or(0);
+    let top = list_top(selected, rows.len(), height);
     let columns = Columns::of(scene, inner.width, shape);
-    for (step, dy) in state.steps.iter().skip(top).take(height).zip(0_u16..) {
-        row(buf, inner, dy, step, step.id == ui.selected, &columns, scene);
+    for ((at, step), dy) in rows.iter().enumerate().skip(top).take(height).zip(0_u16..) {
+        // What lies between the rows of a filtered list is not shown, so nothing is tied together there.
+        let at = ui.filter.is_none().then_some(at);
+        let row = ListRow { at, step, selected: step.id == ui.selected };
+        row.draw(buf, inner, dy, &columns, scene);
     }
-    let spare = height.saturating_sub(state.steps.len());
+    let spare = height.saturating_sub(rows.len());
     if shape == Shape::Wide && spare >= 6 {
         totals(buf, Rect { y: inner.bottom() - 5, height: 4, ..inner }, scene);
     }
@@ -86,8 +98,9 @@ struct Columns {
 impl Columns {
     fn of(scene: &Scene<'_>, width: u16, shape: Shape) -> Self {
         let steps = &scene.state.steps;
-        let longest = steps.iter().map(|s| SafeText::line(s.title()).width()).max().unwrap_or(0);
         let share = usize::from(width / 3).max(10);
+        // Counted and not cleaned: this looks at every step, and a row is cut to its column anyway.
+        let longest = steps.iter().map(|s| s.title().chars().take(share).count()).max().unwrap_or(0);
         let number = u16::try_from(steps.len().to_string().len()).unwrap_or(3).max(2);
         let word = steps.iter().map(|s| scene.theme.face(s.face()).word.len()).max().unwrap_or(0).max(9);
         let word = if shape == Shape::Narrow { 0 } else { u16::try_from(word).unwrap_or(11) };
@@ -96,57 +109,69 @@ impl Columns {
     }
 }
 
-fn row(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, selected: bool, columns: &Columns, scene: &Scene<'_>) {
-    let theme = scene.theme;
-    let face = theme.face(step.face());
-    let resting = matches!(step.face(), StepFace::Queued | StepFace::Skipped);
-    let body = match (selected, resting) {
-        (true, _) => theme.bold(),
-        (false, true) => theme.dim(),
-        _ => theme.plain(),
-    };
-    if selected {
-        put(buf, area, 0, dy, "›", theme.select());
+/// A step and where it stands among all.
+struct ListRow<'a> {
+    /// Its place among all steps, where all are listed.
+    at: Option<usize>,
+    step: &'a StepState,
+    selected: bool,
+}
+
+impl ListRow<'_> {
+    fn draw(&self, buf: &mut Buffer, area: Rect, dy: u16, columns: &Columns, scene: &Scene<'_>) {
+        let Self { at, step, selected } = *self;
+        let theme = scene.theme;
+        let face = theme.face(step.face());
+        let resting = matches!(step.face(), StepFace::Queued | StepFace::Skipped);
+        let body = match (selected, resting) {
+            (true, _) => theme.bold(),
+            (false, true) => theme.dim(),
+            _ => theme.plain(),
+        };
+        if selected {
+            put(buf, area, 0, dy, "›", theme.select());
+        }
+        put(buf, area, 1, dy, bracket(at, scene), theme.dim());
+        let mut dx = 2 + columns.number;
+        put_right(buf, area, dx, dy, &step.id.to_string(), if selected { theme.select() } else { theme.dim() });
+        dx += 1;
+        if columns.word == 0 {
+            put(buf, area, dx, dy, face.glyph, face.style);
+            dx += 2;
+        }
+        put_cut(buf, area, dx, dy, &SafeText::line(step.title()), columns.name, body);
+        dx += columns.name + 2;
+        if columns.word > 0 {
+            let after = put(buf, area, dx, dy, face.glyph, face.style);
+            put(buf, area, after, dy, " ", Style::new());
+            put(buf, area, after + 1, dy, face.word, face.style);
+            dx += columns.word + 4;
+        }
+        let clock = elapsed(step, scene.now);
+        let end = area.width.saturating_sub(1);
+        let quiet = if step.phase.is_terminal() || resting { theme.dim() } else { theme.plain() };
+        put_right(buf, area, end, dy, &clock, if selected { theme.bold() } else { quiet });
+        let mut room_end = end.saturating_sub(u16::try_from(clock.chars().count()).unwrap_or(8).max(5) + 1);
+        if columns.cost > 0 {
+            let cost = or_unknown(step.cost.map(|c| crate::text::cost(c.0)));
+            put_right(buf, area, room_end, dy, &cost, quiet);
+            room_end = room_end.saturating_sub(columns.cost + 1);
+        }
+        let failed =
+            matches!(step.face(), StepFace::Failed | StepFace::TimedOut | StepFace::OverBudget | StepFace::Lost);
+        let style = match step.face() {
+            StepFace::Running | StepFace::Attention | StepFace::Stopping => theme.plain(),
+            _ if failed => theme.bad(),
+            _ => theme.dim(),
+        };
+        let now = SafeText::line(&now_text(scene.state, step, scene.now));
+        put_cut(buf, area, dx, dy, &now, room_end.saturating_sub(dx), style);
     }
-    put(buf, area, 1, dy, bracket(step, scene), theme.dim());
-    let mut dx = 2 + columns.number;
-    put_right(buf, area, dx, dy, &step.id.to_string(), if selected { theme.select() } else { theme.dim() });
-    dx += 1;
-    if columns.word == 0 {
-        put(buf, area, dx, dy, face.glyph, face.style);
-        dx += 2;
-    }
-    put_cut(buf, area, dx, dy, &SafeText::line(step.title()), columns.name, body);
-    dx += columns.name + 2;
-    if columns.word > 0 {
-        let after = put(buf, area, dx, dy, face.glyph, face.style);
-        put(buf, area, after, dy, " ", Style::new());
-        put(buf, area, after + 1, dy, face.word, face.style);
-        dx += columns.word + 4;
-    }
-    let clock = elapsed(step, scene.now);
-    let end = area.width.saturating_sub(1);
-    let quiet = if step.phase.is_terminal() || resting { theme.dim() } else { theme.plain() };
-    put_right(buf, area, end, dy, &clock, if selected { theme.bold() } else { quiet });
-    let mut room_end = end.saturating_sub(u16::try_from(clock.chars().count()).unwrap_or(8).max(5) + 1);
-    if columns.cost > 0 {
-        let cost = or_unknown(step.cost.map(|c| crate::text::cost(c.0)));
-        put_right(buf, area, room_end, dy, &cost, quiet);
-        room_end = room_end.saturating_sub(columns.cost + 1);
-    }
-    let failed = matches!(step.face(), StepFace::Failed | StepFace::TimedOut | StepFace::OverBudget | StepFace::Lost);
-    let style = match step.face() {
-        StepFace::Running | StepFace::Attention | StepFace::Stopping => theme.plain(),
-        _ if failed => theme.bad(),
-        _ => theme.dim(),
-    };
-    let now = SafeText::line(&now_text(scene.state, step, scene.now));
-    put_cut(buf, area, dx, dy, &now, room_end.saturating_sub(dx), style);
 }
 
 /// What ties the members of a parallel group together.
-fn bracket(step: &StepState, scene: &Scene<'_>) -> &'static str {
-    let at = scene.state.steps.iter().position(|s| s.id == step.id).unwrap_or(0);
+fn bracket(at: Option<usize>, scene: &Scene<'_>) -> &'static str {
+    let Some(at) = at else { return " " };
     let Some(group) = scene.state.groups.iter().find(|g| at >= g.start && at < g.start + g.count && g.count > 1) else {
         return " ";
     };

@@ -26,7 +26,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
         Overlay::Help { top } => help(buf, body, *top, scene, ui),
         Overlay::Palette { query, index } => palette(buf, body, query, *index, scene, ui),
         // Typed on the line for notices, so that nothing of the output is covered.
-        Overlay::Search { .. } => {}
+        Overlay::Search { .. } | Overlay::Filter => {}
         Overlay::Composer(composer) => compose(buf, body, composer, scene, ui),
         Overlay::Confirm { what, .. } => confirm(buf, body, *what, scene),
         Overlay::Quit { .. } => quit(buf, body, scene),
@@ -117,7 +117,14 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
         piece("esc keep draft   ", theme.dim()).rank(2),
         piece("ctrl-c discard", theme.dim()).rank(1),
     ];
-    let inner = frame(buf, place, theme, true, vec![piece(if composer.goes_on { "go on" } else { "steer" }, theme.bold())], right);
+    let inner = frame(
+        buf,
+        place,
+        theme,
+        true,
+        vec![piece(if composer.goes_on { "go on" } else { "steer" }, theme.bold())],
+        right,
+    );
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
     let draft = ui.drafts.get(&composer.home);
     if composer.goes_on {
@@ -307,7 +314,7 @@ fn budget(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &Scene<'_>
     match &dialog.wrong {
         Some(why) => drop(put_cut(buf, inner, 0, last, why, inner.width, theme.bad())),
         None => {
-            let text = "the runner answers; a limit that is used up already cannot be set";
+            let text = "the runner answers; what is used up already cannot be set";
             put_cut(buf, inner, 0, last, &SafeText::line(text), inner.width, theme.dim());
         }
     }

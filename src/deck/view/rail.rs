@@ -7,9 +7,9 @@ use super::paint::{Piece, piece, put, put_cut, row};
 use super::{Scene, elapsed, now_text};
 use crate::deck::actions::{self, Action, Situation};
 use crate::deck::attention;
+use crate::deck::compose;
 use crate::deck::feed::Hands;
 use crate::deck::history::short;
-use crate::deck::compose;
 use crate::deck::model::{Fate, Overlay, UiState, living};
 use crate::run::{RunState, RunnerKind, TargetState};
 use crate::text::{SafeText, clock, clock_long, cost, count, or_unknown, span};
@@ -154,6 +154,14 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
             piece("▏", theme.select()),
         ]);
     }
+    if let Some(Overlay::Filter) = ui.overlays.last() {
+        let typed = SafeText::line(ui.filter.as_deref().unwrap_or_default());
+        return Some(vec![
+            piece(" & ", theme.key()),
+            piece(typed.to_string(), theme.plain()),
+            piece("▏", theme.select()),
+        ]);
+    }
     if ui.armed.is_some() {
         let many = living(scene.state);
         let children = if many == 1 { "child pauses".to_owned() } else { format!("{many} children pause") };
@@ -270,7 +278,9 @@ pub(super) fn control(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSt
 pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     if alone
-        && (ui.armed.is_some() || ui.notice.is_some() || matches!(ui.overlays.last(), Some(Overlay::Search { .. })))
+        && (ui.armed.is_some()
+            || ui.notice.is_some()
+            || matches!(ui.overlays.last(), Some(Overlay::Search { .. } | Overlay::Filter)))
         && let Some(pieces) = message(scene, ui)
     {
         return row(buf, area, 0, pieces, Vec::new());
@@ -288,6 +298,7 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
             out
         }
         Some(Overlay::Palette { .. }) => [hint("enter", "do it"), hint("↑↓", "choose"), hint("esc", "back")].concat(),
+        Some(Overlay::Filter) => [hint("enter", "keep it"), hint("esc", "all steps")].concat(),
         Some(Overlay::Search { .. }) => [hint("enter", "look"), hint("esc", "back")].concat(),
         Some(Overlay::Help { .. }) => [hint("jk", "scroll"), hint("esc", "back")].concat(),
         Some(Overlay::Why(_)) => hint("esc", "back").to_vec(),

@@ -12,6 +12,7 @@ use ratatui::style::Modifier;
 use super::*;
 use crate::deck::feed::fake::FakeFeed;
 use crate::deck::model::Tab;
+use crate::deck::theme::Palette;
 use crate::deck::update::{Context, update};
 use crate::deck::window;
 use crate::run::{
@@ -242,7 +243,7 @@ impl Stage {
         let mut ui = UiState::new((width, height));
         ui.selected = StepId(2);
         ui.unread = [(StepId(3), 0), (StepId(4), 128)].into_iter().collect();
-        let theme = Theme { color: true, ascii: false };
+        let theme = Theme::default();
         Self { feed, history, ui, theme, read_only: None, now: NOW }
     }
 
@@ -338,14 +339,14 @@ fn overviews() {
 fn styles_of_the_overview() {
     let mut stage = Stage::new(80, 24);
     insta::assert_snapshot!("styles-80x24", stage.styles());
-    stage.theme = Theme { color: false, ascii: false };
+    stage.theme = Theme { palette: Palette::Mono, ascii: false };
     insta::assert_snapshot!("styles-mono-80x24", stage.styles());
 }
 
 #[test]
 fn ascii_only() {
     let mut stage = Stage::new(80, 24);
-    stage.theme = Theme { color: false, ascii: true };
+    stage.theme = Theme { palette: Palette::Mono, ascii: true };
     let text = stage.text();
     assert!(text.is_ascii(), "{text}");
     insta::assert_snapshot!("ascii-80x24", text);
@@ -367,6 +368,31 @@ fn grid_and_tabs() {
     insta::assert_snapshot!("grid-120x36", stage.text());
     stage.keys("v");
     insta::assert_snapshot!("tabs-120x36", stage.text());
+}
+
+#[test]
+fn a_picture_costs_what_is_visible_and_not_what_there_is() {
+    // Lines of text that are made safe for one picture: each row that is laid out needs some, and nothing else does.
+    let cost = |steps: u32, keys: &str, size: (u16, u16)| {
+        let mut stage = Stage::new(size.0, size.1);
+        let many = |n: u32| {
+            let phase = if n.is_multiple_of(3) { StepPhase::Running } else { StepPhase::Complete };
+            step(n, &format!("agent-{}", n % 7), 0, phase)
+        };
+        stage.feed.state.steps = (0..steps).map(many).collect();
+        stage.feed.state.groups.clear();
+        stage.ui.selected = StepId(steps / 2);
+        stage.keys(keys);
+        let before = crate::text::MADE.get();
+        stage.buffer();
+        crate::text::MADE.get() - before
+    };
+    for keys in ["", "v", "vv", "z"] {
+        for size in [(200, 60), (120, 36), (80, 24), (50, 14)] {
+            let (few, many) = (cost(100, keys, size), cost(5000, keys, size));
+            assert!(many <= few + 8, "{keys:?} at {size:?}: {many} lines for 5,000 steps, {few} for 100");
+        }
+    }
 }
 
 /// The second row: the bar below the line about what needs a person.
@@ -454,6 +480,15 @@ fn ends_of_runs_and_steps() {
     stage.feed.hands = Hands::Lost(SafeText::line("pid 48200 does not exist"));
     stage.feed.state.lost = Some("gone".to_owned());
     insta::assert_snapshot!("lost-80x24", stage.text());
+}
+
+#[test]
+fn the_end_of_a_step_names_its_session() {
+    let mut stage = Stage::new(120, 36);
+    let step = &mut stage.feed.state.steps[0];
+    step.session_id = Some("0c9a-5e55".to_owned());
+    stage.keys("gvv");
+    assert!(stage.text().contains("── done · exit 0 · 48s · 20 B · session 0c9a-5e55 ─"), "{}", stage.text());
 }
 
 #[test]

@@ -1,0 +1,101 @@
+//! What lies above the picture: dialogs, the composer, lists to choose from. Values; what their keys mean is `update`'s.
+
+use std::collections::BTreeSet;
+
+use crate::run::{StepId, Timestamp};
+use crate::text::SafeText;
+
+/// Something above the picture.
+#[derive(Clone, Debug)]
+pub enum Overlay {
+    /// All keys.
+    Help {
+        /// First visible row.
+        top: usize,
+    },
+    /// All actions by name.
+    Palette {
+        /// What was typed.
+        query: String,
+        /// The selected match.
+        index: usize,
+    },
+    /// What is to be looked for is typed.
+    Search {
+        /// The text so far.
+        query: String,
+    },
+    /// The words of a filter are typed; the list follows them.
+    Filter,
+    /// A message is written.
+    Composer(Composer),
+    /// Something is to be stopped.
+    Confirm {
+        /// What.
+        what: Danger,
+        /// Whether it can be answered.
+        question: Question,
+    },
+    /// The deck is to be left while children live.
+    Quit {
+        /// Whether it can be answered.
+        question: Question,
+    },
+    /// Why a step needs a person.
+    Why(StepId),
+    /// A limit is to be changed.
+    Budget(BudgetDialog),
+}
+
+/// The dialog that changes a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BudgetDialog {
+    /// The step that was selected.
+    pub step: StepId,
+    /// The limits of the whole run are meant.
+    pub whole_run: bool,
+    /// Which limit, by its row.
+    pub index: usize,
+    /// The new value so far.
+    pub value: String,
+    /// What was wrong with it.
+    pub wrong: Option<SafeText>,
+}
+
+/// Something that was asked. Only what a person has seen can be answered: keys that came in the same breath as the one
+/// that asked were typed before, or are a paste on a terminal that does not mark pastes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Since when it stands.
+    pub since: Timestamp,
+    /// It was on the screen.
+    pub shown: bool,
+}
+
+impl Question {
+    /// A question that was just put.
+    #[must_use]
+    pub const fn new(since: Timestamp) -> Self {
+        Self { since, shown: false }
+    }
+}
+
+/// What a dialog can stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Danger {
+    /// One step.
+    Step(StepId),
+    /// The whole run.
+    Run,
+}
+
+/// The composer: where the message goes. Its text is the draft of `home`.
+#[derive(Clone, Debug)]
+pub struct Composer {
+    /// The step it was opened for, which keeps the draft.
+    pub home: StepId,
+    /// The steps that will get the message.
+    pub targets: BTreeSet<StepId>,
+    /// The run is over: the message begins a new one that goes on with the session of `home`.
+    pub goes_on: bool,
+}

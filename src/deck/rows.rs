@@ -1,0 +1,75 @@
+//! Which steps the list shows: all of them, or those that have the words of a filter. The order is always that of the run.
+
+use super::model::UiState;
+use crate::run::{RunState, StepState};
+
+/// The rows of the list. The selected step is always among them, so that a filter never hides what keys act on.
+#[must_use]
+pub fn listed<'s>(ui: &UiState, state: &'s RunState) -> Vec<&'s StepState> {
+    let words = words(ui);
+    if words.is_empty() {
+        return state.steps.iter().collect();
+    }
+    state.steps.iter().filter(|step| step.id == ui.selected || matches(step, &words)).collect()
+}
+
+/// Selects the first step that has the words, when the selected one does not.
+pub fn settle(ui: &mut UiState, state: &RunState) {
+    let words = words(ui);
+    if words.is_empty() || state.step(ui.selected).is_some_and(|step| matches(step, &words)) {
+        return;
+    }
+    if let Some(first) = state.steps.iter().find(|step| matches(step, &words)) {
+        ui.selected = first.id;
+    }
+}
+
+fn words(ui: &UiState) -> Vec<String> {
+    ui.filter.as_deref().unwrap_or_default().split_whitespace().map(str::to_lowercase).collect()
+}
+
+/// Whether each word is in the number, the name, the agent, the model or the state of a step.
+fn matches(step: &StepState, words: &[String]) -> bool {
+    let face = super::theme::Theme::default().face(step.face()).word;
+    let model = step.model.as_deref().unwrap_or_default();
+    let text = format!("{} {} {} {model} {face}", step.id, step.title(), step.agent).to_lowercase();
+    words.iter().all(|word| text.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deck::view::tests::run;
+    use crate::run::StepId;
+
+    #[test]
+    fn every_word_must_be_there_and_the_order_stays() {
+        let state = run();
+        for (filter, shown) in [
+            ("", &[0, 1, 2, 3, 4, 5][..]),
+            ("  ", &[0, 1, 2, 3, 4, 5]),
+            ("WORKER", &[2, 4]),
+            ("worker-b", &[2, 4]),
+            ("run work", &[2, 4]),
+            ("done", &[0, 1, 2]),
+            ("attention", &[2, 3]),
+            ("m-large", &[2]),
+            ("nothing", &[2]),
+        ] {
+            let ui = UiState { filter: Some(filter.to_owned()), selected: StepId(2), ..UiState::default() };
+            let rows: Vec<u32> = listed(&ui, &state).iter().map(|s| s.id.0).collect();
+            assert_eq!(rows, shown, "{filter:?}");
+        }
+    }
+
+    #[test]
+    fn the_selection_moves_to_what_is_shown() {
+        let state = run();
+        let mut ui = UiState { filter: Some("done".to_owned()), selected: StepId(4), ..UiState::default() };
+        settle(&mut ui, &state);
+        assert_eq!(ui.selected, StepId(0));
+        ui.filter = Some("nothing at all".to_owned());
+        settle(&mut ui, &state);
+        assert_eq!(ui.selected, StepId(0));
+    }
+}

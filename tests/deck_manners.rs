@@ -1,0 +1,161 @@
+//! How the deck behaves on a terminal: what it asks, what it writes and how often, whom it tells what happens.
+
+// Each test file uses a part of it.
+#[allow(dead_code)]
+#[path = "support/deck.rs"]
+mod support;
+
+use std::time::{Duration, Instant};
+
+use support::Home;
+use support::pty::{PATIENCE, Pty};
+
+const FOCUS_LOST: &str = "\x1b[O";
+const FOCUS_GAINED: &str = "\x1b[I";
+
+fn count(bytes: &[u8], part: &[u8]) -> usize {
+    bytes.windows(part.len()).filter(|w| *w == part).count()
+}
+
+fn wait_bytes(pty: &Pty, part: &[u8]) {
+    let deadline = Instant::now() + PATIENCE;
+    while count(&pty.bytes(), part) == 0 {
+        assert!(Instant::now() < deadline, "never written: {:?}", String::from_utf8_lossy(part));
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// A run that waits for a file and then ends.
+fn waiting(home: &Home, variables: &[(&str, &str)]) -> Pty {
+    let script = "echo begun; until [ -e on ]; do sleep 0.05; done";
+    let pty = home.deck_with(&["run", "--name", "nap", "--", "sh", "-c", script], variables, 100, 30);
+    pty.wait_text("begun");
+    pty
+}
+
+fn go(home: &Home) {
+    std::fs::write(home.path().join("on"), "").unwrap();
+}
+
+#[test]
+fn who_looks_elsewhere_is_told_that_the_run_ended() {
+    for (word, told) in [
+        ("osc9", &b"\x1b]9;subdeck nap: the run ended: complete\x1b\\"[..]),
+        ("osc777", b"\x1b]777;notify;nap;the run ended: complete\x1b\\"),
+        ("bell", b"\x07"),
+    ] {
+        let home = Home::new();
+        home.configure(&format!("[ui]\nnotify = \"{word}\"\n"));
+        let mut pty = waiting(&home, &[]);
+        pty.keys(FOCUS_LOST);
+        go(&home);
+        pty.wait_text("the run is over");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let bytes = pty.bytes();
+            // A bell also ends each name of the window.
+            let names = if word == "bell" { count(&bytes, b"\x1b]0;") } else { 0 };
+            if count(&bytes, told) == names + 1 {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{word}: {}", String::from_utf8_lossy(&bytes));
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        pty.keys("q");
+        pty.wait_exit();
+        assert!(pty.is_sane());
+        let mode = b"\x1b[?1004l";
+        assert_eq!(count(&pty.bytes(), mode), 1, "the terminal stops to report its focus");
+    }
+}
+
+#[test]
+fn who_looks_is_not_told_and_a_hook_is_told_all_the_same() {
+    let home = Home::new();
+    let heard = home.path().join("heard");
+    home.configure(&format!(
+        "[ui]\nnotify = \"osc9\"\nnotify_hook = [\"sh\", \"-c\", \"cat >> {}\"]\n",
+        heard.display()
+    ));
+    let mut pty = waiting(&home, &[]);
+    pty.keys(FOCUS_LOST);
+    pty.keys(FOCUS_GAINED);
+    go(&home);
+    pty.wait_text("the run is over");
+    pty.keys("q");
+    pty.wait_exit();
+    assert_eq!(count(&pty.bytes(), b"\x1b]9;"), 0);
+    // The deck waits for its hook before it is gone.
+    let heard = std::fs::read_to_string(heard).unwrap();
+    assert_eq!(heard.lines().count(), 1, "{heard}");
+    for part in ["\"event\":\"end\"", "\"state\":\"complete\"", "\"name\":\"nap\"", "\"version\":1"] {
+        assert!(heard.contains(part), "{heard}");
+    }
+}
+
+#[test]
+fn the_hook_of_a_project_that_is_not_trusted_is_not_started() {
+    let home = Home::new();
+    let file = home.path().join(".subdeck/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, "[ui]\nnotify_hook = [\"touch\", \"started\"]\n").unwrap();
+    let mut pty = waiting(&home, &[]);
+    go(&home);
+    pty.wait_text("the run is over");
+    pty.keys("q");
+    pty.wait_exit();
+    assert!(!home.path().join("started").exists());
+    assert!(home.subdeck(&["config", "trust"]).contains("ui.notify_hook"));
+}
+
+#[test]
+fn colours_fit_the_ground_and_go_where_nobody_wants_them() {
+    // The terminal of the tests says that its ground is dark.
+    for (variables, expected, never) in [
+        (&[][..], &b"\x1b]11;?"[..], &b"no such bytes"[..]),
+        (&[("SUBDECK_THEME", "light")], b"\x1b[c", b"\x1b]11;?"),
+        (&[("NO_COLOR", "1")], b"\x1b[c", b"\x1b[38;5;"),
+        (&[("SUBDECK_THEME", "mono")], b"\x1b[c", b"\x1b[38;5;"),
+        (&[("SUBDECK_THEME", "16")], b"\x1b[38;5;6m", b"\x1b[38;5;14m"),
+    ] {
+        let home = Home::new();
+        let pty = waiting(&home, variables);
+        pty.wait_frame();
+        let bytes = pty.bytes();
+        assert!(count(&bytes, expected) > 0, "{variables:?}");
+        assert_eq!(count(&bytes, never), 0, "{variables:?}");
+    }
+    let home = Home::new();
+    let pty = waiting(&home, &[]);
+    wait_bytes(&pty, b"\x1b[38;5;14m");
+}
+
+#[test]
+fn a_flood_is_drawn_at_most_thirty_times_a_second_and_each_frame_is_whole() {
+    let home = Home::new();
+    let script = "i=0; while :; do i=$((i+1)); echo flooded $i; done";
+    let begun = Instant::now();
+    let pty = home.deck(&["run", "--name", "flood", "--", "sh", "-c", script], 100, 30);
+    let (begin, end) = (&b"\x1b[?2026h"[..], &b"\x1b[?2026l"[..]);
+    let deadline = Instant::now() + PATIENCE;
+    while count(&pty.bytes(), end) < 40 {
+        assert!(Instant::now() < deadline, "{}", pty.text());
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    let bytes = pty.bytes();
+    // However slow the machine is, there are not more frames than time for them; a few come before the first output.
+    let most = begun.elapsed().as_millis() / 33 + 5;
+    let frames = count(&bytes, end);
+    assert!(frames as u128 <= most, "{frames} frames where {most} have room");
+    // No frame begins inside of another one.
+    let mut open = 0_i32;
+    for at in 0..bytes.len() {
+        let rest = &bytes[at..];
+        open += i32::from(rest.starts_with(begin)) - i32::from(rest.starts_with(end));
+        assert!((0..=1).contains(&open));
+    }
+    pty.keys("X");
+    pty.wait_text("End the whole run?");
+    pty.keys("y");
+    home.wait_state("stopped");
+}

@@ -287,12 +287,13 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
     }
     let hint = |key: &str, word: &str| [piece(format!(" {key}"), theme.key()), piece(format!(" {word} "), theme.dim())];
     let pieces: Vec<Piece> = match ui.overlays.last() {
-        Some(Overlay::Composer(_)) => {
+        Some(Overlay::Composer(composer)) => {
             let mut out = vec![piece(" keys type text  ", theme.dim()).rank(1)];
-            out.extend(
-                [hint("ctrl-s", "send"), hint("tab", "target"), hint("ctrl-t", "mode"), hint("esc", "keep draft")]
-                    .concat(),
-            );
+            out.extend(hint("ctrl-s", "send"));
+            if !composer.goes_on {
+                out.extend([hint("tab", "target"), hint("ctrl-t", "mode")].concat());
+            }
+            out.extend(hint("esc", "keep draft"));
             out.extend(hint("ctrl-c", "discard").map(|p| p.rank(2)));
             out.extend(hint("F1", "help").map(|p| p.rank(2)));
             out

@@ -95,6 +95,22 @@ fn a_sent_message_leaves_no_draft() {
 }
 
 #[test]
+fn a_message_for_a_step_that_waits_is_taken_back() {
+    let home = Home::new();
+    let pty = slow(&home);
+    // The last step waits for all others; the demo is slow enough for it to wait throughout.
+    pty.keys("G");
+    pty.wait_text("waits for step");
+    pty.keys("sread the changelog first\x13");
+    pty.wait_text("scheduled");
+    pty.keys("u");
+    pty.wait_text("taken back");
+    wait_until("the message is told as taken back", || home.subdeck(&["events", "@last"]).contains("taken back"));
+    pty.keys("u");
+    pty.wait_text("no message of yours waits to be taken");
+}
+
+#[test]
 fn a_shell_and_an_editor_have_the_terminal_and_give_it_back() {
     let home = Home::new();
     let tool = home.path().join("tool");

@@ -116,7 +116,7 @@ fn colours_fit_the_ground_and_go_where_nobody_wants_them() {
         (&[("SUBDECK_THEME", "light")], b"\x1b[c", b"\x1b]11;?"),
         (&[("NO_COLOR", "1")], b"\x1b[c", b"\x1b[38;5;"),
         (&[("SUBDECK_THEME", "mono")], b"\x1b[c", b"\x1b[38;5;"),
-        (&[("SUBDECK_THEME", "16")], b"\x1b[38;5;6m", b"\x1b[38;5;14m"),
+        (&[("SUBDECK_THEME", "16")], b"\x1b[38;5;6;", b"\x1b[38;5;14"),
     ] {
         let home = Home::new();
         let pty = waiting(&home, variables);
@@ -127,7 +127,7 @@ fn colours_fit_the_ground_and_go_where_nobody_wants_them() {
     }
     let home = Home::new();
     let pty = waiting(&home, &[]);
-    wait_bytes(&pty, b"\x1b[38;5;14m");
+    wait_bytes(&pty, b"\x1b[38;5;14;");
 }
 
 #[test]
@@ -158,4 +158,37 @@ fn a_flood_is_drawn_at_most_thirty_times_a_second_and_each_frame_is_whole() {
     pty.wait_text("End the whole run?");
     pty.keys("y");
     home.wait_state("stopped");
+}
+
+#[test]
+fn a_quiet_run_is_drawn_once_a_second() {
+    let home = Home::new();
+    let pty = waiting(&home, &[]);
+    let end = &b"\x1b[?2026l"[..];
+    // What comes with the start of a run has to be over: a whole second with nothing but the clock.
+    let deadline = Instant::now() + PATIENCE;
+    let (mut frames, mut since) = (count(&pty.bytes(), end), Instant::now());
+    loop {
+        assert!(Instant::now() < deadline, "more than the clock is drawn");
+        std::thread::park_timeout(Duration::from_millis(20));
+        let now = count(&pty.bytes(), end);
+        if now < frames + 3 {
+            continue;
+        }
+        // Three frames more: with one each second they take two seconds at least, however slow the machine is.
+        if since.elapsed() >= Duration::from_millis(1_900) {
+            break;
+        }
+        (frames, since) = (now, Instant::now());
+    }
+    // The clock is a few cells, and a frame is what changed.
+    let before = pty.bytes().len();
+    let deadline = Instant::now() + PATIENCE;
+    while count(&pty.bytes(), end) < frames + 5 {
+        assert!(Instant::now() < deadline, "the clock stands still");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    let written = pty.bytes().len() - before;
+    assert!(written < 2_000, "{written} bytes for a clock that moved");
+    go(&home);
 }

@@ -204,11 +204,16 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
     if row(action).is_some_and(|r| r.section == Section::Control)
         && !matches!(action, Action::NextAttention | Action::Acknowledge | Action::Why)
     {
+        // A run whose runner is gone takes nothing more, but its sessions can be gone on with as those of any other.
+        if action == Action::Steer
+            && ui.can_go_on
+            && (at.read_only.is_none() || at.state.lost.is_some())
+            && step.is_some_and(|s| model::can_go_on(at.state, s).is_ok())
+        {
+            return Ok(());
+        }
         if let Some(why) = at.read_only {
             return Err(format!("read-only: {why}"));
-        }
-        if action == Action::Steer && ui.can_go_on && step.is_some_and(|s| model::can_go_on(at.state, s).is_ok()) {
-            return Ok(());
         }
         if at.state.is_over() {
             let word = if at.state.lost.is_some() { "lost" } else { at.state.phase.as_str() };

@@ -136,9 +136,9 @@ impl Keymap {
         let mut refused = Vec::new();
         let mut wanted: Vec<(usize, &'static Row, Vec<Key>)> = Vec::new();
         for (at, binding) in bindings.iter().enumerate() {
-            match wish(binding) {
+            match wish(at, binding) {
                 Ok((row, keys)) => wanted.push((at, row, keys)),
-                Err((message, suggestion)) => refused.push(Refused { at, message, suggestion }),
+                Err(why) => refused.push(why),
             }
         }
         // A wish is met only beside those before it and the table's keys of everything that nobody wished for.
@@ -195,7 +195,8 @@ pub fn config_name(row: &Row) -> String {
     row.name.replace(' ', "_")
 }
 
-fn wish(binding: &Binding) -> Result<(&'static Row, Vec<Key>), (String, Option<String>)> {
+fn wish(at: usize, binding: &Binding) -> Result<(&'static Row, Vec<Key>), Refused> {
+    let refused = |message: String| Refused { at, message, suggestion: None };
     let name = binding.action.trim().replace(['_', '-'], " ").to_lowercase();
     let Some(row) = TABLE.iter().find(|r| r.name == name) else {
         let near = TABLE
@@ -204,14 +205,14 @@ fn wish(binding: &Binding) -> Result<(&'static Row, Vec<Key>), (String, Option<S
             .min_by_key(|(distance, _)| *distance)
             .filter(|(distance, r)| *distance <= (r.name.len() / 3).max(2));
         let suggestion = near.map(|(_, r)| format!("did you mean `{}`?", config_name(r)));
-        return Err((format!("there is no action `{}`", binding.action), suggestion));
+        return Err(Refused { suggestion, ..refused(format!("there is no action `{}`", binding.action)) });
     };
-    let keys = binding.keys.iter().map(|text| parse_key(text)).collect::<Result<Vec<_>, _>>().map_err(|e| (e, None))?;
+    let keys = binding.keys.iter().map(|text| parse_key(text)).collect::<Result<Vec<_>, _>>().map_err(refused)?;
     if let Some(key) = keys.iter().find(|key| fixed(row.action, **key)) {
-        return Err((format!("`{}` keeps its meaning: it is how one gets out", key_name(*key)), None));
+        return Err(refused(format!("`{}` keeps its meaning: it is how one gets out", key_name(*key))));
     }
     if keys.is_empty() && matches!(row.action, Action::Quit | Action::Back) {
-        return Err((format!("`{}` needs a key", config_name(row)), None));
+        return Err(refused(format!("`{}` needs a key", config_name(row))));
     }
     Ok((row, keys))
 }

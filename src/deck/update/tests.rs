@@ -296,6 +296,14 @@ fn a_run_that_is_over_is_gone_on_with() {
         assert!(stage.ui.overlays.is_empty());
         assert_eq!(stage.ui.notice.as_ref().unwrap().text.as_str(), "the run is over (complete)");
     }
+    // The sessions of a lost run live on; a run that is only looked at for another reason is left alone.
+    for (lost, opens) in [(true, true), (false, false)] {
+        let mut stage = over(true, true);
+        stage.read_only = Some(SafeText::line("the runner is gone"));
+        stage.feed.state.lost = lost.then(|| "no such process".to_owned());
+        stage.keys("s");
+        assert_eq!(!stage.ui.overlays.is_empty(), opens, "{lost}");
+    }
     // A plain command has no session, and a run that goes on is steered.
     let mut stage = over(true, true);
     stage.feed.state.steps[2].runner = RunnerKind::ExternalCli { command: "sh".to_owned(), args: Vec::new() };

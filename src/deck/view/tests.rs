@@ -488,7 +488,7 @@ fn the_end_of_a_step_names_its_session() {
     let step = &mut stage.feed.state.steps[0];
     step.session_id = Some("0c9a-5e55".to_owned());
     stage.keys("gvv");
-    assert!(stage.text().contains("── done · exit 0 · 48s · 20 B · session 0c9a-5e55 ─"), "{}", stage.text());
+    assert!(stage.text().contains("── done · exit 0 · 48.0s · 20 B · session 0c9a-5e55 ─"), "{}", stage.text());
 }
 
 #[test]

@@ -65,7 +65,7 @@ pub fn start(
 ///
 /// # Errors
 /// Why it was not started.
-pub fn detached(world: &World, plan: &Plan, root: Option<&Path>) -> anyhow::Result<crate::rundir::RunDir> {
+pub fn detached(world: &World, plan: &Plan, root: Option<&Path>) -> anyhow::Result<RunDir> {
     let root = find::own_root(world, root)?;
     find::trusted(root.path())?;
     let prepared = engine::prepare(plan, &root, world.caps())?;

@@ -91,6 +91,7 @@ enum Wake {
     Suspend,
     Continued,
     Interrupted,
+    Resized,
     Input(Option<io::Result<Input>>),
     Source,
     Clock,
@@ -176,6 +177,9 @@ impl<'a, S: Source> App<'a, S> {
         let mut suspends = signal(SignalKind::from_raw(20)).map_err(DeckError::Terminal)?;
         let mut continues = signal(SignalKind::from_raw(18)).map_err(DeckError::Terminal)?;
         let mut interrupts = signal(SignalKind::interrupt()).map_err(DeckError::Terminal)?;
+        // The reader of keys tells of new sizes too, but only from its first look on; one before that would be missed.
+        let mut resizes = signal(SignalKind::window_change()).map_err(DeckError::Terminal)?;
+        self.ui.size = Screen::size();
         self.take_news();
         self.select_what_runs();
         self.notifier = Notifier::new(self.source.state(), &self.ui);
@@ -218,6 +222,7 @@ impl<'a, S: Source> App<'a, S> {
                 _ = suspends.recv() => Wake::Suspend,
                 _ = continues.recv() => Wake::Continued,
                 _ = interrupts.recv() => Wake::Interrupted,
+                _ = resizes.recv() => Wake::Resized,
                 input = next(&mut keys) => Wake::Input(input),
                 () = self.source.wait(), if !unread => Wake::Source,
                 () = sleep_until(deadline) => Wake::Clock,
@@ -231,6 +236,10 @@ impl<'a, S: Source> App<'a, S> {
                 Wake::Continued => {
                     screen.retake().map_err(DeckError::Terminal)?;
                     self.repaint(&mut screen)?;
+                    (dirty, at_once) = (true, true);
+                }
+                Wake::Resized => {
+                    self.ui.size = Screen::size();
                     (dirty, at_once) = (true, true);
                 }
                 Wake::Interrupted => {

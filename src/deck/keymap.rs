@@ -211,6 +211,11 @@ fn wish(at: usize, binding: &Binding) -> Result<(&'static Row, Vec<Key>), Refuse
     if let Some(key) = keys.iter().find(|key| fixed(row.action, **key)) {
         return Err(refused(format!("`{}` keeps its meaning: it is how one gets out", key_name(*key))));
     }
+    let confirmed = matches!(row.action, Action::StopStep | Action::StopRun);
+    if let Some(key) = keys.iter().find(|key| confirmed && matches!(key.code, KeyCode::Char('y' | 'Y')) && !key.ctrl) {
+        let key = key_name(*key);
+        return Err(refused(format!("`{key}` answers the question of `{}`, so it cannot put it", config_name(row))));
+    }
     if keys.is_empty() && matches!(row.action, Action::Quit | Action::Back) {
         return Err(refused(format!("`{}` needs a key", config_name(row))));
     }
@@ -307,6 +312,7 @@ mod tests {
             (&[("steer", &["nokey"])], 0, "`nokey` is no key"),
             (&[("steer", &["ctrl-c"])], 0, "`ctrl-c` keeps its meaning"),
             (&[("quit", &[])], 0, "`quit` needs a key"),
+            (&[("copy", &[]), ("stop_run", &["y"])], 1, "`y` answers the question of `stop_run`"),
         ] {
             let (map, refused) = Keymap::with(&bindings(wishes));
             let [refused] = refused.as_slice() else { panic!("{wishes:?}: {refused:?}") };

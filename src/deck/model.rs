@@ -332,6 +332,7 @@ pub fn can_go_on(state: &RunState, step: &StepState) -> Result<(), String> {
         _ if !state.is_over() => Err("the run is not over yet".to_owned()),
         _ if step.phase == StepPhase::Pending => Err(format!("step {} never ran", step.id)),
         RunnerKind::Pi | RunnerKind::PiJson | RunnerKind::Demo if step.session_file.is_some() => Ok(()),
+        RunnerKind::Agent(_) if step.session_id.is_some() => Ok(()),
         _ => Err(format!("step {} has no session to go on with", step.id)),
     }
 }

@@ -1,0 +1,332 @@
+//! A fixed run, its logs and its history, and a picture of it of any size: what the tests of the deck play on.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use jiff::tz::TimeZone;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::super::*;
+use crate::deck::feed::fake::FakeFeed;
+use crate::deck::update::{Context, update};
+use crate::deck::window;
+use crate::run::{
+    AgentEvent, Amount, Condition, CostUsd, Event, Group, Limit, Limits, Notice, OpenCall, Reason, RunId, RunPhase,
+    SteerMode, SteerRequest, SteerTarget, Steerable, StepOutcome, StepPhase, Stream, TargetState, Tokens, ToolCall,
+    ToolOutcome, TurnLimit, What,
+};
+
+/// 12:40:51 of a day.
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_764_420_051_000);
+
+pub(super) fn ago(seconds: u64) -> Timestamp {
+    NOW - Duration::from_secs(seconds)
+}
+
+pub(super) fn step(id: u32, title: &str, logical: usize, phase: StepPhase) -> StepState {
+    StepState {
+        id: StepId(id),
+        key: title.to_owned(),
+        agent: title.to_owned(),
+        logical,
+        phase,
+        has_task: true,
+        steerable: Steerable::Yes,
+        ..StepState::default()
+    }
+}
+
+pub(super) fn call(tool: &str, args: &str, started: u64) -> OpenCall {
+    OpenCall {
+        call: None,
+        tool: tool.to_owned(),
+        args: args.to_owned(),
+        path: None,
+        started_at: ago(started),
+        seq: started,
+        about: Default::default(),
+    }
+}
+
+pub(super) fn ended(
+    tool: &str,
+    args: &str,
+    started: u64,
+    took_ms: u64,
+    outcome: ToolOutcome,
+    preview: &str,
+) -> ToolCall {
+    ToolCall {
+        tool: tool.to_owned(),
+        args: args.to_owned(),
+        path: (tool != "bash").then(|| args.to_owned()),
+        started_at: Some(ago(started)),
+        ended_at: ago(started) + Duration::from_millis(took_ms),
+        outcome: Some(outcome),
+        preview: preview.to_owned(),
+    }
+}
+
+pub(super) fn notice(step: u32, reason: Reason, subject: &str, since: u64, evidence: &str) -> Notice {
+    let condition = Condition {
+        reason,
+        subject: subject.to_owned(),
+        since: ago(since),
+        threshold: Some(Amount::Millis(240_000)),
+        amount: Some(Amount::Millis(240_000)),
+        evidence: evidence.to_owned(),
+    };
+    Notice::new(StepId(step), condition, ago(since) + Duration::from_millis(240_000))
+}
+
+/// The run of the mock-ups.
+pub(crate) fn run() -> RunState {
+    let mut scout = step(0, "scout", 0, StepPhase::Complete);
+    scout.started_at = Some(ago(761));
+    scout.ended_at = Some(ago(713));
+    scout.exit_code = Some(0);
+    scout.last_message = Some("Three tests are flaky: drain, steal, resize.".to_owned());
+    scout.tool_count = 9;
+    scout.cost = Some(CostUsd(0.08));
+    scout.tokens = Tokens { input: 41_000, output: 2_100, ..Tokens::default() };
+    let mut planner = step(1, "planner", 1, StepPhase::Complete);
+    planner.started_at = Some(ago(713));
+    planner.ended_at = Some(ago(633));
+    planner.exit_code = Some(0);
+    planner.last_message = Some("plan.md holds the plan.".to_owned());
+    planner.cost = Some(CostUsd(0.13));
+    planner.tokens = Tokens { input: 60_000, output: 4_000, ..Tokens::default() };
+    let mut worker = step(2, "worker", 2, StepPhase::Running);
+    worker.started_at = Some(ago(242));
+    worker.pid = Some(48_213);
+    worker.model = Some("m-large".to_owned());
+    worker.last_activity = Some(ago(1));
+    worker.open = vec![call("edit", "src/pool.rs", 7)];
+    worker.turn_count = 14;
+    worker.tool_count = 23;
+    worker.timeout_ms = Some(600_000);
+    worker.limits = Limits {
+        turns: Some(TurnLimit { max: 40, grace: 2 }),
+        tokens: Some(Limit { soft: Some(180_000), hard: Some(400_000) }),
+        tool_ms: Some(600_000),
+        ..Limits::default()
+    };
+    worker.cost = Some(CostUsd(0.31));
+    worker.tokens = Tokens { input: 182_000, output: 9_400, cache_read: 1_100_000, cache_write: 0 };
+    worker.recent_tools.extend([
+        ended("read", "src/pool.rs", 60, 100, ToolOutcome::Ok, ""),
+        ended("bash", "cargo test pool::", 50, 18_440, ToolOutcome::Ok, ""),
+        ended("edit", "src/pool.rs", 20, 20, ToolOutcome::Error, "no match"),
+    ]);
+    worker.last_message = Some(
+        "The deadlock comes from holding the shard lock while draining. I will drop the guard first and then re-run \
+         the two failing tests."
+            .to_owned(),
+    );
+    worker.steering.add(SteerRequest {
+        id: "5f0c-a91f".to_owned(),
+        requested_at: ago(56),
+        source: None,
+        mode: SteerMode::Steer,
+        message: String::new(),
+        preview: "Do not hold the shard lock across drain().".to_owned(),
+        targets: vec![SteerTarget {
+            step: StepId(2),
+            state: TargetState::Delivered,
+            routed_at: Some(ago(56)),
+            delivered_at: Some(ago(55)),
+            failed_at: None,
+            reason: None,
+        }],
+    });
+    let mut reviewer = step(3, "reviewer", 2, StepPhase::Running);
+    reviewer.started_at = Some(ago(380));
+    reviewer.pid = Some(48_214);
+    reviewer.last_activity = Some(ago(372));
+    reviewer.open = vec![call("bash", "cargo test", 372)];
+    reviewer.tool_count = 4;
+    reviewer.turn_count = 3;
+    reviewer.activity = Some("needs_attention".to_owned());
+    reviewer.attention = vec![
+        notice(3, Reason::TimeThreshold, "", 380, "still active after 4m00s"),
+        notice(3, Reason::ToolOpen, "372", 372, "tool 'bash' open for 4m00s"),
+    ];
+    let mut second = step(4, "worker", 2, StepPhase::Running);
+    second.label = Some("worker-b".to_owned());
+    second.started_at = Some(ago(175));
+    second.pid = Some(48_215);
+    second.last_activity = Some(ago(3));
+    second.turn_count = 5;
+    second.cost = Some(CostUsd(0.32));
+    second.tokens = Tokens { input: 112_000, output: 2_000, ..Tokens::default() };
+    let acceptance = step(5, "acceptance", 3, StepPhase::Pending);
+    let steering = worker.steering.clone();
+    RunState {
+        id: RunId("7f3a2c81-0b7e-4c55-9a6e-1f2d3c4b5a69".to_owned()),
+        name: Some("fix-flaky-tests".to_owned()),
+        phase: RunPhase::Running,
+        started_at: Some(ago(761)),
+        steps: vec![scout, planner, worker, reviewer, second, acceptance],
+        groups: vec![Group { start: 2, count: 3, logical: 2 }],
+        logical_count: 4,
+        steering,
+        ..RunState::default()
+    }
+}
+
+const LOG: &str = "\
+$ cargo test pool::
+   Compiling pool v0.3.1 (~/src/pool)
+\x1b[33mwarning\x1b[0m: unused variable: `guard`
+  --> src/pool.rs:214:13
+    Finished `test` profile in 6.11s
+
+running 2 tests
+test pool::drain_under_load ... \x1b[31mFAILED\x1b[0m
+test pool::steal_is_fair ... \x1b[32mok\x1b[0m
+
+failures:
+
+---- pool::drain_under_load stdout ----
+thread 'pool::drain_under_load' panicked at src/pool.rs:331:9:
+assertion `left == right` failed
+  left: 63
+ right: 64";
+
+/// A feed, its history, and a picture of one size.
+pub(crate) struct Stage {
+    pub feed: FakeFeed,
+    pub history: History,
+    pub ui: UiState,
+    pub theme: Theme,
+    pub read_only: Option<SafeText>,
+    pub now: Timestamp,
+}
+
+impl Stage {
+    pub(crate) fn new(width: u16, height: u16) -> Self {
+        let mut feed = FakeFeed { state: run(), hands: Hands::Live, ..FakeFeed::default() };
+        feed.print(0, Stream::Out, "found 3 flaky tests");
+        feed.print(2, Stream::Out, LOG);
+        feed.print(2, Stream::Err, "note: run with `RUST_BACKTRACE=1`");
+        feed.print(2, Stream::Out, "edit: src/pool.rs");
+        feed.print(3, Stream::Out, "   Compiling pool v0.3.1\n\x1b]0;evil\x07running 40 tests");
+        feed.print(4, Stream::Out, "reading docs/design.md");
+        let mut history = History::default();
+        let tool = |s: u32, tool: &str, args: &str| What::Agent {
+            step: StepId(s),
+            event: AgentEvent::ToolStarted {
+                call: None,
+                tool: tool.to_owned(),
+                args: args.to_owned(),
+                path: None,
+                about: Default::default(),
+            },
+        };
+        let done = StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
+        history.add(
+            &feed.state,
+            &[
+                Event { at: ago(713), what: What::StepEnded { step: StepId(0), outcome: Box::new(done) } },
+                Event { at: ago(372), what: tool(3, "bash", "cargo test") },
+                Event { at: ago(60), what: tool(2, "read", "src/pool.rs") },
+                Event {
+                    at: ago(55),
+                    what: What::SteerMoved {
+                        id: "5f0c-a91f".to_owned(),
+                        step: StepId(2),
+                        to: TargetState::Delivered,
+                        detail: None,
+                    },
+                },
+                Event { at: ago(7), what: tool(2, "edit", "src/pool.rs") },
+            ],
+        );
+        let mut ui = UiState::new((width, height));
+        ui.selected = StepId(2);
+        ui.unread = [(StepId(3), 0), (StepId(4), 128)].into_iter().collect();
+        let theme = Theme::default();
+        Self { feed, history, ui, theme, read_only: None, now: NOW }
+    }
+
+    pub(crate) fn key(&mut self, code: KeyCode) -> Vec<crate::deck::model::UiEffect> {
+        self.press(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    pub(crate) fn keys(&mut self, text: &str) {
+        for c in text.chars() {
+            // A person sees what the key before has done.
+            self.ui.drawn();
+            self.key(KeyCode::Char(c));
+        }
+    }
+
+    pub(crate) fn press(&mut self, key: KeyEvent) -> Vec<crate::deck::model::UiEffect> {
+        let cx = Context { state: &self.feed.state, read_only: self.read_only.as_ref(), now: self.now };
+        update(&mut self.ui, cx, &Input::Key(key))
+    }
+
+    pub(crate) fn buffer(&mut self) -> Buffer {
+        let mut logs = BTreeMap::new();
+        for (id, size) in layout::visible_logs(&self.ui, &self.feed.state.clone()) {
+            logs.insert(id, window::fetch(&mut self.feed, &mut self.ui, id, size, None));
+        }
+        let windows = Windows { logs };
+        let mut buf = Buffer::empty(Rect::new(0, 0, self.ui.size.0, self.ui.size.1));
+        let scene = Scene {
+            state: &self.feed.state,
+            hands: &self.feed.hands,
+            read_only: self.read_only.as_ref(),
+            now: NOW,
+            wall: NOW,
+            theme: self.theme,
+            history: &self.history,
+            facts: &StepFacts::default(),
+            zone: &TimeZone::UTC,
+        };
+        draw(&mut buf, &scene, &self.ui, &windows);
+        buf
+    }
+
+    pub(crate) fn text(&mut self) -> String {
+        let buf = self.buffer();
+        let mut out = String::new();
+        for y in 0..buf.area.height {
+            let row: String = (0..buf.area.width).map(|x| buf[(x, y)].symbol()).collect();
+            out.push_str(row.trim_end());
+            out.push('\n');
+        }
+        out
+    }
+
+    /// Runs of cells that have a style, row by row: `row:from..to style`.
+    pub(super) fn styles(&mut self) -> String {
+        let buf = self.buffer();
+        let mut out = String::new();
+        for y in 0..buf.area.height {
+            let mut x = 0;
+            while x < buf.area.width {
+                let style = buf[(x, y)].style();
+                let start = x;
+                while x < buf.area.width && buf[(x, y)].style() == style {
+                    x += 1;
+                }
+                let mut words: Vec<String> = Vec::new();
+                words.extend(style.fg.filter(|c| *c != ratatui::style::Color::Reset).map(|c| c.to_string()));
+                for (name, modifier) in [("bold", Modifier::BOLD), ("dim", Modifier::DIM), ("rev", Modifier::REVERSED)]
+                {
+                    if style.add_modifier.contains(modifier) {
+                        words.push(name.to_owned());
+                    }
+                }
+                if !words.is_empty() && words != ["dim"] {
+                    out.push_str(&format!("{y}:{start}..{x} {}\n", words.join(" ")));
+                }
+            }
+        }
+        out
+    }
+}

@@ -197,7 +197,7 @@ impl<'a, S: Source> App<'a, S> {
             }
             dirty |= expire(&mut self.ui, wall());
             dirty |= self.find_on();
-            self.tell(&mut screen)?;
+            self.tell(&mut screen);
             if unread && last_look.elapsed() >= FRAME {
                 dirty |= self.take_news();
                 (unread, last_look) = (false, Instant::now());

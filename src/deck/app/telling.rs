@@ -1,7 +1,6 @@
 //! What a person has to be told who looks elsewhere: at another program, or at another tab.
 
 use super::{App, Source, hook, layout, wall};
-use crate::deck::DeckError;
 use crate::deck::terminal::Screen;
 use crate::run::StepId;
 use crate::text::SafeText;
@@ -31,12 +30,15 @@ impl<S: Source> App<'_, S> {
     }
 
     /// Tells a person who looks elsewhere what is due.
-    pub(super) fn tell(&mut self, screen: &mut Screen) -> Result<(), DeckError> {
-        let Some(text) = self.notifier.due(wall()) else { return Ok(()) };
+    pub(super) fn tell(&mut self, screen: &mut Screen) {
+        let Some(text) = self.notifier.due(wall()) else { return };
         let state = self.source.state();
         let name = SafeText::line(state.name.as_deref().unwrap_or(state.id.as_str()));
         let bytes = self.channel.bytes(&name, &text, std::env::var_os("TMUX").is_some());
-        if bytes.is_empty() { Ok(()) } else { screen.notify(&bytes).map_err(DeckError::Terminal) }
+        if !bytes.is_empty() {
+            // A terminal that cannot be written is noticed with the next frame.
+            let _ = screen.notify(&bytes);
+        }
     }
 
     /// Counts the lines that steps printed while nobody looked at them. Returns whether a count is another one.

@@ -301,12 +301,12 @@ fn every_mistake_has_its_place_its_words_and_its_advice() {
         ("S\nafter = [\"a\"]", "step[1].after", 5, 1, "not supported yet", "leave it out"),
         // Runners.
         (
-            "S\nrunner = \"gemini\"",
+            "S\nrunner = \"codex\"",
             "step[1].runner",
             5,
             10,
-            "`gemini` is not supported yet in this version",
-            "`pi`, `claude`, `demo` or `external-cli`",
+            "`codex` is not supported yet in this version",
+            "`copilot`, `acp`, `demo` or `external-cli`",
         ),
         (
             "S\nrunner = { type = \"claude\", transport = \"rpc\" }",
@@ -349,9 +349,26 @@ fn every_mistake_has_its_place_its_words_and_its_advice() {
             5,
             10,
             "the runner has no `type`",
-            "`pi`, `claude`, `demo` or `external-cli`",
+            "`copilot`, `acp`, `demo` or `external-cli`",
         ),
         ("S\nrunner = { type = \"codex\" }", "step[1].runner.type", 5, 19, "`codex` is not supported yet", ""),
+        ("S\nrunner = \"acp\"", "step[1].runner", 5, 10, "the runner `acp` has no `command`", "name the program"),
+        (
+            "S\nrunner = { type = \"acp\", args = [\"--acp\"] }",
+            "step[1].runner",
+            5,
+            10,
+            "the runner `acp` has no `command`",
+            "name the program",
+        ),
+        (
+            "S\nrunner = { type = \"gemini\", transport = \"oneshot\" }",
+            "step[1].runner.transport",
+            5,
+            41,
+            "Gemini CLI has no transport `oneshot`",
+            "use `steerable`",
+        ),
         ("S\nrunner = { type = \"external-cli\" }", "step[1].runner", 5, 10, "the runner has no `command`", "cargo"),
         (
             "S\nrunner = { type = \"pi\", transport = \"rcp\" }",

@@ -114,7 +114,7 @@ fn the_plans_are_good() {
         let world = World::new();
         let plan = world.file("plan.toml", text);
         // What this machine has not installed is no fault of the plan.
-        for program in ["pi", "cargo", "claude"] {
+        for program in ["pi", "cargo", "claude", "opencode", "my-agent"] {
             let path = world.file(&format!("bin/{program}"), "#!/bin/sh\n");
             std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
         }

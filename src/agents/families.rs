@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Adapter, Talk, claude};
+use super::{Adapter, Talk, acp, claude};
 use crate::run::{AgentKind, Family};
 
 /// The file that holds a system prompt.
@@ -28,6 +28,10 @@ pub struct Start<'a> {
     pub tools: Option<&'a [String]>,
     /// The system prompt, if there is one.
     pub system_prompt: Option<SystemPrompt<'a>>,
+    /// What stands in that file.
+    pub system_text: Option<&'a str>,
+    /// The variable of [`Agents::key`] is set.
+    pub has_key: bool,
     /// The agent's id of the session to go on with.
     pub resume: Option<&'a str>,
     /// The folder that it works in.
@@ -46,6 +50,8 @@ impl<'a> Start<'a> {
             thinking: None,
             tools: None,
             system_prompt: None,
+            system_text: None,
+            has_key: false,
             resume: None,
             cwd: Path::new("."),
             task: "",
@@ -80,6 +86,10 @@ pub trait Agents: Sync {
     fn arguments(&self, start: &Start<'_>) -> Vec<String>;
     /// The variables that it gets where the plan and the environment do not set them.
     fn variables(&self, start: &Start<'_>) -> Vec<(&'static str, &'static str)>;
+    /// The variable with the key that the agent is to be told to log in with, where it does not see that by itself.
+    fn key(&self) -> Option<&'static str> {
+        None
+    }
     /// Who understands and talks to an agent that is started so.
     fn voice(&self, start: &Start<'_>) -> Voice;
 }
@@ -89,5 +99,10 @@ pub trait Agents: Sync {
 pub fn of(family: Family) -> &'static dyn Agents {
     match family {
         Family::Claude => &claude::Claude,
+        Family::OpenCode => &acp::Speaker(acp::Dialect::OpenCode),
+        Family::Gemini => &acp::Speaker(acp::Dialect::Gemini),
+        Family::Qwen => &acp::Speaker(acp::Dialect::Qwen),
+        Family::Copilot => &acp::Speaker(acp::Dialect::Copilot),
+        Family::Acp => &acp::Speaker(acp::Dialect::Other),
     }
 }

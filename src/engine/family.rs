@@ -29,8 +29,11 @@ pub struct Parts {
 /// # Errors
 /// A sentence when a file for the agent cannot be written.
 pub fn parts(step: &Step, agent: &AgentRunner, task: &str, this: &Try<'_>) -> Result<Parts, String> {
-    let files = system_prompt(step).map(|text| written(&text)).transpose()?;
+    let system = system_prompt(step);
+    let files = system.as_deref().map(written).transpose()?;
     let path = files.as_ref().map(|folder| folder.path().join(SYSTEM_PROMPT));
+    let family = families::of(agent.kind.family);
+    let set = |name: &str| step.env.iter().any(|(key, _)| key == name) || std::env::var_os(name).is_some();
     let start = Start {
         kind: agent.kind,
         model: this.model,
@@ -40,11 +43,12 @@ pub fn parts(step: &Step, agent: &AgentRunner, task: &str, this: &Try<'_>) -> Re
             SystemPromptMode::Append => SystemPrompt::Append(path),
             SystemPromptMode::Replace => SystemPrompt::Replace(path),
         }),
+        system_text: system.as_deref(),
+        has_key: family.key().is_some_and(set),
         resume: agent.resume.as_deref(),
         cwd: &step.cwd,
         task,
     };
-    let family = families::of(agent.kind.family);
     let args = agent.args.iter().cloned().chain(family.arguments(&start)).collect();
     let voice = family.voice(&start);
     let stdin = match voice.input {

@@ -251,7 +251,12 @@ impl Engine {
             }
             None => Vec::new(),
         };
+        let settled = matches!(event, AgentEvent::Settled { .. });
         self.recorder.absorb(at, What::Agent { step, event });
+        if settled && self.active.get(&step).and_then(|a| a.talk.as_ref()).is_some_and(|t| !t.done()) {
+            // It was just told more, and is not to be taken for one that does not exit.
+            self.recorder.absorb(at, What::Agent { step, event: AgentEvent::AgentStarted });
+        }
         for receipt in receipts {
             self.acknowledge(step, &receipt);
             self.steer_moved(step, &receipt.id, receipt.state, receipt.detail);

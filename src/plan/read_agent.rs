@@ -4,6 +4,7 @@ use super::AgentRunner;
 use super::draft::DraftRunner;
 use super::nearest::{nearest, one_of};
 use super::reader::{Fields, Reader};
+use super::tree::Node;
 use crate::run::{AgentKind, Family, Permission, Transport};
 
 /// An agent of which only the word stands there.
@@ -11,6 +12,15 @@ pub(super) fn plain(family: Family) -> DraftRunner {
     let kind = AgentKind { family, transport: Transport::default(), permission: Permission::default() };
     let runner = AgentRunner { kind, command: None, args: Vec::new(), resume: None };
     DraftRunner::Agent { runner, env: Vec::new() }
+}
+
+/// Notes an agent whose program nobody named.
+pub(super) fn named(reader: &mut Reader<'_>, node: &Node, family: Family, command: bool) {
+    if family.needs_command() && !command {
+        reader
+            .error(node.span.clone(), &node.path, format!("the runner `{}` has no `command`", family.word()))
+            .suggest("name the program: runner = { type = \"acp\", command = \"my-agent\", args = [\"--acp\"] }");
+    }
 }
 
 /// An agent of which a table says more.

@@ -13,6 +13,7 @@ pub(super) fn runner(reader: &mut Reader<'_>, node: &Node) -> Option<Spanned<Dra
     if let Kind::String(word) = &node.kind {
         known_type(reader, node, word)?;
         if let Some(family) = Family::of_word(word) {
+            read_agent::named(reader, node, family, false);
             return Some(Spanned::of(node, read_agent::plain(family)));
         }
         return match word.as_str() {
@@ -46,6 +47,7 @@ pub(super) fn runner(reader: &mut Reader<'_>, node: &Node) -> Option<Spanned<Dra
     let args = reader.strings(&fields, "args");
     if let Some(family) = Family::of_word(&type_of.value) {
         refuse(reader, &fields, family.word(), &["prompt", "script"]);
+        read_agent::named(reader, node, family, fields.has("command"));
         let args = args.map(|s| s.value).unwrap_or_default();
         return Some(Spanned::of(node, read_agent::table(reader, &fields, family, command, args, env)));
     }

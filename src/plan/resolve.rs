@@ -268,6 +268,9 @@ impl Resolver<'_, '_> {
             (extensions, "extensions"),
             (draft.inherit_project_context == Some(false), "inherit_project_context = false"),
             (draft.inherit_skills == Some(false), "inherit_skills = false"),
+            (runner.kind.family.speaks_acp() && step.tools.is_some(), "tools"),
+            (runner.kind.family.speaks_acp() && step.thinking.is_some(), "thinking"),
+            (!runner.kind.family.takes_model() && !step.models.is_empty(), "model"),
         ] {
             if given {
                 self.reader.warn_at(&at, format!("`{key}` says nothing to {name}")).suggest("leave it out");
@@ -446,6 +449,7 @@ impl Resolver<'_, '_> {
             DraftRunner::Agent { runner, .. } if base.flavor != Flavor::Claude => {
                 return Some(match runner.kind.family {
                     Family::Claude => agents::tools_for_claude(&tools),
+                    _ => tools,
                 });
             }
             _ => return Some(tools),

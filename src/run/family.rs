@@ -5,17 +5,32 @@
 pub enum Family {
     /// Claude Code.
     Claude,
+    /// OpenCode.
+    OpenCode,
+    /// Gemini CLI.
+    Gemini,
+    /// Qwen Code.
+    Qwen,
+    /// GitHub Copilot CLI.
+    Copilot,
+    /// Any agent that speaks the Agent Client Protocol.
+    Acp,
 }
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::Claude];
+    pub const ALL: [Self; 6] = [Self::Claude, Self::OpenCode, Self::Gemini, Self::Qwen, Self::Copilot, Self::Acp];
 
     /// Its word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Claude => "claude",
+            Self::OpenCode => "opencode",
+            Self::Gemini => "gemini",
+            Self::Qwen => "qwen",
+            Self::Copilot => "copilot",
+            Self::Acp => "acp",
         }
     }
 
@@ -30,22 +45,47 @@ impl Family {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",
+            Self::OpenCode => "OpenCode",
+            Self::Gemini => "Gemini CLI",
+            Self::Qwen => "Qwen Code",
+            Self::Copilot => "Copilot CLI",
+            Self::Acp => "the ACP agent",
         }
     }
 
-    /// The program that is it, looked up on PATH.
+    /// The program that is it, looked up on PATH. A plan always names the one of [`Self::Acp`].
     #[must_use]
     pub const fn program(self) -> &'static str {
+        self.word()
+    }
+
+    /// Whether it is no program of its own, so that a plan has to name one.
+    #[must_use]
+    pub const fn needs_command(self) -> bool {
+        matches!(self, Self::Acp)
+    }
+
+    /// Whether it speaks the Agent Client Protocol, which has no word for its tools, its thinking and its system prompt.
+    #[must_use]
+    pub const fn speaks_acp(self) -> bool {
         match self {
-            Self::Claude => "claude",
+            Self::OpenCode | Self::Gemini | Self::Qwen | Self::Copilot | Self::Acp => true,
+            Self::Claude => false,
         }
+    }
+
+    /// Whether it can be told which model to use.
+    #[must_use]
+    pub const fn takes_model(self) -> bool {
+        !matches!(self, Self::OpenCode | Self::Acp)
     }
 
     /// Whether it has this transport.
     #[must_use]
     pub const fn has(self, transport: Transport) -> bool {
         match (self, transport) {
-            (Self::Claude, Transport::Steerable | Transport::OneShot) => true,
+            (_, Transport::Steerable) | (Self::Claude, Transport::OneShot) => true,
+            (_, Transport::OneShot) => false,
         }
     }
 
@@ -53,8 +93,11 @@ impl Family {
     #[must_use]
     pub const fn can_abort(self, transport: Transport) -> bool {
         match (self, transport) {
-            (Self::Claude, Transport::Steerable) => true,
-            (Self::Claude, Transport::OneShot) => false,
+            (
+                Self::Claude | Self::OpenCode | Self::Gemini | Self::Qwen | Self::Copilot | Self::Acp,
+                Transport::Steerable,
+            ) => true,
+            (_, Transport::OneShot) => false,
         }
     }
 }

@@ -10,6 +10,7 @@
 
 mod adapter;
 mod message;
+mod start;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ mod tool;
 mod usage;
 
 pub use adapter::AcpAdapter;
+pub use start::Speaker;
 pub use talk::AcpTalk;
 
 use crate::run::Permission;

@@ -45,10 +45,15 @@ fn runner() -> impl Strategy<Value = RunnerKind> {
         Just(RunnerKind::Pi),
         Just(RunnerKind::PiJson),
         Just(RunnerKind::Demo),
-        (proptest::bool::ANY, proptest::sample::select(Permission::ALL.to_vec())).prop_map(|(once, permission)| {
-            let transport = if once { Transport::OneShot } else { Transport::Steerable };
-            RunnerKind::Agent(AgentKind { family: Family::Claude, transport, permission })
-        }),
+        (
+            proptest::sample::select(Family::ALL.to_vec()),
+            proptest::bool::ANY,
+            proptest::sample::select(Permission::ALL.to_vec())
+        )
+            .prop_map(|(family, once, permission)| {
+                let transport = if once { Transport::OneShot } else { Transport::Steerable };
+                RunnerKind::Agent(AgentKind { family, transport, permission })
+            }),
         (text(), proptest::collection::vec(text(), 0..3))
             .prop_map(|(command, args)| RunnerKind::ExternalCli { command, args }),
         text().prop_map(|provider| RunnerKind::ExternalJob { provider }),

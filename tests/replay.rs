@@ -1,6 +1,9 @@
-//! Recorded output of the real pi, printed by a child of the real binary: however it arrives, the run that comes of it
+//! Recorded output of the real agents, printed by a child of the real binary: however it arrives, the run that comes of it
 //! is the same, and it is the one that a person reads in the recording.
 
+#[allow(dead_code)]
+#[path = "support/claude_recordings.rs"]
+mod claude_recordings;
 #[allow(dead_code)]
 #[path = "support/recordings.rs"]
 mod recordings;
@@ -11,6 +14,7 @@ mod support;
 use std::io::Write;
 use std::sync::Mutex;
 
+use claude_recordings::claude_recordings;
 use recordings::{Recording, read, recordings};
 use serde_json::{Value, json};
 use subdeck::run::{ExitInfo, StepPhase};
@@ -44,20 +48,22 @@ fn play(recording: &Recording, bytes: &[u8], pace: &str, exit: ExitInfo) -> (Wor
     let world = World::new();
     let file = world.project().join("recording.jsonl");
     std::fs::write(&file, bytes).unwrap();
-    let transport = if recording.name.contains("-rpc-") { "rpc" } else { "json" };
-    let plan = world.file(
-        "plan.toml",
-        &format!(
-            "[[step]]\nid = \"played\"\ntask = \"Play.\"\nrunner = {{ type = \"pi\", transport = \"{transport}\" }}\n"
-        ),
-    );
+    const PLAYER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bin/replay.sh");
+    let talks = |mark| recording.name.contains(mark);
+    let runner = if talks("claude-") {
+        let transport = if talks("-sj-") { "steerable" } else { "oneshot" };
+        format!("{{ type = \"claude\", transport = \"{transport}\", command = \"{PLAYER}\" }}")
+    } else {
+        format!("{{ type = \"pi\", transport = \"{}\" }}", if talks("-rpc-") { "rpc" } else { "json" })
+    };
+    let plan = world.file("plan.toml", &format!("[[step]]\nid = \"played\"\ntask = \"Play.\"\nrunner = {runner}\n"));
     let end = match (exit.code, exit.signal) {
         (Some(code), _) => format!("code {code}"),
         (None, signal) => format!("signal {}", signal.unwrap()),
     };
     let done = world
         .subdeck(&["run", "--no-tui", plan.to_str().unwrap()])
-        .env("PI_SUBAGENT_PI_BINARY", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bin/replay.sh"))
+        .env("PI_SUBAGENT_PI_BINARY", PLAYER)
         .env("SUBDECK_REPLAY_PLAYER", std::env::current_exe().unwrap())
         .env("SUBDECK_REPLAY_FILE", &file)
         .env("SUBDECK_REPLAY_PACE", pace)
@@ -125,7 +131,8 @@ fn at_once<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
 
 #[test]
 fn however_it_arrives_the_run_is_the_one_that_was_recorded() {
-    at_once(recordings(), |recording| {
+    let all = recordings().into_iter().chain(claude_recordings()).collect();
+    at_once(all, |recording| {
         let name = recording.name;
         let bytes = read(name);
         let mut first: Option<Value> = None;
@@ -166,7 +173,7 @@ fn however_it_arrives_the_run_is_the_one_that_was_recorded() {
 #[test]
 fn a_recording_that_breaks_off_is_never_complete() {
     let mut cuts = Vec::new();
-    for recording in recordings() {
+    for recording in recordings().into_iter().chain(claude_recordings()) {
         if recording.end.0 != StepPhase::Complete {
             continue;
         }
@@ -175,8 +182,9 @@ fn a_recording_that_breaks_off_is_never_complete() {
         let mut end = 0;
         for line in bytes.split_inclusive(|b| *b == b'\n') {
             end += line.len();
-            let last = memchr::memmem::find(line, br#""stopReason":"stop""#).is_some();
-            if last && line.starts_with(br#"{"type":"message_end""#) {
+            let record: Value = serde_json::from_slice(line).unwrap();
+            let pi = record["type"] == "message_end" && record["message"]["stopReason"] == "stop";
+            if pi || (record["type"] == "result" && record["is_error"] == false) {
                 break;
             }
         }

@@ -3,7 +3,11 @@
 use subdeck::run::{ExitInfo, StepPhase};
 
 pub fn read(name: &str) -> Vec<u8> {
-    let path = format!("{}/tests/fixtures/streams/pi-{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let file = match name.strip_prefix("claude-") {
+        Some(scene) => format!("claude-2.1.332-{scene}"),
+        None => format!("pi-{name}"),
+    };
+    let path = format!("{}/tests/fixtures/streams/{file}.jsonl", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
@@ -20,25 +24,36 @@ pub struct Recording {
 }
 
 pub const OK: ExitInfo = ExitInfo { code: Some(0), signal: None };
-const DONE: (StepPhase, i32, Option<&str>) = (StepPhase::Complete, 0, None);
+pub const DONE: (StepPhase, i32, Option<&str>) = (StepPhase::Complete, 0, None);
 pub const HELLO: &str = "Hello from the fake model. This is a plain answer with héllo 漢字 🙂.";
 pub const LONG_COMMAND: &str = "Running a very long command.";
 const E400: &str = r#"400: {"message":"bad request (fake)","type":"invalid_request_error","code":400}"#;
 const E401: &str = r#"401: {"message":"invalid api key (fake)","type":"authentication_error","code":401}"#;
 const E500: &str = r#"500: {"message":"internal server error (fake)","type":"server_error","code":500}"#;
 
-const fn code(code: i32) -> ExitInfo {
+pub const fn code(code: i32) -> ExitInfo {
     ExitInfo { code: Some(code), signal: None }
 }
 
-const fn signal(signal: i32) -> ExitInfo {
+pub const fn signal(signal: i32) -> ExitInfo {
     ExitInfo { code: None, signal: Some(signal) }
+}
+
+pub const fn all(
+    name: &'static str,
+    exit: ExitInfo,
+    session: Option<&'static str>,
+    tools: &'static [(&'static str, Option<bool>)],
+    text: Option<&'static str>,
+    usage: (u64, u64, u64),
+    end: (StepPhase, i32, Option<&'static str>),
+) -> Recording {
+    Recording { name, exit, session, tools, text, usage, end }
 }
 
 pub fn recordings() -> Vec<Recording> {
     let failed = |code, error| (StepPhase::Failed, code, Some(error));
     let unfinished = "the agent ended without saying that it was done";
-    let all = |name, exit, session, tools, text, usage, end| Recording { name, exit, session, tools, text, usage, end };
     vec![
         all(
             "0.84.4-bash",

@@ -373,7 +373,11 @@ impl ClaudeAdapter {
                     said.map_or_else(|| limit.replace('_', " "), |said| format!("{}: {said}", limit.replace('_', " ")))
                 }
             };
-            self.live.line(Stream::Own, &format!("{}: {error}", if aborted { "broken off" } else { "failed" }), sink);
+            // An answer that is an error stands there already.
+            if self.report.assistant_error.as_ref() != Some(&error) {
+                let what = if aborted { "broken off" } else { "failed" };
+                self.live.line(Stream::Own, &format!("{what}: {error}"), sink);
+            }
             self.report.assistant_error = Some(error);
         } else {
             self.report.assistant_error = None;

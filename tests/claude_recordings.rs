@@ -1,0 +1,268 @@
+//! Recorded output of the real Claude Code, replayed: what is found in it was read from the recordings by a person.
+
+#[path = "support/claude_recordings.rs"]
+mod claude_recordings;
+#[allow(dead_code)]
+#[path = "support/recordings.rs"]
+mod recordings;
+
+use subdeck::agents::claude::{ClaudeAdapter, ClaudeTalk};
+use subdeck::agents::pi::decode_line;
+use subdeck::agents::{Adapter, Framer, Sink, Talk};
+use subdeck::run::{
+    AgentEvent, AgentKind, Evidence, ExitInfo, Family, MessageRole, Permission, Report, SteerMode, StepPhase, Stream,
+    TargetState, Tokens, ToolOutcome, Transport, judge,
+};
+
+use claude_recordings::claude_recordings;
+use recordings::{OK, read};
+
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    events: Vec<AgentEvent>,
+    log: String,
+    records: Vec<Vec<u8>>,
+}
+
+impl Sink for Seen {
+    fn event(&mut self, event: AgentEvent) {
+        self.events.push(event);
+    }
+    fn keep_line(&mut self) {
+        panic!("lines of Claude Code are none of the vocabulary on disk");
+    }
+    fn record(&mut self, json: &[u8]) {
+        self.records.push(json.to_vec());
+    }
+    fn text(&mut self, _stream: Stream, text: &str) {
+        self.log.push_str(text);
+    }
+}
+
+fn replay_as<'a>(kind: AgentKind, chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
+    let (mut seen, mut adapter, mut framer) = (Seen::default(), ClaudeAdapter::new(kind, false), Framer::new());
+    for chunk in chunks {
+        framer.push(chunk, |line| adapter.line(&line, &mut seen));
+    }
+    framer.finish(|line| adapter.line(&line, &mut seen));
+    adapter.flush(&mut seen);
+    let report = adapter.report();
+    (seen, report)
+}
+
+const fn kind(transport: Transport, permission: Permission) -> AgentKind {
+    AgentKind { family: Family::Claude, transport, permission }
+}
+
+fn replay<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
+    replay_as(kind(Transport::Steerable, Permission::Ask), chunks)
+}
+
+fn phase(report: &Report, exit: ExitInfo) -> (StepPhase, i32, Option<String>) {
+    let judged = judge(&Evidence { report, exit, spawn_error: None, ending: None, stderr_tail: "" });
+    (judged.outcome.phase, judged.outcome.exit_code, judged.outcome.error)
+}
+
+#[test]
+fn every_recording_has_its_row() {
+    let dir = format!("{}/tests/fixtures/streams", env!("CARGO_MANIFEST_DIR"));
+    let mut files: Vec<String> = std::fs::read_dir(dir)
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+        .filter_map(|name| Some(format!("claude-{}", name.strip_prefix("claude-2.1.332-")?.strip_suffix(".jsonl")?)))
+        .collect();
+    files.sort();
+    let mut rows: Vec<String> = claude_recordings().iter().map(|r| r.name.to_owned()).collect();
+    rows.sort();
+    assert_eq!(rows, files);
+}
+
+#[test]
+fn recordings_mean_what_a_person_reads_in_them() {
+    for recording in claude_recordings() {
+        let name = recording.name;
+        let (seen, report) = replay([read(name).as_slice()]);
+        let mut open: Vec<(Option<String>, String)> = Vec::new();
+        let mut tools: Vec<(String, Option<bool>)> = Vec::new();
+        let mut tokens = Tokens::default();
+        let mut cost = 0.0;
+        for event in &seen.events {
+            match event {
+                AgentEvent::ToolStarted { call, tool, .. } => open.push((call.clone(), tool.clone())),
+                AgentEvent::ToolEnded { call, tool, outcome, .. } => {
+                    let at = open.iter().position(|(id, _)| id == call).expect("the call was opened");
+                    let (_, started) = open.remove(at);
+                    assert_eq!(tool.as_deref(), Some(started.as_str()), "{name}");
+                    tools.push((started, Some(*outcome == ToolOutcome::Ok)));
+                }
+                AgentEvent::Message { usage: Some(usage), .. } | AgentEvent::Used(usage) => {
+                    tokens += usage.tokens;
+                    cost += usage.cost.map_or(0.0, |cost| cost.0);
+                }
+                AgentEvent::Unknown { kind } => panic!("{name}: unknown {kind}"),
+                AgentEvent::Unparsed { .. } => panic!("{name}: unparsed"),
+                _ => {}
+            }
+        }
+        tools.extend(open.into_iter().map(|(_, tool)| (tool, None)));
+        let expected: Vec<(String, Option<bool>)> =
+            recording.tools.iter().map(|(t, ok)| ((*t).to_owned(), *ok)).collect();
+        assert_eq!(tools, expected, "{name}");
+        assert_eq!((tokens.input, tokens.output, (cost * 1e6_f64).round() as u64), recording.usage, "{name}");
+        assert_eq!(report.final_text.as_deref(), recording.text, "{name}");
+        let (phase, exit_code, error) = phase(&report, recording.exit);
+        assert_eq!((phase, exit_code, error.as_deref()), recording.end, "{name}");
+        let session = seen.events.iter().any(|e| matches!(e, AgentEvent::SessionStarted { session_id: Some(_), .. }));
+        assert_eq!(session, !["claude-sid-resume-missing", "claude-sj-control"].contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn the_cutting_of_the_input_changes_nothing() {
+    for recording in claude_recordings() {
+        let bytes = read(recording.name);
+        let whole = replay([bytes.as_slice()]);
+        assert_eq!(replay(bytes.split_inclusive(|b| *b == b'\n')), whole, "{}", recording.name);
+        assert_eq!(replay(bytes.chunks(1)), whole, "{}", recording.name);
+        assert_eq!(replay(bytes.chunks(4093)), whole, "{}", recording.name);
+    }
+}
+
+#[test]
+fn what_is_kept_decodes_to_what_was_said() {
+    for recording in claude_recordings() {
+        let (seen, _) = replay([read(recording.name).as_slice()]);
+        let mut kept = Vec::new();
+        for record in &seen.records {
+            assert!(record.starts_with(b"{\"type\":\""), "{}", recording.name);
+            decode_line(record, &mut kept);
+        }
+        let said: Vec<AgentEvent> =
+            seen.events.into_iter().filter(|event| !matches!(event, AgentEvent::TextDelta { .. })).collect();
+        assert_eq!(kept, said, "{}", recording.name);
+    }
+}
+
+#[test]
+fn a_cut_recording_is_never_complete() {
+    let mut cuts = 0;
+    for recording in claude_recordings() {
+        let bytes = read(recording.name);
+        // Up to the brace of the first result that says that all went well, or of the recording.
+        let mut end = 0;
+        for line in bytes.split_inclusive(|b| *b == b'\n') {
+            end += line.len();
+            let record: serde_json::Value = serde_json::from_slice(line).unwrap();
+            if record["type"] == "result" && record["is_error"] == false {
+                break;
+            }
+        }
+        let end = end - 2;
+        let last = bytes.iter().rposition(|b| *b == b'}').unwrap();
+        for cut in (0..50).map(|n| end * n / 49).chain([last, last.saturating_sub(5)]) {
+            let (_, report) = replay([&bytes[..cut]]);
+            assert_ne!(phase(&report, OK).0, StepPhase::Complete, "{} cut at {cut}", recording.name);
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 1500);
+}
+
+#[test]
+fn the_log_reads_like_a_conversation() {
+    let sleep = |n: u32| format!("Bash: python3 -c \"import time; time.sleep({n})\"; echo");
+    let table = [
+        ("claude-text", "Hello! This is a plain text reply, streamed in a few chunks.\n".to_owned()),
+        (
+            "claude-sj-partial",
+            format!(
+                "I will run a shell command.\n{} tool-finished\ntool-finished\nFinal answer for scenario bash: all done.\n",
+                sleep(1)
+            ),
+        ),
+        (
+            "claude-sj-steer",
+            format!(
+                "Round 1.\n{} round-1\nround-1\n» [[scenario:text]] STEER change of plan\n\
+                 Hello! This is a plain text reply, streamed in a few chunks.\n",
+                sleep(3)
+            ),
+        ),
+        (
+            "claude-sj-permission-deny",
+            "Write: /home/user/project/out.txt\nit asks, and is refused: May it use Write? out.txt\nnot this one\n\
+             Final answer for scenario write: all done.\n"
+                .to_owned(),
+        ),
+    ];
+    for (name, expected) in table {
+        assert_eq!(replay([read(name).as_slice()]).0.log, expected, "{name}");
+    }
+    let log = replay([read("claude-err529-maxretries2").as_slice()]).0.log;
+    let retries =
+        "retry 1 of 2 in 0.5 s: 529: overloaded\nretry 2 of 2 in 1.2 s: 529: overloaded\nAPI Error: 529 scripted";
+    assert!(log.starts_with(retries) && log.lines().count() == 3, "{log}");
+}
+
+/// Sub-agents have tools and answers of their own; those of their parent are told, and they end once.
+#[test]
+fn sub_agents_do_not_mix_with_their_parent() {
+    let (seen, _) = replay([read("claude-task").as_slice()]);
+    let answers = seen.events.iter().filter(|e| matches!(e, AgentEvent::Message { role: MessageRole::Assistant, .. }));
+    assert_eq!(answers.count(), 3, "the parent's own calls of the model");
+    assert!(!seen.log.contains("tool-finished"), "{}", seen.log);
+    let ends: Vec<bool> = seen
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            AgentEvent::Settled { .. } => Some(true),
+            AgentEvent::AgentStarted => Some(false),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends.first(), Some(&false));
+    assert_eq!(ends.last(), Some(&true));
+}
+
+#[test]
+fn questions_are_shown_where_a_person_is_to_answer_them() {
+    let name = read("claude-sj-permission-deny");
+    for (permission, shown) in [(Permission::Ask, 1), (Permission::Deny, 0)] {
+        let (seen, _) = replay_as(kind(Transport::Steerable, permission), [name.as_slice()]);
+        let asked = seen.events.iter().filter(|e| matches!(e, AgentEvent::Asked { .. })).count();
+        assert_eq!(asked, shown, "{permission:?}");
+        let mut talk = ClaudeTalk::new();
+        let answers: Vec<Vec<u8>> = seen.events.iter().filter_map(|event| talk.answer(event)).collect();
+        assert_eq!(answers.len(), 1, "{permission:?}");
+        let answer: serde_json::Value = serde_json::from_slice(&answers[0]).unwrap();
+        assert_eq!(answer["response"]["request_id"], "6e5528d7-98f9-44fd-9f79-f237f5f91d5c");
+    }
+    // Without an open input it is not asked and refuses by itself.
+    let name = read("claude-no-bypass");
+    for (permission, shown) in [(Permission::Ask, 1), (Permission::Deny, 0), (Permission::Allow, 0)] {
+        let (seen, _) = replay_as(kind(Transport::OneShot, permission), [name.as_slice()]);
+        let asked = seen.events.iter().filter(|e| matches!(e, AgentEvent::Asked { .. })).count();
+        assert_eq!(asked, shown, "{permission:?}");
+    }
+}
+
+#[test]
+fn a_message_to_the_agent_gets_its_receipts() {
+    let mut talk = ClaudeTalk::new();
+    talk.prompt("first");
+    let command = talk.steer("s", SteerMode::Auto, "change of plan").expect("a command");
+    let command: serde_json::Value = serde_json::from_slice(&command).unwrap();
+    // The recording was made with another name of the message.
+    let stream = String::from_utf8(read("claude-sj-steer")).unwrap();
+    let stream = stream.replace("11111111-1111-4111-8111-111111111111", command["uuid"].as_str().unwrap());
+    let (seen, _) = replay([stream.as_bytes()]);
+    let mut moves = Vec::new();
+    let mut done = Vec::new();
+    for event in &seen.events {
+        moves.extend(talk.receipts(event).into_iter().map(|r| (r.id, r.state)));
+        done.push(talk.done());
+    }
+    assert_eq!(moves, [("s".to_owned(), TargetState::Queued), ("s".to_owned(), TargetState::Delivered)]);
+    assert_eq!(done.last(), Some(&true));
+    assert!(done.iter().filter(|done| **done).count() <= 2, "done at the very end only");
+}

@@ -19,7 +19,7 @@ pub(super) const ASKED: &str = "can_use_tool";
 /// The command of the response that stands for a request that this program knows no answer to.
 pub(super) const FOREIGN: &str = "control_request";
 /// Largest text that a record keeps, in bytes.
-const KEPT: usize = 256 * 1024;
+pub(super) const KEPT: usize = 256 * 1024;
 /// What stands in event logs where a prompt was (runner-behaviour 9).
 const REDACTED: &str = "[prompt redacted]";
 /// Lines of the system that say only that it lives, and those that say nothing of the run.
@@ -40,13 +40,13 @@ const SILENT: [&str; 5] =
 /// The adapter for Claude Code.
 #[derive(Debug)]
 pub struct ClaudeAdapter {
-    kind: AgentKind,
-    live: Live,
-    report: Report,
-    ledger: Ledger,
-    turn: Turn,
+    pub(super) kind: AgentKind,
+    pub(super) live: Live,
+    pub(super) report: Report,
+    pub(super) ledger: Ledger,
+    pub(super) turn: Turn,
     prompted: bool,
-    events: Vec<AgentEvent>,
+    pub(super) events: Vec<AgentEvent>,
 }
 
 impl ClaudeAdapter {
@@ -65,7 +65,7 @@ impl ClaudeAdapter {
     }
 
     /// Keeps a record and hands on what it says.
-    fn emit(&mut self, record: Value, sink: &mut dyn Sink) {
+    pub(super) fn emit(&mut self, record: Value, sink: &mut dyn Sink) {
         let line = line_of(record);
         sink.record(line.as_bytes());
         decode_line(line.as_bytes(), &mut self.events);
@@ -146,7 +146,7 @@ impl ClaudeAdapter {
     }
 
     /// It works, if it did not before.
-    fn begin(&mut self, sink: &mut dyn Sink) {
+    pub(super) fn begin(&mut self, sink: &mut dyn Sink) {
         if !std::mem::replace(&mut self.turn.working, true) {
             let report = &mut self.report;
             (report.settled, report.ended, report.clean_stop, report.aborted) = (false, false, false, false);
@@ -169,7 +169,7 @@ impl ClaudeAdapter {
     }
 
     /// Tells of the message what was not told yet.
-    fn tell(&mut self, usage: Option<Usage>, sink: &mut dyn Sink) {
+    pub(super) fn tell(&mut self, usage: Option<Usage>, sink: &mut dyn Sink) {
         let Some(told) = self.turn.message.as_mut().and_then(|message| message.take(usage.as_ref())) else {
             if let Some(usage) = usage {
                 self.used(&usage, sink);
@@ -187,7 +187,7 @@ impl ClaudeAdapter {
         self.emit(told.record(KEPT), sink);
     }
 
-    fn message_over(&mut self, end: Option<&'static str>, sink: &mut dyn Sink) {
+    pub(super) fn message_over(&mut self, end: Option<&'static str>, sink: &mut dyn Sink) {
         if let Some(message) = &mut self.turn.message {
             message.stop = message.stop.or(end);
             self.tell(None, sink);
@@ -196,7 +196,7 @@ impl ClaudeAdapter {
         }
     }
 
-    fn used(&mut self, usage: &Usage, sink: &mut dyn Sink) {
+    pub(super) fn used(&mut self, usage: &Usage, sink: &mut dyn Sink) {
         if let Some(record) = crate::agents::pi::encode(&AgentEvent::Used(*usage)) {
             sink.record(&record);
             sink.event(AgentEvent::Used(*usage));
@@ -248,28 +248,6 @@ impl ClaudeAdapter {
         }
     }
 
-    fn call(&mut self, block: Look<'_>, sink: &mut dyn Sink) {
-        if let Some(message) = &mut self.turn.message {
-            message.calls = true;
-        }
-        self.tell(None, sink);
-        let (id, tool) = (block.word("id"), block.str("name").unwrap_or("?"));
-        self.turn.open.push((id.to_owned(), tool.to_owned()));
-        let mut args = block.get("input").cloned().unwrap_or_default();
-        if args.to_string().len() > KEPT {
-            super::line::shorten(&mut args);
-        }
-        let at = self.events.len();
-        let record = json!({"type": "tool_execution_start", "toolCallId": id, "toolName": tool, "args": args});
-        decode_line(line_of(record.clone()).as_bytes(), &mut self.events);
-        if let Some(AgentEvent::ToolStarted { tool, args, .. }) = self.events.get(at) {
-            let told = if args.is_empty() { tool.clone() } else { format!("{tool}: {args}") };
-            self.live.line(Stream::Out, &told, sink);
-        }
-        self.events.truncate(at);
-        self.emit(record, sink);
-    }
-
     fn user(&mut self, line: Look<'_>, sink: &mut dyn Sink) {
         let content = line.object("message").get("content");
         for block in content.and_then(Value::as_array).into_iter().flatten().map(Look::new) {
@@ -293,23 +271,6 @@ impl ClaudeAdapter {
         self.report.clean_stop = false;
         let content = json!([{"type": "text", "text": text}]);
         self.emit(json!({"type": "message_end", "message": {"role": "user", "content": content}}), sink);
-    }
-
-    fn returned(&mut self, block: Look<'_>, sink: &mut dyn Sink) {
-        let id = block.word("tool_use_id");
-        let Some(at) = self.turn.open.iter().position(|(open, _)| open == id) else { return };
-        let (id, tool) = self.turn.open.remove(at);
-        self.message_over(Some("toolUse"), sink);
-        let text = text_of(block.get("content"));
-        self.live.result(Some(&id), &text, sink);
-        self.tool_over(&id, &tool, prefix(&text, KEPT), block.is("is_error"), sink);
-    }
-
-    fn tool_over(&mut self, id: &str, tool: &str, text: &str, failed: bool, sink: &mut dyn Sink) {
-        let content = if text.is_empty() { json!([]) } else { json!([{"type": "text", "text": text}]) };
-        let record = json!({"type": "tool_execution_end", "toolCallId": id, "toolName": tool,
-            "result": {"content": content}, "isError": failed});
-        self.emit(record, sink);
     }
 
     fn lifecycle(&mut self, line: Look<'_>, sink: &mut dyn Sink) {
@@ -340,64 +301,6 @@ impl ClaudeAdapter {
 
     fn question(&mut self, id: &str, question: &str, sink: &mut dyn Sink) {
         self.emit(json!({"type": "extension_ui_request", "id": id, "method": "confirm", "title": question}), sink);
-    }
-
-    /// The end of a turn. It may not be the last one (agent-streams 0.2).
-    fn result(&mut self, line: Look<'_>, sink: &mut dyn Sink) {
-        self.begin(sink);
-        let reason = line.word("terminal_reason");
-        let aborted = reason.starts_with("aborted");
-        let failed = line.is("is_error") || line.word("subtype") != "success" || aborted;
-        self.message_over(
-            Some(match (failed, aborted) {
-                (_, true) => "aborted",
-                (true, false) => "error",
-                (false, false) => "stop",
-            }),
-            sink,
-        );
-        for (id, tool) in std::mem::take(&mut self.turn.open) {
-            self.tool_over(&id, &tool, "the turn ended without a result of this call", true, sink);
-        }
-        if let Some(usage) = self.ledger.result(line) {
-            self.used(&usage, sink);
-        }
-        let text = line.str("result").filter(|text| !text.trim().is_empty());
-        if failed {
-            let listed: Vec<&str> = line.list("errors").iter().filter_map(Value::as_str).collect();
-            let said = text.map(str::to_owned).or_else(|| (!listed.is_empty() && !aborted).then(|| listed.join("; ")));
-            let error = match line.word("subtype") {
-                _ if aborted => "the agent was interrupted".to_owned(),
-                "success" | "error_during_execution" => said.unwrap_or_else(|| "the agent failed".to_owned()),
-                limit => {
-                    said.map_or_else(|| limit.replace('_', " "), |said| format!("{}: {said}", limit.replace('_', " ")))
-                }
-            };
-            // An answer that is an error stands there already.
-            if self.report.assistant_error.as_ref() != Some(&error) {
-                let what = if aborted { "broken off" } else { "failed" };
-                self.live.line(Stream::Own, &format!("{what}: {error}"), sink);
-            }
-            self.report.assistant_error = Some(error);
-        } else {
-            self.report.assistant_error = None;
-            self.report.final_text = text.map(str::to_owned).or(self.report.final_text.take());
-        }
-        self.report.clean_stop = !failed;
-        self.report.aborted = aborted;
-        self.over(aborted, sink);
-    }
-
-    fn over(&mut self, aborted: bool, sink: &mut dyn Sink) {
-        self.turn.working = false;
-        self.report.ended = true;
-        // Its sub-agents and its queue make it begin again; it is not expected to exit before.
-        let more = self.turn.background > 0 || !self.turn.queued.is_empty();
-        self.emit(json!({"type": "agent_end", "willRetry": more}), sink);
-        self.report.settled = !more;
-        if !more {
-            self.emit(json!({"type": "agent_settled", "aborted": aborted}), sink);
-        }
     }
 
     /// A line that is too long to be parsed: the facts that the framer found stand for it.

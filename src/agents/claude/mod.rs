@@ -1,7 +1,9 @@
 //! Claude Code over its JSON lines (agent-streams 1): with messages on standard input while it works, or with one prompt.
 
 mod adapter;
+mod calls;
 mod command;
+mod ends;
 mod ledger;
 mod line;
 mod message;

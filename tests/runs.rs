@@ -544,3 +544,62 @@ fn a_root_that_others_may_write_is_only_read() {
     open(0o700);
     assert_eq!(world.output(&["stop", run.id(), "--wait"]).code, 0);
 }
+
+#[test]
+fn a_session_is_gone_on_with_by_one_run_at_a_time() {
+    let world = World::new();
+    let session = world.file("session.jsonl", "{\"type\":\"session\"}\n");
+    let plan = format!(
+        "[[step]]\nid = \"one\"\nrunner = {{ type = \"pi\", transport = \"json\", command = \"sh\", args = [\"-c\", \
+         \"touch here; while [ ! -e go ]; do sleep 0.02; done\"] }}\ntask = \"t\"\nsession = \"{}\"\n",
+        session.display()
+    );
+    let plan = world.file("plan.toml", &plan);
+    let first = world.detach(&[plan.to_str().unwrap()]);
+    wait_for("the first child", || world.project().join("here").exists().then_some(()));
+    let done = world.output(&["run", "--no-tui", plan.to_str().unwrap()]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.stdout.contains("another run goes on with the session"), "{done:?}");
+    world.file("go", "");
+    first.wait_end();
+    world.wait_until_empty();
+}
+
+#[test]
+fn a_directory_is_run_once() {
+    let world = World::new();
+    let run = world.detach(&["--", "sh", "-c", "echo up; while [ ! -e go ]; do sleep 0.02; done"]);
+    run.wait_output(0, "up");
+    wait_for("the identity", || run.dir.join("subdeck/runner.json").exists().then_some(()));
+    let again = |word| world.output(&[word, run.dir.to_str().unwrap()]);
+    for word in ["__keeper", "__runner"] {
+        let done = again(word);
+        assert!(done.code != 0 && done.stdout.contains("error"), "{word}: {done:?}");
+    }
+    assert_eq!(run.status()["state"], "running", "it goes on");
+    world.file("go", "");
+    assert_eq!(run.wait_end()["state"], "complete");
+    let before = std::fs::read(run.dir.join("status.json")).unwrap();
+    for word in ["__keeper", "__runner"] {
+        assert_ne!(again(word).code, 0, "{word}");
+    }
+    assert_eq!(std::fs::read(run.dir.join("status.json")).unwrap(), before);
+    world.wait_until_empty();
+}
+
+#[test]
+fn a_request_that_is_written_slowly_is_taken_when_it_is_whole() {
+    let world = World::new();
+    let run = world.detach(&["--", "sh", "-c", "echo up; sleep 300"]);
+    run.wait_output(0, "up");
+    let path = run.dir.join("control/stop-requests/slow.json");
+    wait_for("the inbox", || path.parent().unwrap().is_dir().then_some(()));
+    std::fs::write(&path, "{\"type\":\"stop\",").unwrap();
+    // Something else in the inbox makes the runner look meanwhile.
+    run.control("subdeck-requests/1-odd.json", "{}");
+    run.wait("the other one", |s| s["subdeck"]["rejected"].as_array().is_some_and(|r| !r.is_empty()));
+    assert!(path.exists(), "it is left alone");
+    std::fs::write(&path, "{\"type\":\"stop\",\"targetIndex\":0}").unwrap();
+    assert_eq!(run.wait_end()["steps"][0]["status"], "stopped");
+    world.wait_until_empty();
+}

@@ -53,6 +53,13 @@ pub fn go_on_with(
 
 /// Whether the programs of the new run are there still.
 fn startable(world: &World, plan: &Plan) -> anyhow::Result<()> {
+    let sessions = plan.flat().filter(|step| step.carried.is_none()).filter_map(|step| step.session_file.as_deref());
+    for session in sessions {
+        // Taken for a look; the runner takes it for good.
+        if let Err(why) = crate::engine::session::take(session) {
+            bail!("{why}; nothing was started");
+        }
+    }
     let missing = plan.flat().filter_map(|step| programs::missing(step, world.env.path.as_deref()));
     match missing.into_iter().find(|m| m.certain) {
         Some(missing) => bail!("{}; nothing was started", missing.message),

@@ -146,7 +146,9 @@ fn show(to: &mut dyn Write, plan: &Plan) -> std::io::Result<()> {
                 show_step(to, plan, step, number, common.is_none(), "")?;
             }
             LogicalStep::Group { steps, concurrency, fail_fast } => {
-                let at_once = if *concurrency >= steps.len() { "all".to_owned() } else { concurrency.to_string() };
+                // Said as it will be, not as it was asked for.
+                let most = (*concurrency).min(LogicalStep::AT_ONCE_MOST);
+                let at_once = if most >= steps.len() { "all".to_owned() } else { most.to_string() };
                 let fail_fast = if *fail_fast { ", none starts after a failure" } else { "" };
                 lines::line(to, &format!("group of {}, {at_once} at once{fail_fast}", steps.len()))?;
                 for step in steps {

@@ -49,6 +49,7 @@ pub struct Engine {
     pub(super) capture: super::capture::Capture,
     /// The run's last sweep was begun.
     pub(super) swept: bool,
+
     /// Logs of steps that have ended whose end waits for room.
     pub(super) late: Vec<super::finish::Late>,
     /// The runner put something into its own inbox.
@@ -125,8 +126,9 @@ impl Engine {
                 self.read_inbox(&mut doors.inbox);
                 self.look_home();
                 // However much else happens: a watcher that lost an event costs a request only this much time.
-                look_at =
-                    if doors.inbox.is_behind() { Instant::now() } else { Instant::now() + doors.watch.look_again() };
+                let wait = [Some(doors.watch.look_again()), doors.inbox.look_again()].into_iter().flatten().min();
+                let behind = doors.inbox.is_behind();
+                look_at = Instant::now() + wait.filter(|_| !behind).unwrap_or_default();
             }
             let finished = self.move_on();
             let next = self.perform_due();

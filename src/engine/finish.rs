@@ -38,15 +38,17 @@ impl Engine {
         self.late.retain_mut(Late::retry);
     }
 
-    /// Writes the end of the run and waits until the last of it is on the disk.
-    /// Whoever stops or kills the runner meanwhile does not want to wait: what lacks room is then left, and the run is
+    /// Writes the end of the run and waits until the last of it is on the disk. A stop finds nothing to stop any more. Only
+    /// who kills the runner, or asks it a second time, does not want to wait: what lacks room is then left, and the run is
     /// found as lost.
     pub(super) async fn write_end(&mut self, phase: RunPhase, error: Option<String>, signals: &mut Signals) {
         self.recorder.end(phase, error, self.finals.clone());
+        let mut asked_before = false;
         while self.recorder.is_pending() || !self.late.is_empty() {
             tokio::select! {
                 asked = signals.next() => {
-                    if asked.want != Want::Interrupt {
+                    let again = std::mem::replace(&mut asked_before, asked.want == Want::Stop);
+                    if asked.want == Want::Kill || (again && asked.want == Want::Stop) {
                         complain("runner", &"ended by a signal before everything was on the disk");
                         return;
                     }

@@ -61,6 +61,10 @@ pub fn main(path: &Path) -> u8 {
         Ok(home) => Arc::new(home),
         Err(error) => return refuse(&format_args!("cannot open the run directory: {error}")),
     };
+    // A runner writes who it is as it begins; a second one would meet what the first has done or still does.
+    if home.way().runner_json().exists() {
+        return refuse(&"this run was begun already; start another one with `subdeck retry` or `subdeck resume`");
+    }
     let mut command = runner_command(&dir, false);
     command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
     let mut runner = match command.spawn() {

@@ -33,6 +33,7 @@ mod raw;
 mod recorder;
 mod runner;
 mod schedule;
+pub mod session;
 mod signals;
 mod step;
 pub mod tree;

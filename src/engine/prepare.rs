@@ -11,6 +11,7 @@ use super::child::{Input, Spawn};
 use super::family;
 use super::keeper::this_program;
 use super::output_file::OutputFile;
+use super::session::{self, SessionLock};
 use super::tree::{RUN_MARK, STEP_MARK};
 use crate::agents::pi::{OneShot, PiAdapter, PiTalk, command};
 use crate::agents::{Adapter, Talk};
@@ -29,6 +30,8 @@ pub struct Prepared {
     pub output: Option<OutputFile>,
     /// Files that must live as long as the child.
     pub files: Option<tempfile::TempDir>,
+    /// The session that it goes on with is its own for as long as it lives.
+    pub session: Option<SessionLock>,
 }
 
 /// Who understands a child.
@@ -81,6 +84,10 @@ pub fn prepare(
     if !step.cwd.is_dir() {
         return Err(format!("the folder of the step does not exist: {}", step.cwd.display()));
     }
+    let session = match &step.session_file {
+        Some(path) => session::take(path)?,
+        None => None,
+    };
     let mut env = marks(step, id, dir);
     let output = step.output.as_ref().map(|path| OutputFile::watch(step.cwd.join(path)));
     let (program, args, stdin, voice, files) = match &step.runner {
@@ -128,7 +135,7 @@ pub fn prepare(
     env.extend(step.env.iter().map(|(name, value)| (name.into(), Some(value.into()))));
     let args = args.into_iter().map(OsString::from).collect();
     let spawn = Spawn { program, args, cwd: step.cwd.clone(), env, stdin };
-    Ok(Prepared { spawn, voice, output, files })
+    Ok(Prepared { spawn, voice, output, files, session })
 }
 
 /// The variables that mark a child, and those of an enclosing agent that must not reach it (product 3).

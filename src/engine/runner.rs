@@ -127,6 +127,10 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     let stored = stored::decode(&bytes, &|step, name| handed.secrets.get(step, name));
     let plan = stored.map_err(|e| StartError::Plan(e.to_string()))?.plan;
     let lock = RunnerLock::acquire(&way).map_err(|e| StartError::Lock(e.to_string()))?;
+    if way.runner_json().exists() {
+        // Its files would be gone on with as if they were those of another run.
+        return Err(StartError::Lock("this run was begun already; start another one with `subdeck retry`".to_owned()));
+    }
     let cap = EventLog::cap_from_env(std::env::var("PI_SUBAGENT_ASYNC_EVENTS_MAX_BYTES").ok().as_deref());
     let log = EventLog::open(&way.events(), cap).map_err(disk("open events.jsonl"))?;
     let inbox = InboxReader::new(way);

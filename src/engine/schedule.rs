@@ -31,9 +31,6 @@ pub enum Move {
     Finish,
 }
 
-/// How many children may run at the same time in the whole run (runner-behaviour 2.3).
-pub const RUN_CONCURRENCY: usize = 20;
-
 /// Remembers which groups were announced.
 #[derive(Debug, Default)]
 pub struct Schedule {
@@ -129,7 +126,7 @@ impl Schedule {
             } else if fail_fast && failed {
                 moves.push(Move::Skip(*id));
                 waiting += 1;
-            } else if running < concurrency.clamp(1, RUN_CONCURRENCY) {
+            } else if running < concurrency.clamp(1, LogicalStep::AT_ONCE_MOST) {
                 moves.push(Move::Start(*id));
                 running += 1;
             } else {

@@ -49,6 +49,8 @@ pub struct Active {
     output: Option<super::output_file::OutputFile>,
     /// Lives as long as the child may read it.
     _files: Option<tempfile::TempDir>,
+    /// Nobody else goes on with the child's session.
+    _session: Option<super::session::SessionLock>,
 }
 
 impl Active {
@@ -228,6 +230,7 @@ impl Engine {
             log: log.clone(),
             output: prepared.output,
             _files: prepared.files,
+            _session: prepared.session,
         };
         let parts = [(Stream::Out, stdout, raw_out, out_meaning), (Stream::Err, stderr, raw_err, err_meaning)];
         for ((stream, source, raw, meaning), turn) in parts.into_iter().zip(Turn::both()) {

@@ -41,7 +41,10 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
         let title = SafeText::line(step.title()).truncate(32);
         let pad = " ".repeat(width.saturating_sub(title.width()));
         let time = units::or_unknown(step.elapsed(now).map(units::span));
-        let line = format!("  {:>3}  {title}{pad}  {:<9}  {time:>7}", step.id.number(), word_of(step));
+        // What never ran in a run that is over may still run in one that goes on.
+        let waits = step.face() == StepFace::Queued && !state.is_over();
+        let word = if waits { "queued" } else { word_of(step) };
+        let line = format!("  {:>3}  {title}{pad}  {:<9}  {time:>7}", step.id.number(), word);
         let _ = writeln!(out, "{}", line.trim_end());
         if let Some(error) = &step.error {
             for line in SafeText::block(error).iter().take(4) {

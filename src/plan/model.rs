@@ -131,6 +131,11 @@ pub enum LogicalStep {
     },
 }
 
+impl LogicalStep {
+    /// How many children may run at the same time, whatever a group says (runner-behaviour 2.3).
+    pub const AT_ONCE_MOST: usize = 20;
+}
+
 /// One child.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {

@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::request::{self, ControlRequest};
 use super::{RunDir, open, paths, user, write};
@@ -24,6 +25,10 @@ const SMALL_MOST: u64 = 64 * 1024;
 /// The most requests taken from one folder at one look: between two looks the runner does everything else, a stop
 /// above all.
 const MOST_A_LOOK: usize = 500;
+
+/// A file that is no JSON may be written still, by somebody who does not write it beside its place; it is left alone for
+/// this long (run-directory 6).
+const UNFINISHED: Duration = Duration::from_secs(2);
 
 /// What the file system says of who put a request there.
 #[derive(Clone, Copy)]
@@ -44,13 +49,25 @@ pub struct InboxReader {
     behind: bool,
     /// Names of users that were asked for.
     users: HashMap<u32, String>,
+    /// Files that are no JSON yet, and when that was seen first: somebody may still write them.
+    unfinished: HashMap<(u64, u64), Instant>,
+    /// How long they are left alone.
+    grace: Duration,
 }
 
 impl InboxReader {
     /// The inbox of this run.
     #[must_use]
     pub fn new(dir: RunDir) -> Self {
-        Self { dir, stuck: HashSet::new(), capabilities: HashSet::new(), behind: false, users: HashMap::new() }
+        Self {
+            dir,
+            stuck: HashSet::new(),
+            capabilities: HashSet::new(),
+            behind: false,
+            users: HashMap::new(),
+            unfinished: HashMap::new(),
+            grace: UNFINISHED,
+        }
     }
 
     /// The folders to watch.
@@ -177,6 +194,7 @@ impl InboxReader {
                 break;
             }
             let request = match read(&path, REQUEST_MOST) {
+                Ok(bytes) if self.may_grow(&path, &bytes) => continue,
                 Ok(bytes) => parse(&bytes),
                 // Somebody took it back.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -200,6 +218,25 @@ impl InboxReader {
             }
         }
         found
+    }
+
+    /// Whether a file is to be left alone for now, because it looks as if it were not written to its end.
+    fn may_grow(&mut self, path: &Path, bytes: &[u8]) -> bool {
+        if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() {
+            return false;
+        }
+        let Ok(meta) = fs::symlink_metadata(path) else { return false };
+        let seen = self.unfinished.entry((meta.dev(), meta.ino())).or_insert_with(Instant::now);
+        seen.elapsed() < self.grace
+    }
+
+    /// When to look again, if the last look left files alone that may be written still.
+    #[must_use]
+    pub fn look_again(&mut self) -> Option<Duration> {
+        let grace = self.grace;
+        self.unfinished.retain(|_, seen| seen.elapsed() <= grace * 2);
+        let waits = self.unfinished.values().map(|seen| grace.saturating_sub(seen.elapsed()));
+        waits.filter(|left| !left.is_zero()).min()
     }
 
     /// Notes that a file cannot be removed; true when that was known.
@@ -285,10 +322,8 @@ fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-    use std::time::{Duration, Instant};
-
     use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -296,7 +331,9 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let dir = RunDir::at(temp.path().join("run"));
         dir.make_folders().unwrap();
-        let reader = InboxReader::new(dir.clone());
+        // What is no JSON is no request, at once; that it gets time is a test of its own.
+        let mut reader = InboxReader::new(dir.clone());
+        reader.grace = Duration::ZERO;
         (temp, dir, reader)
     }
 
@@ -458,5 +495,25 @@ mod tests {
         let (temp, _dir, mut reader) = inbox();
         drop(temp);
         assert!(reader.take().is_empty());
+    }
+
+    #[test]
+    fn a_request_that_is_still_being_written_is_waited_for() {
+        let (_temp, dir, mut reader) = inbox();
+        reader.grace = Duration::from_secs(3600);
+        let path = dir.stop_requests().join("slow.json");
+        for part in ["", "{\"type\":\"stop\",", "{\"type\":\"stop\",\"targetIndex\":"] {
+            fs::write(&path, part).unwrap();
+            assert!(reader.take().is_empty(), "{part:?}");
+            assert!(reader.look_again().is_some_and(|wait| wait <= reader.grace), "{part:?}");
+        }
+        fs::write(&path, "{\"type\":\"stop\",\"targetIndex\":7,\"source\":{\"via\":\"cli\",\"pid\":1}}").unwrap();
+        let taken = reader.take();
+        assert!(matches!(taken.as_slice(), [ControlRequest::StopStep { .. }]), "{taken:?}");
+        // What stays as it is, is refused when its time is over.
+        fs::write(dir.stop_requests().join("half.json"), "{").unwrap();
+        assert!(reader.take().is_empty());
+        reader.grace = Duration::ZERO;
+        assert!(matches!(reader.take().as_slice(), [ControlRequest::Rejected { .. }]));
     }
 }

@@ -285,8 +285,8 @@ impl<'de> Take<'de> for Cow<'de, str> {
 
 impl Take<'_> for u64 {
     fn from_number(number: f64) -> Option<Self> {
-        // `as` saturates, which suits a count from outside.
-        (number >= 0.0).then_some(number as Self)
+        // Beyond this a number of JSON is none that anybody counted.
+        (0.0..=9_007_199_254_740_992.0).contains(&number).then_some(number as Self)
     }
 }
 

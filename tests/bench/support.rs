@@ -290,7 +290,13 @@ impl World {
 
     /// Starts a detached run of one step that plays this part, as a pi or as a plain command. Returns its directory.
     pub fn start(&mut self, role: &str, pi: bool) -> PathBuf {
-        let output = self.command("--detach", role, pi).output().unwrap();
+        let command = self.command("--detach", role, pi);
+        self.detach(command)
+    }
+
+    /// Starts a detached run with this command. Returns its directory.
+    pub fn detach(&mut self, mut command: Command) -> PathBuf {
+        let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let id = String::from_utf8(output.stdout).unwrap();
         let dir = self.path("root/async-subagent-runs").join(id.trim());
@@ -298,13 +304,8 @@ impl World {
         dir
     }
 
-    /// Runs such a run in front and waits for its end.
-    pub fn run(&self, role: &str, pi: bool) {
-        let output = self.command("--no-tui", role, pi).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
-
-    fn command(&self, how: &str, role: &str, pi: bool) -> Command {
+    /// The command that runs one step that plays this part; its plan is written.
+    pub fn command(&self, how: &str, role: &str, pi: bool) -> Command {
         let exe = std::env::current_exe().unwrap();
         let runner =
             if pi { "type = \"pi\"".to_owned() } else { format!("type = \"external-cli\", command = {exe:?}") };
@@ -331,6 +332,11 @@ impl World {
     }
 
     /// Waits for a time that a child notes.
+    /// Takes a stamp of an earlier run away.
+    pub fn forget_stamp(&self, name: &str) {
+        let _ = fs::remove_file(self.stamps().join(name));
+    }
+
     pub fn wait_stamp(&self, name: &str) -> u128 {
         let path = self.stamps().join(name);
         wait(name, || fs::read_to_string(&path).ok()?.trim().parse().ok())

@@ -1,0 +1,96 @@
+//! One frame: what is read for it, and what it is drawn of.
+
+use std::io;
+
+use super::{App, Source, wall};
+use crate::deck::feed::Hands;
+use crate::deck::model::Tab;
+use crate::deck::terminal::Screen;
+use crate::deck::view::{self, Scene, layout};
+use crate::deck::window::{Windows, fetch};
+use crate::text::SafeText;
+
+impl<S: Source> App<'_, S> {
+    pub(super) fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
+        let wall = wall();
+        if self.frozen.is_none() {
+            let windows = self.windows();
+            self.name_window(screen)?;
+            self.look_up_facts();
+            let hands = self.source.hands();
+            let read_only = self.why_read_only(&hands);
+            // Nobody knows how long the steps of a lost run went on after its last sign.
+            let last = self.source.state().last_update.filter(|_| matches!(hands, Hands::Lost(_) | Hands::Gone));
+            let scene = Scene {
+                state: self.source.state(),
+                hands: &hands,
+                read_only: read_only.as_ref(),
+                now: last.unwrap_or(wall),
+                wall,
+                theme: self.theme,
+                history: &self.history,
+                facts: &self.facts.1,
+                zone: &self.zone,
+            };
+            return screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &windows));
+        }
+        let hands = self.source.hands();
+        let read_only = self.why_read_only(&hands);
+        let windows = self.windows();
+        let Some(frozen) = &self.frozen else { return Ok(()) };
+        let scene = Scene {
+            state: &frozen.state,
+            hands: &hands,
+            read_only: read_only.as_ref(),
+            now: frozen.at,
+            wall,
+            theme: self.theme,
+            history: &frozen.history,
+            facts: &self.facts.1,
+            zone: &self.zone,
+        };
+        screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &windows))
+    }
+
+    pub(super) fn windows(&mut self) -> Windows {
+        let mut windows = Windows::default();
+        let state = self.frozen.as_ref().map_or(self.source.state(), |f| &f.state);
+        for (id, size) in layout::visible_logs(&self.ui, state) {
+            let limit = self.frozen.as_ref().map(|f| f.lengths.get(&id).copied().unwrap_or(0));
+            let window = fetch(&mut self.source, &mut self.ui, id, size, limit);
+            self.counted.insert(id, window.len);
+            if let Some(unread) = self.ui.unread.get_mut(&id) {
+                *unread = 0;
+            }
+            windows.logs.insert(id, window);
+        }
+        windows
+    }
+
+    pub(super) fn name_window(&mut self, screen: &mut Screen) -> io::Result<()> {
+        let state = self.source.state();
+        let name = state.name.as_deref().unwrap_or(state.id.as_str());
+        let title = SafeText::line(&format!("{name} {}", self.theme.run_face(state).word));
+        if title != self.title {
+            screen.title(&title)?;
+            self.title = title;
+        }
+        Ok(())
+    }
+
+    pub(super) fn look_up_facts(&mut self) {
+        let selected = self.ui.selected;
+        let needed = self.ui.zoom && matches!(self.ui.tab(selected), Tab::Transcript | Tab::Budget);
+        if needed && self.facts.0 != Some(selected) {
+            self.facts = (Some(selected), self.source.facts(selected));
+        }
+    }
+
+    pub(super) fn why_read_only(&self, hands: &Hands) -> Option<SafeText> {
+        match hands {
+            Hands::Lost(_) => Some(SafeText::line("the runner is gone")),
+            Hands::Gone => Some(SafeText::line("the run's directory is gone")),
+            _ => self.read_only.clone(),
+        }
+    }
+}

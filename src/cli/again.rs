@@ -148,12 +148,6 @@ impl Earlier {
         if before.phase == StepPhase::Pending {
             bail!("step {id} never ran; use `subdeck retry`");
         }
-        let text = match (text, &before.phase) {
-            (Some(text), _) => text,
-            // A step that still runs by its status ran when its runner died.
-            (None, StepPhase::Paused | StepPhase::Stopped | StepPhase::Failed | StepPhase::Running) => GO_ON,
-            (None, _) => bail!("step {id} has finished; say what it should do next: subdeck resume RUN:{id} TEXT"),
-        };
         let mut step = self.plan.flat().nth(id.flat()).context("the stored plan has no such step")?.clone();
         match &step.runner {
             Runner::Pi { .. } | Runner::Demo { .. } => {
@@ -169,6 +163,13 @@ impl Earlier {
                 bail!("step {id} is a plain command and has no session to go on with; use `subdeck retry`");
             }
         }
+        // Whether it can go on at all comes before what it should do.
+        let text = match (text, &before.phase) {
+            (Some(text), _) => text,
+            // A step that still runs by its status ran when its runner died.
+            (None, StepPhase::Paused | StepPhase::Stopped | StepPhase::Failed | StepPhase::Running) => GO_ON,
+            (None, _) => bail!("step {id} has finished; say what it should do next: subdeck resume RUN:{id} TEXT"),
+        };
         step.carried = None;
         go_on(&mut step, &before, text);
         let resumed_from = Some(self.state.id.0.clone());

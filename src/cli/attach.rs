@@ -8,13 +8,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{AttachArgs, Output, ShowArgs};
 use super::load::World;
-use super::show::{is_headless, tell_summary};
+use super::show::{is_headless, is_unreadable, tell_summary, tell_unreadable};
+use super::shown::{Fate, Shown};
 use super::{again, find, keys, out};
 use crate::deck::notify::Channel;
 use crate::deck::theme::Palette;
 use crate::deck::{DeckExit, DeckOptions, GoOn};
-use crate::headless::Printer;
-use crate::run::exit_code;
+use crate::run::{ExitCause, exit_code};
 use crate::rundir::{Follower, RunDir};
 
 /// Attaches to a run.
@@ -65,7 +65,7 @@ pub fn deck(
     let mut follower = Follower::open(dir.path()).context("the run directory is gone")?;
     follower.poll();
     let state = follower.state();
-    tell_summary(state, Output::Text);
+    tell_summary(state, Output::Text, Fate::Whole);
     match exit {
         DeckExit::LeftRunning | DeckExit::Elsewhere(_) => {
             let id = crate::text::SafeText::line(dir.id_str());
@@ -88,26 +88,33 @@ fn palette(world: &World) -> Option<Palette> {
 /// Follows a run and prints it. Ctrl-C ends only the following: the run belongs to somebody else.
 fn follow(dir: &RunDir, output: Output) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let result = runtime.block_on(async {
         let mut int = signal(SignalKind::interrupt())?;
-        let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
-        let mut printer = Printer::new(std::io::stdout(), output.into(), dir);
-        loop {
-            let changes = follower.poll();
-            printer.print(follower.state(), &changes);
-            if follower.is_over() {
-                break;
+        let follower = Follower::open(dir.path()).context("cannot read the run directory")?;
+        let mut shown = Shown::new(follower, output, dir, false);
+        let all = async {
+            shown.more().await;
+            while !shown.is_over() {
+                shown.more().await;
             }
-            tokio::select! {
-                _ = int.recv() => {
-                    eprintln!("subdeck: not following any more; the run goes on");
-                    return Ok(ExitCode::from(130));
-                }
-                () = follower.wait_gathered() => {}
+            shown.rest().await;
+        };
+        tokio::select! {
+            biased;
+            _ = int.recv() => {
+                eprintln!("subdeck: not following any more; the run goes on");
+                return Ok(ExitCode::from(130));
             }
+            () = all => {}
         }
-        printer.end(follower.state());
-        tell_summary(follower.state(), output);
+        let (follower, fate) = shown.close().context("the run directory is gone")?;
+        if tell_unreadable(&follower) && is_unreadable(&follower) {
+            return Ok(out::code(ExitCause::Failed));
+        }
+        tell_summary(follower.state(), output, fate);
         Ok(out::code(exit_code(follower.state())))
-    })
+    });
+    // A thread that waits for a reader of standard output is not waited for.
+    runtime.shutdown_background();
+    result
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 
 use super::args::{ControlArgs, Mode, SteerArgs};
 use super::load::World;
+use super::show::{is_unreadable, tell_unreadable};
 use super::{find, out, source};
 use crate::engine::tree::{self, Seen};
 use crate::engine::{self, now};
@@ -86,6 +87,9 @@ pub fn interrupt(args: &ControlArgs) -> anyhow::Result<ExitCode> {
         bail!("an interrupt pauses the whole run; to end one step use `subdeck stop RUN:STEP`");
     }
     let mut follower = opened(&dir)?;
+    if is_unreadable(&follower) {
+        return Ok(nobody_known(&follower));
+    }
     check_living(&follower)?;
     let inbox = Inbox::open(&dir, source::here("cli", None, args.reason.as_deref()))?;
     inbox.interrupt(follower.state(), now())?;
@@ -100,6 +104,9 @@ pub fn stop(args: &ControlArgs) -> anyhow::Result<ExitCode> {
     let left = |l: &engine::Leftover| step.is_none_or(|step| l.step == step);
     if follower.is_abandoned() && engine::leftovers(&dir).iter().any(left) {
         return Ok(stop_leftovers(&dir, step));
+    }
+    if is_unreadable(&follower) {
+        return Ok(nobody_known(&follower));
     }
     check_living(&follower)?;
     let inbox = Inbox::open(&dir, source::here("cli", None, args.reason.as_deref()))?;
@@ -152,6 +159,13 @@ fn opened(dir: &RunDir) -> anyhow::Result<Follower> {
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
     follower.poll();
     Ok(follower)
+}
+
+/// Of a run whose status cannot be read nobody is known who would take a request.
+fn nobody_known(follower: &Follower) -> ExitCode {
+    tell_unreadable(follower);
+    eprintln!("subdeck: no runner of it is known, so nothing was asked for");
+    out::code(ExitCause::Failed)
 }
 
 /// Whether the run can still be controlled.

@@ -1,8 +1,10 @@
 //! Starting a run from a plan: in the deck, in the foreground, or detached.
 
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
@@ -10,13 +12,18 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::args::{Output, ShowArgs};
 use super::load::World;
 use super::show::{is_headless, tell_summary};
+use super::shown::Shown;
 use super::{find, out};
 use crate::engine::{self, Aftermath, Prepared};
-use crate::headless::Printer;
 use crate::plan::Plan;
 use crate::run::{ExitCause, exit_code};
 use crate::rundir::{Follower, Home, RunDir};
 use crate::text::SafeText;
+
+/// As many times Ctrl-C ends everything: interrupt, stop, kill (product 2).
+const LADDER: u32 = 3;
+/// How long a run that was ended by a signal may still be printed: whoever sent it, such as a CI, kills soon after.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Starts a run and shows it as asked.
 pub fn start(
@@ -105,7 +112,7 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
         std::thread::spawn(move || engine::wait_ready(ready, &dir))
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let result = runtime.block_on(async {
         // Installed before anything else can be missed.
         let mut int = signal(SignalKind::interrupt())?;
         let mut term = signal(SignalKind::terminate())?;
@@ -123,13 +130,12 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
             }
             _ => anyhow::bail!("the runner could not be waited for"),
         }
-        let mut follower = Follower::open(home.way().path()).context("cannot read the run directory")?;
-        let mut printer = Printer::new(std::io::stdout(), output.into(), home.way());
+        let follower = Follower::open(home.way().path()).context("cannot read the run directory")?;
+        let mut shown = Shown::new(follower, output, home.way(), true);
         let mut presses = 0u32;
+        // Somebody wants an end of it, so what is left to print after the end of the run gets little time.
+        let mut hurried = false;
         let status = loop {
-            let changes = follower.poll();
-            printer.print(follower.state(), &changes);
-            follower.rest_when_ended();
             tokio::select! {
                 biased;
                 status = runner.wait() => break status,
@@ -140,29 +146,59 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
                         2 => (engine::ToRunner::Stop, "stopping; press Ctrl-C again to kill"),
                         _ => (engine::ToRunner::Kill, "killing"),
                     };
+                    hurried |= presses >= LADDER;
                     eprintln!("subdeck: {text}");
                     runner.signal(name);
                 }
                 _ = usr2.recv() => runner.signal(engine::ToRunner::Interrupt),
-                _ = term.recv() => runner.signal(engine::ToRunner::Stop),
-                _ = hup.recv() => runner.signal(engine::ToRunner::Hangup),
-                _ = quit.recv() => runner.signal(engine::ToRunner::Kill),
-                () = follower.wait_gathered() => {}
+                _ = term.recv() => {
+                    hurried = true;
+                    runner.signal(engine::ToRunner::Stop);
+                }
+                _ = hup.recv() => {
+                    hurried = true;
+                    runner.signal(engine::ToRunner::Hangup);
+                }
+                _ = quit.recv() => {
+                    hurried = true;
+                    runner.signal(engine::ToRunner::Kill);
+                }
+                () = shown.more() => {}
             }
         };
         let aftermath = match status {
             Some(status) => engine::after_runner(&home, status),
             None => Aftermath::Unrecorded("the runner could not be waited for".to_owned()),
         };
-        // A long event log is read piece by piece.
-        loop {
-            let changes = follower.poll();
-            printer.print(follower.state(), &changes);
-            if !changes.behind {
-                break;
+        let mut patience = pin!(async {
+            if !hurried {
+                std::future::pending::<()>().await;
             }
+            tokio::time::sleep(LAST_WORDS).await;
+        });
+        loop {
+            tokio::select! {
+                biased;
+                () = shown.rest() => break,
+                () = &mut patience => {}
+                _ = term.recv() => {}
+                _ = hup.recv() => {}
+                _ = quit.recv() => {}
+                _ = int.recv() => {
+                    presses += 1;
+                    if presses < LADDER {
+                        let left = LADDER - presses;
+                        eprintln!("subdeck: the run has ended; press Ctrl-C {left} more to end the printing of it");
+                        continue;
+                    }
+                }
+            }
+            shown.cut();
+            let id = SafeText::line(dir.id_str());
+            eprintln!("subdeck: not everything was printed; `subdeck logs {id}` has the rest");
+            break;
         }
-        printer.end(follower.state());
+        let (follower, fate) = shown.close().context("the run directory is gone")?;
         let mut recorded = true;
         match aftermath {
             Aftermath::Ended => {}
@@ -172,10 +208,13 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
                 eprintln!("subdeck: {}", SafeText::line(&why));
             }
         }
-        tell_summary(follower.state(), output);
+        tell_summary(follower.state(), output, fate);
         if !recorded {
             return Ok(out::code(ExitCause::Lost));
         }
         Ok(out::code(exit_code(follower.state())))
-    })
+    });
+    // A thread that waits for a reader of standard output is not waited for.
+    runtime.shutdown_background();
+    result
 }

@@ -25,9 +25,10 @@ impl World {
     /// Looks at the world; what is wrong with the configuration is told on stderr and left out.
     ///
     /// # Errors
-    /// When the current folder is gone.
+    /// When the problems cannot be printed.
     pub fn look() -> anyhow::Result<Self> {
-        let env = Env::of_process().context("the current folder cannot be used")?;
+        // Runs are looked for elsewhere. A path from a folder that is gone leads nowhere, which says itself.
+        let env = Env::of_process_anywhere();
         let (config, mut problems) = Config::load(&env);
         problems.extend(super::keys::keymap(&config).1);
         print_problems(&problems)?;
@@ -38,8 +39,9 @@ impl World {
     /// Looks at the world of a command that starts something: a value that cannot be used must not be guessed.
     ///
     /// # Errors
-    /// As [`World::look`], and when a value of the configuration is wrong.
+    /// As [`World::look`], when the current folder is gone, and when a value of the configuration is wrong.
     pub fn to_start() -> anyhow::Result<Self> {
+        std::env::current_dir().context("the current folder cannot be used")?;
         let world = Self::look()?;
         if world.broken {
             anyhow::bail!("the configuration is wrong; nothing was started");

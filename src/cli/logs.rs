@@ -9,7 +9,7 @@ use serde_json::json;
 use super::args::LogsArgs;
 use super::find;
 use super::load::World;
-use crate::headless::{Output, Piece, left_out, text_of};
+use crate::headless::{Output, Piece, left_out, not_kept, text_of};
 use crate::run::{RunState, StepId, Stream};
 use crate::rundir::{Follower, LogLine};
 use crate::text::SafeText;
@@ -40,7 +40,7 @@ pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
                 if let Some(most) = args.lines {
                     output.seek_last(most);
                 }
-                pages.push(Page { id: *id, output });
+                pages.push(Page { id: *id, output, cut_told: false });
             }
             let done = |id: StepId| run_is_over || state.step(id).is_none_or(|s| s.phase.is_terminal());
             let mut result = Ok(());
@@ -66,6 +66,8 @@ pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
 struct Page {
     id: StepId,
     output: Output,
+    /// It was said that more was printed than is kept.
+    cut_told: bool,
 }
 
 /// Where lines go, and whose line was the last.
@@ -96,7 +98,21 @@ impl<W: Write> Out<'_, W> {
                 Piece::Line(line) => self.line(id, line),
                 Piece::LeftOut(bytes) => writeln!(self.to, "{}", left_out(bytes)),
             }
-        })
+        })?;
+        self.cut(state, page, last)
+    }
+
+    /// Says at the end of a plain command's output that there was more of it; that of agents is shown in full.
+    fn cut(&mut self, state: &RunState, page: &mut Page, last: bool) -> std::io::Result<()> {
+        let step = state.step(page.id).filter(|step| last && !page.cut_told && !step.runner.is_agent());
+        let Some(cap) = step.and_then(|step| step.truncated_at) else { return Ok(()) };
+        page.cut_told = true;
+        if self.args.raw || self.args.json {
+            // Standard output is data there.
+            eprintln!("subdeck: step {}: {}", page.id, not_kept(cap));
+            return Ok(());
+        }
+        writeln!(self.to, "▲ {}", not_kept(cap))
     }
 
     fn line(&mut self, id: StepId, line: &LogLine) -> std::io::Result<()> {

@@ -8,7 +8,8 @@ use super::args::LsArgs;
 use super::load::World;
 use super::{find, out};
 use crate::headless::{needs, status_document, unreadable_json};
-use crate::run::{RunState, StepPhase};
+use crate::run::{ExitCause, RunState, StepPhase};
+use crate::rundir::trust::{self, Distrust};
 use crate::rundir::{Listed, list_runs};
 use crate::text::{self as units, SafeText};
 
@@ -19,15 +20,26 @@ const NEWEST: usize = 20;
 pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let world = World::look()?;
     let roots = find::roots(&world, args.root.root.as_deref())?;
+    for root in &roots {
+        match trust::check(root.path()) {
+            Err(why @ Distrust::NotAFolder) => {
+                eprintln!("subdeck: no runs in {}: {why}", SafeText::line(&root.path().display().to_string()));
+                return Ok(out::code(ExitCause::Failed));
+            }
+            Err(Distrust::Writable(_) | Distrust::Link) => {
+                if let Err(why) = find::trusted(root.path()) {
+                    eprintln!("subdeck: {why}");
+                }
+            }
+            // One that is not there yet, or of somebody else who lets us read it.
+            Err(Distrust::Unreadable | Distrust::Owner(_)) | Ok(()) => {}
+        }
+    }
     let mut runs: Vec<Listed> = roots.iter().flat_map(list_runs).collect();
-    let over = |run: &Listed| run.state.as_ref().is_ok_and(|s| !s.is_over()) && run.lost.is_none();
-    runs.sort_by_key(|run| {
-        let newest = run.state.as_ref().ok().and_then(|s| s.started_at);
-        (!over(run), std::cmp::Reverse(newest))
-    });
-    if !args.all {
-        let living = runs.iter().filter(|r| over(r)).count();
-        runs.truncate(living + NEWEST);
+    runs.sort_by_key(|run| (!is_living(run), std::cmp::Reverse(run.started())));
+    let hidden = if args.all { 0 } else { hide(&mut runs) };
+    if hidden > 0 {
+        eprintln!("subdeck: {hidden} more, --all shows them");
     }
     if args.json {
         let list: Vec<_> = runs.iter().map(entry).collect();
@@ -43,6 +55,26 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
     rows.extend(runs.iter().map(|run| row(run, now)));
     super::lines::out(|to| super::lines::table(to, &rows))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether it goes on, as far as its files say.
+fn is_living(run: &Listed) -> bool {
+    run.state.as_ref().is_ok_and(|s| !s.is_over()) && run.lost.is_none()
+}
+
+/// Leaves the newest of the ended runs. What goes on and what cannot be read is never hidden (product 6). Returns how
+/// many are hidden.
+fn hide(runs: &mut Vec<Listed>) -> usize {
+    let all = runs.len();
+    let mut ended = 0;
+    runs.retain(|run| {
+        if is_living(run) || run.state.is_err() {
+            return true;
+        }
+        ended += 1;
+        ended <= NEWEST
+    });
+    all - runs.len()
 }
 
 fn entry(run: &Listed) -> serde_json::Value {

@@ -27,6 +27,7 @@ mod out;
 mod run;
 mod schema;
 mod show;
+mod shown;
 mod source;
 mod status;
 mod wait;

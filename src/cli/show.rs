@@ -4,8 +4,11 @@ use std::io::{IsTerminal, Write};
 
 use super::args::{Output, ShowArgs};
 use super::out;
+use super::shown::Fate;
 use crate::engine;
 use crate::headless::summary;
+use crate::rundir::{Follower, Health};
+use crate::text::SafeText;
 
 /// Whether the deck cannot or shall not be shown; says why on stderr when nobody asked for it (product 2).
 pub fn is_headless(show: &ShowArgs) -> bool {
@@ -28,12 +31,34 @@ pub fn is_headless(show: &ShowArgs) -> bool {
     true
 }
 
-/// The summary goes where a person reads it: to stdout after text, else to stderr, which is not data.
-pub fn tell_summary(state: &crate::run::RunState, output: Output) {
+/// Says that the status of a run cannot be read and why, as `ls` does; whether it is so.
+pub fn tell_unreadable(follower: &Follower) -> bool {
+    let Some(why) = follower.unreadable() else { return false };
+    let line = format!("the status of run {} is unreadable: {why}", follower.dir().id_str());
+    eprintln!("subdeck: {}", SafeText::line(&line));
+    true
+}
+
+/// The summary goes where a person reads it: to stdout after text, else to stderr, which is not data. A stdout that takes
+/// nothing is no reason to fail a run that has ended.
+pub fn tell_summary(state: &crate::run::RunState, output: Output, fate: Fate) {
     let text = summary(state, engine::now());
-    match output {
-        // A closed stdout is no reason to fail a run that has ended.
-        Output::Text => drop(out::print(&format!("\n{text}"))),
-        Output::Jsonl | Output::Json => drop(std::io::stderr().write_all(text.as_bytes())),
+    match (output, fate) {
+        (Output::Text, Fate::Whole) => {
+            if let Err(error) = out::print(&format!("\n{text}")) {
+                out::complain(&error);
+            }
+        }
+        // One line said so, and nothing else could be read there.
+        (Output::Text, Fate::Unwritable) => {}
+        // Whoever ended the printing does not wait for a reader.
+        (Output::Text, Fate::Cut) | (Output::Jsonl | Output::Json, _) => {
+            drop(std::io::stderr().write_all(text.as_bytes()));
+        }
     }
+}
+
+/// Whether nothing at all can be known of a run; its exit code would be made up.
+pub fn is_unreadable(follower: &Follower) -> bool {
+    matches!(follower.health(), Health::Unreadable(_))
 }

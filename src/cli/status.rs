@@ -7,9 +7,11 @@ use serde_json::json;
 
 use super::args::StatusArgs;
 use super::load::World;
+use super::show::{is_unreadable, tell_unreadable};
 use super::{find, out};
 use crate::engine;
-use crate::headless::{status_document, summary};
+use crate::headless::{status_document, summary, unreadable_json};
+use crate::run::ExitCause;
 use crate::rundir::Follower;
 use crate::text::SafeText;
 
@@ -23,6 +25,14 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
     follower.poll();
     let state = follower.state();
+    let unreadable = tell_unreadable(&follower);
+    let code = if unreadable { out::code(ExitCause::Failed) } else { ExitCode::SUCCESS };
+    if is_unreadable(&follower) {
+        if let (true, Some(why)) = (args.json, follower.unreadable()) {
+            out::json(&unreadable_json(&dir, why, None))?;
+        }
+        return Ok(code);
+    }
     // Of a run that somebody supervises the children are known; of a lost one they have to be looked for.
     let left = if follower.is_abandoned() { engine::leftovers(&dir) } else { Vec::new() };
     if args.json {
@@ -32,7 +42,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
             fields.insert("leftovers".into(), list.collect());
         }
         out::json(&document)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(code);
     }
     let mut text = summary(state, engine::now());
     if !left.is_empty() {
@@ -44,5 +54,5 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     }
     text.push_str(&format!("  {}\n", SafeText::line(&dir.path().display().to_string())));
     out::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }

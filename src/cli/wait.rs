@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 
 use super::args::WaitArgs;
 use super::load::World;
+use super::show::{is_unreadable, tell_unreadable};
 use super::{find, lines, out};
 use crate::headless::{Need, needs};
 use crate::run::{ExitCause, Limits, RunMode, RunPhase, RunState, StepPhase, StepState, exit_code};
@@ -90,6 +91,9 @@ pub fn wait(args: &WaitArgs) -> anyhow::Result<ExitCode> {
             }
             // A run that has ended otherwise, or is lost, will not reach any other state any more.
             if follower.is_over() {
+                if tell_unreadable(&follower) && is_unreadable(&follower) {
+                    return Ok(out::code(ExitCause::Failed));
+                }
                 if goal != Goal::End {
                     let word = follower.lost().map_or(follower.state().phase.as_str(), |_| "lost");
                     eprintln!("subdeck: the run is {}; what --for names was not reached", SafeText::line(word));

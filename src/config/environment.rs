@@ -25,6 +25,13 @@ impl Env {
     /// # Errors
     /// When the current folder does not exist any more.
     pub fn of_process() -> std::io::Result<Self> {
+        let current_dir = std::env::current_dir()?;
+        Ok(Self { current_dir, ..Self::of_process_anywhere() })
+    }
+
+    /// Of this process, for what needs no folder: one that does not exist any more is named by where it was.
+    #[must_use]
+    pub fn of_process_anywhere() -> Self {
         let vars = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
         let mut vars: BTreeMap<String, String> = vars.collect();
         // Without HOME the system's list of users knows.
@@ -33,7 +40,9 @@ impl Env {
         {
             vars.insert("HOME".to_owned(), home);
         }
-        Ok(Self { vars, path: std::env::var_os("PATH"), current_dir: std::env::current_dir()? })
+        let was = || vars.get("PWD").map(PathBuf::from).filter(|p| p.is_absolute()).unwrap_or_else(|| "/".into());
+        let current_dir = std::env::current_dir().unwrap_or_else(|_| was());
+        Self { vars, path: std::env::var_os("PATH"), current_dir }
     }
 
     /// A variable that is set and not empty.

@@ -19,7 +19,7 @@ pub use limits::{Amount, Gauge, counted as limits_counted, of_run as limits_of_r
 pub use needs::{Need, needs};
 pub use output::{Output, Piece, left_out, text_of};
 pub use status_json::{document as status_document, run as status_json, unreadable as unreadable_json};
-pub use summary::summary;
+pub use summary::{not_kept, summary};
 pub use text::TextPrinter;
 
 use std::collections::BTreeMap;
@@ -50,6 +50,7 @@ pub struct Printer<W: Write> {
     /// What plain commands print, of those that were said to have started.
     outputs: BTreeMap<StepId, Output>,
     closed: bool,
+    trouble: Option<io::Error>,
 }
 
 impl<W: Write> Printer<W> {
@@ -63,6 +64,7 @@ impl<W: Write> Printer<W> {
             dir: dir.clone(),
             outputs: BTreeMap::new(),
             closed: false,
+            trouble: None,
         }
     }
 
@@ -129,8 +131,17 @@ impl<W: Write> Printer<W> {
         })
     }
 
+    /// Why the printing ended before the run did, told once; a reader that has seen enough is no trouble.
+    pub fn trouble(&mut self) -> Option<io::Error> {
+        self.trouble.take()
+    }
+
     /// A closed or full standard output ends the printing; what becomes of the run is not its business.
     fn note(&mut self, result: io::Result<()>) {
-        self.closed |= result.is_err();
+        let Err(error) = result else { return };
+        self.closed = true;
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            self.trouble = Some(error);
+        }
     }
 }

@@ -65,6 +65,9 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
             let line = SafeText::line(&format!("waits for another attempt: {}", next.reason));
             let _ = writeln!(out, "         {line}");
         }
+        if let Some(cap) = step.truncated_at {
+            let _ = writeln!(out, "         {}", not_kept(cap));
+        }
         if !step.held_by.is_empty() {
             let _ = writeln!(out, "         its output was held open by {}", pids(&step.held_by));
         }
@@ -101,6 +104,12 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
         }
     }
     out
+}
+
+/// What is said of output that was more than may be captured.
+#[must_use]
+pub fn not_kept(cap: u64) -> String {
+    format!("its output beyond {} was not kept", units::bytes(cap))
 }
 
 fn pids(pids: &[u32]) -> String {

@@ -30,7 +30,9 @@ pub struct Listed {
 }
 
 impl Listed {
-    fn started(&self) -> Timestamp {
+    /// When it was started, as far as that is known; else when its directory was changed last.
+    #[must_use]
+    pub fn started(&self) -> Timestamp {
         let state = self.state.as_ref().ok();
         state.and_then(|s| s.started_at.or(s.last_update)).unwrap_or_else(|| created(&self.dir))
     }

@@ -39,6 +39,8 @@ pub enum Health {
     Lost(String),
     /// Whether its runner lives cannot be known; why.
     Unknown(String),
+    /// Its status cannot be read, its events say nothing, and no runner is known that would mend that; why.
+    Unreadable(String),
     /// Its directory was removed; the last picture stays.
     Gone,
 }
@@ -168,10 +170,10 @@ impl Follower {
         &self.dir
     }
 
-    /// Whether nothing more will come: it has ended, is lost, or its directory is gone.
+    /// Whether nothing more will come: it has ended, is lost or unreadable, or its directory is gone.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        !self.behind && matches!(self.health, Health::Over | Health::Lost(_) | Health::Gone)
+        !self.behind && matches!(self.health, Health::Over | Health::Lost(_) | Health::Unreadable(_) | Health::Gone)
     }
 
     /// How it is known that the runner died without ending the run, if it did.
@@ -187,6 +189,12 @@ impl Follower {
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         self.lost().is_some() || matches!(self.result, Some(Some(_)))
+    }
+
+    /// Why the newest status cannot be read, if it cannot; what is known is from before it or from the events.
+    #[must_use]
+    pub fn unreadable(&self) -> Option<&str> {
+        self.unreadable.as_deref()
     }
 
     /// What stands between the files and the picture: a status that cannot be read, lines that cannot be, watching
@@ -344,6 +352,12 @@ impl Follower {
             return if told { Health::Over } else { Health::Live };
         }
         let known = newest.or_else(|| self.reduced.started_at.map(|_| &self.reduced));
+        // Of such a run nobody can say whether it ever began; only its own runner would write another status.
+        if let (None, Some(why)) = (known, &self.unreadable)
+            && !matches!(identity::probe(&self.dir), RunnerLife::Alive | RunnerLife::Unknown(_))
+        {
+            return Health::Unreadable(why.clone());
+        }
         health(&self.dir, known)
     }
 

@@ -1,0 +1,134 @@
+//! Runs and roots that cannot be read: every command says so, none waits for them and none makes something up.
+
+// Each test file uses a part of it.
+#[allow(dead_code)]
+#[path = "support/runs.rs"]
+mod support;
+
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use serde_json::Value;
+use support::{Done, World, wait_for};
+
+/// A run directory of the root with this status.json, written by nobody who lives.
+fn put(world: &World, id: &str, status: &str) -> PathBuf {
+    let runs = world.root().join("async-subagent-runs");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&runs).unwrap();
+    let dir = runs.join(id);
+    std::fs::DirBuilder::new().mode(0o700).create(&dir).unwrap();
+    std::fs::write(dir.join("status.json"), status).unwrap();
+    dir
+}
+
+fn ended(id: &str, at: u64) -> String {
+    format!(
+        r#"{{"runId":"{id}","mode":"single","state":"complete","startedAt":{at},"endedAt":{at},"cwd":"/","steps":[]}}"#
+    )
+}
+
+#[test]
+fn an_unreadable_status_is_said_by_every_command_and_nobody_waits_for_it() {
+    let world = World::new();
+    put(&world, "aaaa-1", "{bad");
+    for args in [
+        &["status", "aaaa-1"][..],
+        &["attach", "--no-tui", "aaaa-1"],
+        &["attach", "--no-tui", "--output", "jsonl", "aaaa-1"],
+        &["wait", "aaaa-1"],
+        &["wait", "aaaa-1", "--for", "attention"],
+        &["stop", "aaaa-1"],
+        &["stop", "aaaa-1", "--wait"],
+        &["interrupt", "aaaa-1"],
+    ] {
+        let done = world.output(args);
+        assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{args:?}: {done:?}");
+        assert!(done.stderr.contains("the status of run aaaa-1 is unreadable: "), "{args:?}: {done:?}");
+    }
+    let done = world.output(&["status", "--json", "aaaa-1"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert!(document["unreadable"].is_string() && document["run"] == "aaaa-1", "{document}");
+}
+
+#[test]
+fn a_living_run_with_an_unreadable_status_is_followed_to_its_end() {
+    let world = World::new();
+    let run = world.detach(&["--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done"]);
+    run.wait("a child", |s| s["steps"][0]["status"] == "running");
+    std::fs::write(run.dir.join("status.json"), "{half").unwrap();
+    let done = world.output(&["status", run.id()]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.stderr.contains("is unreadable"), "{done:?}");
+    let spawn = |args: &[&str]| world.subdeck(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (wait, attach) = (spawn(&["wait", run.id()]), spawn(&["attach", "--no-tui", run.id()]));
+    world.file("go", "");
+    let done = [wait, attach].map(|child| Done::of(child.wait_with_output().unwrap()));
+    assert!(done.iter().all(|d| d.code == 0), "{done:?}");
+    wait_for("a whole status", || (world.output(&["status", run.id()]).code == 0).then_some(()));
+}
+
+#[test]
+fn ls_never_hides_what_it_cannot_read_and_says_what_it_hides() {
+    let world = World::new();
+    for n in 0..25u64 {
+        let id = format!("{n:02}done-1");
+        put(&world, &id, &ended(&id, 1_000 + n));
+    }
+    let old = put(&world, "zzzz-1", "{bad");
+    let long_ago = std::time::SystemTime::UNIX_EPOCH;
+    std::fs::File::open(old).unwrap().set_modified(long_ago).unwrap();
+    put(&world, "yyyy-1", "{bad");
+    let done = world.output(&["ls"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.stdout.matches("  complete  ").count(), 20, "{done:?}");
+    assert!(done.stdout.contains("zzzz-1  ") && done.stdout.contains("24done-1"), "{done:?}");
+    assert!(!done.stdout.contains("00done-1"), "{done:?}");
+    // By the time of its directory it is the newest.
+    assert!(done.stdout.lines().nth(1).unwrap().starts_with("yyyy-1"), "{done:?}");
+    assert!(done.stderr.contains("5 more, --all shows them"), "{done:?}");
+    let all = world.output(&["ls", "--all"]);
+    assert_eq!((all.stdout.lines().count(), all.stderr.contains("more")), (28, false), "{all:?}");
+}
+
+#[test]
+fn ls_says_what_is_wrong_with_a_root() {
+    let world = World::new();
+    std::fs::write(world.root(), "").unwrap();
+    let done = world.output(&["ls"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.stderr.contains("it is not a folder") && !done.stderr.contains("no runs yet"), "{done:?}");
+    std::fs::remove_file(world.root()).unwrap();
+    put(&world, "aaaa-1", &ended("aaaa-1", 1));
+    std::fs::set_permissions(world.root(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let done = world.output(&["ls"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.stdout.contains("aaaa-1") && done.stderr.contains("others may write into it"), "{done:?}");
+}
+
+#[test]
+fn looking_needs_no_current_folder_and_starting_does() {
+    let world = World::new();
+    put(&world, "aaaa-1", &ended("aaaa-1", 1));
+    let from_nowhere = |args: &[&str]| {
+        let script = "mkdir gone && cd gone && rmdir ../gone && exec \"$@\"";
+        let subdeck = world.subdeck(args);
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", script, "sh"]).arg(subdeck.get_program()).args(subdeck.get_args());
+        shell
+            .current_dir(world.project())
+            .env_remove("CI")
+            .env("HOME", world.project())
+            .env("SUBDECK_ROOT", world.root());
+        Done::of(shell.output().unwrap())
+    };
+    for args in [&["ls"][..], &["status", "aaaa-1"]] {
+        let done = from_nowhere(args);
+        assert_eq!(done.code, 0, "{done:?}");
+        assert!(done.stdout.contains("aaaa-1"), "{done:?}");
+    }
+    let done = from_nowhere(&["run", "--detach", "--", "true"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.stderr.contains("the current folder cannot be used"), "{done:?}");
+}

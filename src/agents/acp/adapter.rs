@@ -354,10 +354,17 @@ impl AcpAdapter {
         tell(AgentEvent::Settled { aborted: cancelled }, sink);
     }
 
-    /// The provider's error that an agent tells as an answer that ended well (agent-streams 7).
+    /// What an agent tells as an answer that ended well, and is none: its provider's error (agent-streams 7), and that it
+    /// gave up.
     fn hidden_failure(&self) -> Option<String> {
         let said = self.turn.as_ref().filter(|turn| !turn.told).map(|turn| turn.text.trim())?;
-        let failed = self.session.dialect == Dialect::Copilot && said.starts_with("Error: ") && !self.spent.has_some();
+        if self.session.dialect != Dialect::Copilot {
+            return None;
+        }
+        if said == "Info: Operation cancelled by user" {
+            return Some("the agent broke off when it was refused a permission".to_owned());
+        }
+        let failed = said.starts_with("Error: ") && !self.spent.has_some();
         failed.then(|| said.to_owned())
     }
 

@@ -103,6 +103,9 @@ fn an_error_of_copilots_provider_looks_like_an_answer() {
     let (seen, report) = run(Dialect::Copilot, &[says(error), answer("end_turn")]);
     assert_eq!(end(&report), (StepPhase::Failed, Some(error.to_owned())));
     assert!(seen.log.contains("model error: Error: 500"), "{}", seen.log);
+    let (_, report) = run(Dialect::Copilot, &[says("Info: Operation cancelled by user"), answer("end_turn")]);
+    let refused = "the agent broke off when it was refused a permission";
+    assert_eq!(end(&report), (StepPhase::Failed, Some(refused.to_owned())));
     // Who spent something said it itself.
     let spent = r#"{"id":3,"result":{"stopReason":"end_turn","usage":{"inputTokens":5,"outputTokens":1}}}"#;
     let (_, report) = run(Dialect::Copilot, &[says(error), spent.to_owned()]);

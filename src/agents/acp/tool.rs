@@ -87,6 +87,9 @@ impl Call {
         if cancelled || BROKEN_OFF.iter().any(|words| self.text().contains(words)) {
             return Some(ToolOutcome::Cancelled);
         }
+        if matches!(output.and_then(|output| text(output, "code")), Some("rejected" | "denied")) {
+            return Some(ToolOutcome::Denied);
+        }
         // A shell command that failed is a completed call to some (agent-streams 0.10).
         let code = self.exit_code().is_some_and(|code| code != 0);
         Some(if failed || code { ToolOutcome::Error } else { ToolOutcome::Ok })
@@ -228,6 +231,7 @@ mod tests {
         let table = [
             (json!({"status": "completed"}), Some(ToolOutcome::Ok)),
             (json!({"status": "failed"}), Some(ToolOutcome::Error)),
+            (json!({"status": "failed", "rawOutput": {"code": "rejected"}}), Some(ToolOutcome::Denied)),
             (json!({"status": "completed", "rawOutput": {"metadata": {"exit": 3}}}), Some(ToolOutcome::Error)),
             (
                 json!({"status": "completed", "rawOutput": {"contents": [{}, {"exitCode": 3}]}}),

@@ -139,7 +139,8 @@ fn output_that_cannot_be_written_is_told_once_and_does_not_fail_the_run() {
 #[test]
 fn output_beyond_the_cap_is_said_where_people_look() {
     let world = World::new();
-    let mut command = world.subdeck(&["run", "--no-tui", "--", "sh", "-c", "yes | head -c 3000000; echo LAST"]);
+    let mut command =
+        world.subdeck(&["run", "--no-tui", "--", "sh", "-c", "yes $(printf %01000d 0) | head -c 3000000; echo LAST"]);
     let done = Done::of(command.env("SUBDECK_CAPTURE_STEP", "1MiB").output().unwrap());
     assert_eq!(done.code, 0, "{done:?}");
     let said = "its output beyond 1.0 MB was not kept";

@@ -26,7 +26,7 @@
 //! | [`agents`] | what agents *say*: framing and one adapter a CLI, and how to talk back. Pure state machines | run, text |
 //! | [`plan`] | what to run: plan files, runner configs, agent definitions, validation with positions | run, text |
 //! | [`config`] | what the user set: layers, trust | plan (for positions), text |
-//! | [`rundir`] | what is on disk: one file per document kind, inbox, indexes, following, log windows | run, text, agents (the pi decoder), plan (its stored form) |
+//! | [`rundir`] | what is on disk: one file per document kind, inbox, indexes, following, log windows | run, text, agents (the pi decoder), plan (its stored form, how a limit is written) |
 //! | [`engine`] | what happens: spawning, process trees, timers, scheduling; performs effects | all above |
 //! | [`headless`] | what scripts see: text, JSONL, summary | run, rundir, text |
 //! | [`deck`] | what people see: model, update, views, actions, terminal guard | run, rundir, text |

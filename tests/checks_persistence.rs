@@ -310,14 +310,20 @@ fn check_09_a_terminal_status_is_never_seen_without_a_result() {
     }
 }
 
-#[test]
-fn check_10_a_result_that_cannot_be_written_makes_the_run_failed() {
-    let world = World::new();
+/// A run in front whose child goes on until there is a file `go`.
+fn in_front(world: &World) -> (Child, Run) {
     let script = "echo up; while [ ! -e go ]; do sleep 0.02; done";
     let mut command = world.subdeck(&["run", "--no-tui", "--", "sh", "-c", script]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let run = world.only_run();
     run.wait_output(0, "up");
+    (child, run)
+}
+
+#[test]
+fn check_10_a_result_that_cannot_be_written_makes_the_run_failed() {
+    let world = World::new();
+    let (child, run) = in_front(&world);
     // A file where a folder must be; modes would not keep a superuser out.
     let obstacle = results(&world).join("result-pending");
     fs::create_dir_all(results(&world)).unwrap();
@@ -338,11 +344,7 @@ fn check_10_a_result_that_cannot_be_written_makes_the_run_failed() {
 #[test]
 fn check_10_an_end_that_cannot_be_recorded_exits_with_7() {
     let world = World::new();
-    let script = "echo up; while [ ! -e go ]; do sleep 0.02; done";
-    let mut command = world.subdeck(&["run", "--no-tui", "--", "sh", "-c", script]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let run = world.only_run();
-    run.wait_output(0, "up");
+    let (child, run) = in_front(&world);
     let status = run.dir.join("status.json");
     wait_for("a status that is a folder", || {
         let _ = fs::remove_file(&status);

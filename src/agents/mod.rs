@@ -8,6 +8,7 @@ pub mod claude;
 pub mod demo;
 pub mod families;
 pub mod framing;
+mod one_shot;
 mod outside;
 pub mod pi;
 mod skim;
@@ -15,6 +16,7 @@ pub mod text;
 pub mod wrapping;
 
 pub use framing::{Framer, Line, Oversize};
+pub use one_shot::OneShot;
 pub use skim::Facts;
 
 use crate::run::{AgentEvent, Report, SteerMode, Steerable, Stream, TargetState};

@@ -13,8 +13,8 @@ use super::keeper::this_program;
 use super::output_file::OutputFile;
 use super::session::{self, SessionLock};
 use super::tree::{RUN_MARK, STEP_MARK};
-use crate::agents::pi::{OneShot, PiAdapter, PiTalk, command};
-use crate::agents::{Adapter, Talk};
+use crate::agents::pi::{PiAdapter, PiTalk, command};
+use crate::agents::{Adapter, OneShot, Talk};
 use crate::plan::template::{self, Values};
 use crate::plan::{PiTransport, Runner, Step, SystemPromptMode};
 use crate::run::{StepId, budget};
@@ -244,7 +244,7 @@ fn pi(
             let mut talk = PiTalk::new();
             (Input::Open(talk.prompt(task)), Box::new(talk))
         }
-        PiTransport::Json => (Input::Null, Box::new(OneShot)),
+        PiTransport::Json => (Input::Null, Box::new(OneShot { reason: "pi in json mode takes no messages" })),
     };
     Ok((args, stdin, Voice::Agent { adapter, talk: Some(talk) }, files))
 }

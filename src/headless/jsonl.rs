@@ -8,7 +8,7 @@ use crate::run::{
     AgentEvent, ControlSource, Event, Level, MessageRole, RunState, StepId, Timestamp, ToolOutcome, Usage, What,
 };
 use crate::rundir::LogLine;
-use crate::rundir::records::{cause_word, stream_word};
+use crate::rundir::records::stream_word;
 
 /// The version that every line carries as `v`.
 pub const VERSION: u32 = 1;
@@ -100,7 +100,7 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
         What::StepEnding { step, cause, message, source } => (
             "step_ending",
             Some(*step),
-            json!({ "cause": cause_word(*cause), "message": message, "source": source_json(source.as_ref()) }),
+            json!({ "cause": cause.as_str(), "message": message, "source": source_json(source.as_ref()) }),
         ),
         What::AttemptEnded { step, exit_code, error, next } => (
             "attempt_ended",

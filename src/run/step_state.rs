@@ -471,6 +471,30 @@ impl EndingCause {
         Self::RunStop,
         Self::Kill,
     ];
+
+    /// The word that files use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Drain => "drain",
+            Self::Interrupt => "interrupt",
+            Self::Protocol => "protocol",
+            Self::ToolTimeout => "tool-timeout",
+            Self::Budget => "budget",
+            Self::RunBudget => "run-budget",
+            Self::StepTimeout => "step-timeout",
+            Self::RunTimeout => "run-timeout",
+            Self::StepStop => "step-stop",
+            Self::RunStop => "run-stop",
+            Self::Kill => "kill",
+        }
+    }
+
+    /// From the word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.as_str() == word)
+    }
 }
 
 /// Whether a child can be steered.

@@ -5,8 +5,8 @@ use super::json::{Json, Obj};
 use super::status::{self, cost_summary, millis, tokens};
 use super::supervision;
 use crate::run::{
-    AgentEvent, EndingCause, Event, Metric, RunMeta, RunState, Stage, Steerable, StepId, StepMeta, StepOutcome,
-    StepPhase, Stream, TargetState, Timestamp, What,
+    AgentEvent, Event, Metric, RunMeta, RunState, Stage, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream,
+    TargetState, Timestamp, What,
 };
 
 pub use super::child_record::{ChildContext, annotate, plain_line};
@@ -111,7 +111,7 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
         }
         What::StepEnding { step, cause, message, source } => {
             let mut obj = of_step("subdeck.step.ending", *step);
-            obj.set("cause", cause_word(*cause)).set("message", message);
+            obj.set("cause", cause.as_str()).set("message", message);
             obj.opt("source", source.as_ref().map(status::source));
             obj
         }
@@ -194,7 +194,7 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
         }
         What::SignalSent { step, signal, pid, group, cause } => {
             let mut obj = of_step("subdeck.signal.sent", *step);
-            obj.set("signal", *signal).set("pid", *pid).set("group", *group).set("cause", cause_word(*cause));
+            obj.set("signal", *signal).set("pid", *pid).set("group", *group).set("cause", cause.as_str());
             obj
         }
         What::AbortSent { step } => of_step("subdeck.abort.sent", *step),
@@ -396,29 +396,6 @@ pub fn steering_notice(run: &str, request: &str, partial: bool, message: &str, a
     let mut obj = begin("subagent.steering.notice", at, run);
     obj.set("requestId", request).set("state", if partial { "partial" } else { "failed" }).set("message", message);
     obj.line()
-}
-
-/// The word of a cause.
-#[must_use]
-pub const fn cause_word(cause: EndingCause) -> &'static str {
-    match cause {
-        EndingCause::Drain => "drain",
-        EndingCause::Interrupt => "interrupt",
-        EndingCause::Protocol => "protocol",
-        EndingCause::ToolTimeout => "tool-timeout",
-        EndingCause::Budget => "budget",
-        EndingCause::RunBudget => "run-budget",
-        EndingCause::StepTimeout => "step-timeout",
-        EndingCause::RunTimeout => "run-timeout",
-        EndingCause::StepStop => "step-stop",
-        EndingCause::RunStop => "run-stop",
-        EndingCause::Kill => "kill",
-    }
-}
-
-/// The cause from its word.
-pub(super) fn cause(word: &str) -> Option<EndingCause> {
-    EndingCause::ALL.into_iter().find(|c| cause_word(*c) == word)
 }
 
 /// The word of a stream.

@@ -6,12 +6,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::look::Look;
-use super::records::cause;
 use super::status::SIGNALS;
 use super::status_read as read;
 use super::supervision;
 use crate::run::{
-    AgentEvent, Event, ExitInfo, Group, Metric, Raise, Reason, RunId, RunMeta, RunPhase, Stage, SteerMode,
+    AgentEvent, EndingCause, Event, ExitInfo, Group, Metric, Raise, Reason, RunId, RunMeta, RunPhase, Stage, SteerMode,
     SteerRequest, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, TargetState, Timestamp, What,
 };
 
@@ -209,7 +208,7 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
         "subdeck.log.failed" => What::LogFailed { step: step?, error: look.text("error")? },
         "subdeck.step.ending" => What::StepEnding {
             step: step?,
-            cause: cause(look.str("cause")?)?,
+            cause: EndingCause::parse(look.str("cause")?)?,
             message: message(),
             source: look.obj("source").map(|s| read::source(&s)),
         },
@@ -255,7 +254,7 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
             signal: SIGNALS.iter().find(|(_, n)| Some(*n) == look.str("signal")).map(|(_, n)| *n)?,
             pid: look.small("pid")?,
             group: look.is("group"),
-            cause: cause(look.str("cause")?)?,
+            cause: EndingCause::parse(look.str("cause")?)?,
         },
         "subdeck.abort.sent" => What::AbortSent { step: step? },
         "subdeck.tree.swept" => {

@@ -421,7 +421,7 @@ fn step_extras(step: &StepState) -> Obj {
         "ending",
         step.ending.as_ref().map(|e| {
             let mut obj = Obj::new();
-            obj.set("cause", super::records::cause_word(e.cause)).set("since", e.since).set("message", &e.message);
+            obj.set("cause", e.cause.as_str()).set("since", e.since).set("message", &e.message);
             obj.opt("abortAt", e.abort_at).opt("intAt", e.int_at).opt("termAt", e.term_at).opt("killAt", e.kill_at);
             obj
         }),

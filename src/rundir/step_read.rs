@@ -233,7 +233,7 @@ fn attempts_cost(look: &Look<'_>) -> Option<f64> {
 
 fn ending(look: &Look<'_>) -> Option<Ending> {
     Some(Ending {
-        cause: super::records::cause(look.str("cause")?)?,
+        cause: crate::run::EndingCause::parse(look.str("cause")?)?,
         since: look.time("since")?,
         message: look.text("message").unwrap_or_default(),
         abort_at: look.time("abortAt"),

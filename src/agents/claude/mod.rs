@@ -11,10 +11,10 @@ mod talk;
 mod turn;
 
 pub use adapter::ClaudeAdapter;
-pub use talk::{ClaudeTalk, OneShot};
+pub use talk::ClaudeTalk;
 
-use super::Talk;
 use super::families::{Agents, Input, Start, Voice};
+use super::{OneShot, Talk};
 use crate::run::Transport;
 
 /// The family of Claude Code.
@@ -38,8 +38,8 @@ impl Agents for Claude {
                 Voice { adapter, input: Input::Open(talk.prompt(start.task)), talk: Box::new(talk) }
             }
             Transport::OneShot => {
-                let mut talk = OneShot;
-                Voice { adapter, input: Input::Once(talk.prompt(start.task)), talk: Box::new(talk) }
+                let talk = OneShot { reason: "Claude Code with one prompt takes no messages" };
+                Voice { adapter, input: Input::Once(talk::task(start.task).into_bytes()), talk: Box::new(talk) }
             }
         }
     }

@@ -50,7 +50,7 @@ fn message(text: &str) -> Value {
 }
 
 /// A task that begins with a slash is no command of the agent's because of the word in front.
-fn task(text: &str) -> String {
+pub(super) fn task(text: &str) -> String {
     format!("Task: {text}")
 }
 
@@ -149,36 +149,6 @@ impl Talk for ClaudeTalk {
 
 fn refused(id: &str) -> Value {
     json!({"subtype": "success", "request_id": id, "response": {"behavior": "deny", "message": REFUSED}})
-}
-
-/// The other side of Claude Code with one prompt, which is all of its standard input.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OneShot;
-
-impl Talk for OneShot {
-    fn prompt(&mut self, text: &str) -> Vec<u8> {
-        task(text).into_bytes()
-    }
-
-    fn steer(&mut self, _id: &str, _mode: SteerMode, _text: &str) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn abort(&mut self) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn receipts(&mut self, _event: &AgentEvent) -> Vec<Receipt> {
-        Vec::new()
-    }
-
-    fn steerable(&self) -> Steerable {
-        Steerable::No("Claude Code with one prompt takes no messages".to_owned())
-    }
-
-    fn done(&self) -> bool {
-        true
-    }
 }
 
 #[cfg(test)]

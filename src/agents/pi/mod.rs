@@ -14,4 +14,4 @@ mod talk;
 pub use adapter::PiAdapter;
 pub use decode::{Kind, decode_line};
 pub use encode::{encode, line_of};
-pub use talk::{OneShot, PiTalk};
+pub use talk::PiTalk;

@@ -154,36 +154,6 @@ impl Talk for PiTalk {
     }
 }
 
-/// The other side of pi in json mode, whose task stands in its arguments.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OneShot;
-
-impl Talk for OneShot {
-    fn prompt(&mut self, _text: &str) -> Vec<u8> {
-        Vec::new()
-    }
-
-    fn steer(&mut self, _id: &str, _mode: SteerMode, _text: &str) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn abort(&mut self) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn receipts(&mut self, _event: &AgentEvent) -> Vec<Receipt> {
-        Vec::new()
-    }
-
-    fn steerable(&self) -> Steerable {
-        Steerable::No("pi in json mode takes no messages".to_owned())
-    }
-
-    fn done(&self) -> bool {
-        true
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -109,10 +109,9 @@ impl Play {
 /// What is done in a word, and its record.
 fn perform(effect: &Effect) -> (String, What) {
     match effect.clone() {
-        Effect::End { step, cause, message } => (
-            crate::rundir::records::cause_word(cause).to_owned(),
-            What::StepEnding { step, cause, message, source: None },
-        ),
+        Effect::End { step, cause, message } => {
+            (cause.as_str().to_owned(), What::StepEnding { step, cause, message, source: None })
+        }
         Effect::TimeOutRun => ("run".into(), What::RunTimedOut { timeout_ms: None, message: "t".into(), source: None }),
         Effect::Reach { step, metric, stage, used, message } => {
             let of = if step.is_some() { "" } else { "run " };

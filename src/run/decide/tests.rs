@@ -44,7 +44,7 @@ fn play(state: &mut RunState, end: i64) -> Vec<(i64, String)> {
                     What::RunTimedOut { timeout_ms: None, message: "t".into(), source: None }
                 }
                 Effect::End { step, cause, message } => {
-                    done.push((now, crate::rundir::records::cause_word(*cause).to_owned()));
+                    done.push((now, cause.as_str().to_owned()));
                     What::StepEnding { step: *step, cause: *cause, message: message.clone(), source: None }
                 }
                 Effect::Reach { step, metric, stage, used, message } => {

@@ -1,0 +1,265 @@
+//! The rules: what in a step needs a look at a moment (runner-behaviour 4.3, product 5).
+
+use std::time::Duration;
+
+use super::{Amount, Condition, Notice, Reason, Standing, seconds};
+use crate::run::{RunState, StepPhase, StepState, TargetState, Timestamp};
+
+/// After this many milliseconds a condition without a threshold of its own is told again once somebody took note of it.
+const AGAIN_MS: u64 = 300_000;
+
+/// What needs a look in a step. Nothing does in a step that does not run, or whose child is being ended.
+#[must_use]
+pub fn conditions(state: &RunState, step: &StepState, now: Timestamp) -> Standing {
+    let mut standing = Standing::default();
+    let ending = step.ending.as_ref().is_some_and(|e| e.cause != crate::run::EndingCause::Drain);
+    if step.phase != StepPhase::Running || ending || !step.thresholds.enabled {
+        return standing;
+    }
+    let mut rules = Rules { state, step, now, standing: &mut standing };
+    rules.questions();
+    rules.tools();
+    rules.silence();
+    rules.failures();
+    rules.conflicts();
+    rules.notes();
+    rules.long_running();
+    standing
+}
+
+struct Rules<'a> {
+    state: &'a RunState,
+    step: &'a StepState,
+    now: Timestamp,
+    standing: &'a mut Standing,
+}
+
+impl Rules<'_> {
+    fn awake(&self, since: Timestamp) -> u64 {
+        u64::try_from(self.state.gaps.awake(since, self.now).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn hold(&mut self, condition: Condition) {
+        // What somebody took note of may have to be told again.
+        let id = Notice::name(self.step.id, &condition);
+        let told = self.step.attention.iter().find(|n| n.id == id && n.acknowledged.is_some());
+        if let (Some(told), Some(Amount::Millis(threshold))) = (told, condition.threshold) {
+            let times = 1_u64.checked_shl(told.times).unwrap_or(u64::MAX);
+            let again = Duration::from_millis(threshold.saturating_mul(times));
+            self.standing.later(self.state.gaps.due(condition.since, again));
+        }
+        self.standing.holds.push(condition);
+    }
+
+    /// Holds once `since` is `threshold` milliseconds ago.
+    fn timed(
+        &mut self,
+        reason: Reason,
+        subject: String,
+        since: Timestamp,
+        threshold: u64,
+        evidence: impl Fn(u64) -> String,
+    ) {
+        let ms = self.awake(since);
+        if ms < threshold {
+            self.standing.later(self.state.gaps.due(since, Duration::from_millis(threshold)));
+            return;
+        }
+        self.hold(Condition {
+            reason,
+            subject,
+            since,
+            threshold: Some(Amount::Millis(threshold)),
+            amount: Some(Amount::Millis(ms)),
+            evidence: evidence(ms),
+        });
+    }
+
+    fn counted(
+        &mut self,
+        reason: Reason,
+        subject: &str,
+        since: Timestamp,
+        threshold: u64,
+        count: u64,
+        evidence: String,
+    ) {
+        if count < threshold {
+            return;
+        }
+        self.hold(Condition {
+            reason,
+            subject: subject.to_owned(),
+            since,
+            threshold: Some(Amount::Count(threshold)),
+            amount: Some(Amount::Count(count)),
+            evidence,
+        });
+    }
+
+    /// Holds since a moment, whatever the time.
+    fn plain(&mut self, reason: Reason, subject: String, since: Timestamp, evidence: String) {
+        let ms = self.awake(since);
+        self.hold(Condition {
+            reason,
+            subject,
+            since,
+            threshold: Some(Amount::Millis(AGAIN_MS)),
+            amount: Some(Amount::Millis(ms)),
+            evidence,
+        });
+    }
+
+    fn questions(&mut self) {
+        for question in &self.step.questions {
+            self.plain(Reason::Question, question.id.clone(), question.asked_at, question.text.clone());
+        }
+        if let Some(call) = self.step.open.iter().find(|call| call.about.asks) {
+            let evidence = format!("{} waits for an answer: {}", call.tool, call.args);
+            self.plain(Reason::SupervisorRequest, String::new(), call.started_at, evidence);
+        }
+        let newest = self.step.steering.recent.last();
+        for target in newest.iter().flat_map(|r| &r.targets).filter(|t| t.state == TargetState::Failed) {
+            let why = target.reason.clone().unwrap_or_else(|| "no reason is known".to_owned());
+            let since = target.failed_at.unwrap_or(self.now);
+            let id = newest.map(|r| r.id.clone()).unwrap_or_default();
+            self.plain(Reason::SteerFailed, id, since, format!("a message did not arrive: {why}"));
+        }
+    }
+
+    /// The oldest call that is open for too long (runner-behaviour 4.3).
+    fn tools(&mut self) {
+        let rules = &self.step.thresholds;
+        let mut waiting: Vec<_> =
+            self.step.open.iter().filter_map(|call| rules.tool_open(&call.tool).map(|ms| (call, ms))).collect();
+        waiting.sort_by_key(|(call, _)| (call.started_at, call.seq));
+        let over = waiting.iter().position(|(call, ms)| self.awake(call.started_at) >= *ms);
+        for (index, (call, ms)) in waiting.into_iter().enumerate() {
+            if over.is_some_and(|first| first != index) {
+                continue;
+            }
+            let path = call.path.as_ref().map_or_else(String::new, |p| format!(" on {p}"));
+            let evidence = |ms| format!("tool '{}' open for {}{path}", call.tool, seconds(ms));
+            self.timed(Reason::ToolOpen, call.seq.to_string(), call.started_at, ms, evidence);
+        }
+    }
+
+    fn silence(&mut self) {
+        let step = self.step;
+        if !step.open.is_empty() || step.retrying.is_some() || !step.questions.is_empty() || step.next_attempt.is_some()
+        {
+            return;
+        }
+        let Some(started) = step.attempts.last().and_then(|a| a.started_at).or(step.started_at) else { return };
+        let heard = step.last_activity.filter(|at| *at >= started);
+        match (heard, step.thresholds.first_event_ms, step.thresholds.idle_ms) {
+            (None, Some(ms), _) if step.runner.is_agent() => {
+                let evidence = |ms| format!("no event since it was started {} ago", seconds(ms));
+                self.timed(Reason::NoFirstEvent, step.attempt().to_string(), started, ms, evidence);
+            }
+            (heard, _, Some(ms)) => {
+                let since = heard.unwrap_or(started);
+                let evidence = |ms| format!("no observed activity for {}", seconds(ms));
+                // Longer than the threshold, not as long (runner-behaviour 4.3).
+                self.timed(Reason::Idle, String::new(), since, ms.saturating_add(1), evidence);
+            }
+            _ => {}
+        }
+    }
+
+    fn failures(&mut self) {
+        let step = self.step;
+        if let Some(most) = step.thresholds.failures {
+            let window = crate::run::Thresholds::FAILURE_WINDOW_MS;
+            if let Some((count, path)) = step.failures.worst(|at| self.awake(at) <= window) {
+                let since = step.failures.first().unwrap_or(self.now);
+                let evidence = format!("{count} changes failed{}: {}", on(path), step.failures.summary());
+                self.counted(Reason::ToolFailures, "", since, most, count, evidence);
+            }
+        }
+        if let (Some(most), Some(repeat)) = (step.thresholds.repeats, &step.repeat) {
+            let evidence = format!("{} times in a row: {} {}", repeat.count, repeat.tool, repeat.args);
+            let subject = format!("{:016x}", repeat.fingerprint);
+            self.counted(Reason::RepeatedCall, &subject, repeat.since, most, repeat.count, evidence);
+        }
+    }
+
+    fn conflicts(&mut self) {
+        for conflict in &self.step.conflicts {
+            let other = self.state.step(conflict.other).filter(|s| s.phase == StepPhase::Running);
+            if let Some(other) = other {
+                let evidence = format!("step {} ({}) changes {} too", other.id.number(), other.title(), conflict.path);
+                self.plain(Reason::PathConflict, conflict.path.clone(), conflict.at, evidence);
+            }
+        }
+    }
+
+    fn notes(&mut self) {
+        let step = self.step;
+        if let Some(retry) = &step.retrying {
+            let number = |n: Option<u32>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
+            let evidence = format!("try {} of {}: {}", number(retry.attempt), number(retry.max), retry.reason);
+            self.plain(Reason::Retrying, String::new(), retry.since, evidence);
+        }
+        // A matter of the whole run: the first step that runs tells it.
+        let first = self.state.steps.iter().find(|s| s.phase == StepPhase::Running).is_some_and(|s| s.id == step.id);
+        if let Some((since, free)) = self.state.disk_low.filter(|_| first) {
+            let evidence = format!("the disk of the run has {} left", crate::text::bytes(free));
+            self.plain(Reason::DiskLow, String::new(), since, evidence);
+        }
+        if !step.held_by.is_empty() {
+            let pids: Vec<String> = step.held_by.iter().map(u32::to_string).collect();
+            let since = step.last_activity.unwrap_or(self.now);
+            let evidence = format!("the child has ended; its output is still held open by pid {}", pids.join(", "));
+            self.plain(Reason::OutputHeld, String::new(), since, evidence);
+        }
+        if let Some(cap) = step.truncated_at {
+            let since = step.last_activity.unwrap_or(self.now);
+            self.plain(
+                Reason::DiskCap,
+                String::new(),
+                since,
+                format!("output is kept up to {cap} bytes; the rest is lost"),
+            );
+        }
+        for metric in crate::run::Metric::ALL {
+            let Some(reached) = step.budget.at(metric, crate::run::Stage::Soft) else { continue };
+            let limit = crate::run::budget::limit(&step.limits, metric);
+            let evidence = format!(
+                "{} of {}",
+                metric.words(crate::run::budget::used(step, metric)),
+                metric.words(limit.hard.or(limit.soft).unwrap_or_default())
+            );
+            self.plain(Reason::BudgetSoft, metric.key().to_owned(), reached.at, evidence);
+        }
+    }
+
+    /// It works, but for long: once for each measure.
+    fn long_running(&mut self) {
+        let step = self.step;
+        let Some(started) = step.started_at else { return };
+        if let Some(ms) = step.thresholds.long_ms {
+            let evidence = |ms| format!("still active after {}", seconds(ms));
+            self.timed(Reason::TimeThreshold, String::new(), started, ms, evidence);
+        }
+        if let Some(most) = step.thresholds.long_turns {
+            let evidence = format!("still active after {} turns", step.turn_count);
+            self.counted(Reason::TurnThreshold, "", started, most, step.turn_count, evidence);
+        }
+        if let Some(most) = step.thresholds.long_tokens {
+            let tokens = step.tokens.total();
+            self.counted(
+                Reason::TokenThreshold,
+                "",
+                started,
+                most,
+                tokens,
+                format!("still active after {tokens} tokens"),
+            );
+        }
+    }
+}
+
+fn on(path: Option<&str>) -> String {
+    path.map_or_else(|| " in a row".to_owned(), |p| format!(" on {p}"))
+}

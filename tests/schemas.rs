@@ -337,7 +337,7 @@ fn every_what() -> Vec<What> {
                 reason: None,
             }],
         })),
-        What::ControlRejected { file: text(), reason: text() },
+        What::ControlRejected { file: text(), reason: text(), set_aside: true },
         What::ControlUnannounced { what: text(), source: source.clone().unwrap_or_default() },
         What::SignalSent { step, signal: "SIGTERM", pid: 1, group: true, cause: EndingCause::StepStop },
         What::AbortSent { step },

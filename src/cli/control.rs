@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 
 use super::args::{ControlArgs, Mode, SteerArgs};
 use super::load::World;
-use super::show::{is_unreadable, tell_unreadable};
+use super::show::{is_unreadable, tell_suspended, tell_unreadable};
 use super::{find, out, source};
 use crate::engine::tree::{self, Seen};
 use crate::engine::{self, now};
@@ -28,6 +28,7 @@ pub fn steer(args: &SteerArgs) -> anyhow::Result<ExitCode> {
     let message = if args.text == "-" { message_from(&mut std::io::stdin().lock())? } else { args.text.clone() };
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
     follower.poll();
+    tell_suspended(&follower);
     // With no step named the sender addresses every running one.
     let targets: Vec<StepId> = step.into_iter().collect();
     let mode = match args.mode {
@@ -176,6 +177,8 @@ fn check_living(follower: &Follower) -> anyhow::Result<()> {
     if follower.is_over() {
         bail!("the run is over ({})", follower.state().phase.as_str());
     }
+    // The request lies there until the runner goes on.
+    tell_suspended(follower);
     Ok(())
 }
 
@@ -209,7 +212,9 @@ fn wait_for(follower: &mut Follower, time: Duration, done: impl Fn(&Follower) ->
         let timeout = tokio::time::sleep(time);
         tokio::pin!(timeout);
         loop {
-            follower.poll();
+            if follower.poll().health {
+                tell_suspended(follower);
+            }
             if done(follower) {
                 return Ok(true);
             }

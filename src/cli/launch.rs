@@ -119,6 +119,7 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
         let mut hup = signal(SignalKind::hangup())?;
         let mut quit = signal(SignalKind::quit())?;
         let mut usr2 = signal(SignalKind::user_defined2())?;
+        engine::shrug_off_strays();
         let mut runner = engine::Watched::new(runner)?;
         let begun = tokio::task::spawn_blocking(move || waiting.join());
         match begun.await {

@@ -39,6 +39,13 @@ pub fn tell_unreadable(follower: &Follower) -> bool {
     true
 }
 
+/// Says that the runner lives and answers nothing, and what can be done; whether it is so.
+pub fn tell_suspended(follower: &Follower) -> bool {
+    let Some(what) = follower.suspended() else { return false };
+    eprintln!("subdeck: {}", SafeText::line(what));
+    true
+}
+
 /// The summary goes where a person reads it: to stdout after text, else to stderr, which is not data. A stdout that takes
 /// nothing is no reason to fail a run that has ended.
 pub fn tell_summary(state: &crate::run::RunState, output: Output, fate: Fate) {

@@ -143,6 +143,9 @@ impl View {
     /// Looks and prints; whether there is more to look at.
     fn look(&mut self) -> bool {
         let changes = self.follower.poll();
+        if changes.health {
+            super::show::tell_suspended(&self.follower);
+        }
         self.printer.print(self.follower.state(), &changes);
         if self.own {
             self.follower.rest_when_ended();

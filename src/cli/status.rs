@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::args::StatusArgs;
 use super::load::World;
-use super::show::{is_unreadable, tell_unreadable};
+use super::show::{is_unreadable, tell_suspended, tell_unreadable};
 use super::{find, out};
 use crate::engine;
 use crate::headless::{status_document, summary, unreadable_json};
@@ -26,6 +26,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     follower.poll();
     let state = follower.state();
     let unreadable = tell_unreadable(&follower);
+    tell_suspended(&follower);
     let code = if unreadable { out::code(ExitCause::Failed) } else { ExitCode::SUCCESS };
     if is_unreadable(&follower) {
         if let (true, Some(why)) = (args.json, follower.unreadable()) {

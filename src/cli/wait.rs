@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 
 use super::args::WaitArgs;
 use super::load::World;
-use super::show::{is_unreadable, tell_unreadable};
+use super::show::{is_unreadable, tell_suspended, tell_unreadable};
 use super::{find, lines, out};
 use crate::headless::{Need, needs};
 use crate::run::{ExitCause, Limits, RunMode, RunPhase, RunState, StepPhase, StepState, exit_code};
@@ -82,8 +82,11 @@ pub fn wait(args: &WaitArgs) -> anyhow::Result<ExitCode> {
         let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
         let timeout = tokio::time::sleep(args.timeout.unwrap_or(Duration::from_secs(u64::from(u32::MAX))));
         tokio::pin!(timeout);
+        let mut told = false;
         loop {
-            follower.poll();
+            if follower.poll().health || !told {
+                told = tell_suspended(&follower);
+            }
             // The end is reached when everything of it is on the disk, the result too; that is more than the state.
             if goal != Goal::End && follower.lost().is_none() && goal.reached(follower.state()) {
                 lines::out(|to| goal.found(follower.state()).iter().try_for_each(|line| writeln!(to, "{line}")))?;

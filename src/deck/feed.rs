@@ -29,6 +29,8 @@ pub enum Hands {
     Lost(SafeText),
     /// The directory is gone; the picture is the last one.
     Gone,
+    /// Its runner lives and answers nothing, and what can be done.
+    Suspended(SafeText),
     /// It cannot be told, and why.
     Unknown(SafeText),
 }

@@ -140,8 +140,11 @@ fn entry(state: &RunState, event: &Event) -> Option<Entry> {
             let tone = if *to == TargetState::Failed { Tone::Bad } else { Tone::Control };
             one(Some(*step), tone, format!("steer #{} {}{why}", short(id), to.as_str()))
         }
-        What::ControlRejected { file, reason } => {
+        What::ControlRejected { file, reason, set_aside: true } => {
             one(None, Tone::Bad, format!("control file {file} was set aside: {reason}"))
+        }
+        What::ControlRejected { file, reason, set_aside: false } => {
+            one(None, Tone::Bad, format!("refused: {file}: {reason}"))
         }
         What::ControlUnannounced { what, source } => {
             one(None, Tone::Bad, format!("no deck or command announced this {what}: it came from {source}"))

@@ -52,6 +52,7 @@ impl Feed for LiveFeed {
             Health::Gone => Hands::Gone,
             Health::Over => Hands::Over,
             Health::Starting | Health::Live => Hands::Live,
+            Health::Suspended(what) => Hands::Suspended(SafeText::line(what)),
             Health::Unreadable(why) => Hands::Unknown(SafeText::line(&format!("its status is unreadable: {why}"))),
             Health::Unknown(why) => Hands::Unknown(SafeText::line(why)),
         }

@@ -64,6 +64,9 @@ pub struct Child {
 /// What the system says when the program cannot be started.
 pub fn spawn(spawn: Spawn, step: StepId, attempt: u32, notes: &Sender<Note>) -> io::Result<Child> {
     let mut command = Command::new(&spawn.program);
+    if spawn.program == super::keeper::this_program() {
+        command.arg0(super::keeper::NAME);
+    }
     command.args(&spawn.args).current_dir(&spawn.cwd).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.stdin(match spawn.stdin {
         Input::Null => Stdio::null(),

@@ -47,7 +47,7 @@ impl Engine {
                     self.recorder.record(What::RunInterrupted { source: Some(source) });
                 }
             }
-            ControlRequest::StopStep { step, source } => self.stop_step(step, source),
+            ControlRequest::StopStep { step, source, file } => self.stop_step(step, source, file),
             ControlRequest::Steer(steer) => self.steer(steer),
             ControlRequest::Own(own) => self.own(own),
             // A child that we talk to over its protocol has no word of its own in this file: it is the one that we
@@ -61,25 +61,28 @@ impl Engine {
             ControlRequest::Unannounced { what, source } => {
                 self.recorder.record(What::ControlUnannounced { what, source });
             }
-            ControlRequest::Rejected { file, reason } => self.recorder.record(What::ControlRejected { file, reason }),
+            ControlRequest::Rejected { file, reason } => {
+                self.recorder.record(What::ControlRejected { file, reason, set_aside: true });
+            }
         }
     }
 
     fn own(&mut self, own: OwnRequest) {
+        let words = own.what.words();
         match own.what {
             OwnWhat::Kill => self.kill(&own.source),
-            OwnWhat::Retract { request } => self.retract(&own.id, &request),
+            OwnWhat::Retract { request } => self.retract(&own.id, words, &request),
             OwnWhat::Budget { key, value } => self.change_budget(&own.id, own.step, &key, &value, own.source),
-            OwnWhat::Acknowledge { attention } => self.take_note(&own.id, &attention, own.source),
+            OwnWhat::Acknowledge { attention } => self.take_note(&own.id, words, &attention, own.source),
             OwnWhat::Answer { .. } => {
                 let reason = "this version of the runner cannot do what it asks".to_owned();
-                self.answer_own(&own.id, Some(reason));
+                self.answer_own(&own.id, words, Some(reason));
             }
         }
     }
 
     /// Takes back a message where nobody has taken it yet, and answers.
-    fn retract(&mut self, id: &str, request: &str) {
+    fn retract(&mut self, id: &str, words: &str, request: &str) {
         let waiting: Vec<StepId> = self
             .held
             .iter()
@@ -87,7 +90,7 @@ impl Engine {
             .flat_map(|h| h.targets.iter().copied())
             .filter(|step| self.target_state(request, *step) == Some(TargetState::Scheduled))
             .collect();
-        self.answer_own(id, waiting.is_empty().then(|| "the message was taken already".to_owned()));
+        self.answer_own(id, words, waiting.is_empty().then(|| "the message was taken already".to_owned()));
         for step in waiting {
             self.steer_moved(step, request, TargetState::Failed, Some("taken back".to_owned()));
         }
@@ -104,9 +107,10 @@ impl Engine {
         }
     }
 
-    fn stop_step(&mut self, step: StepId, source: ControlSource) {
+    fn stop_step(&mut self, step: StepId, source: ControlSource, file: String) {
         let phase = self.recorder.state().step(step).map(|s| s.phase.clone());
-        let refused = |reason: String| What::ControlRejected { file: format!("stop of step {step}"), reason };
+        let refused =
+            |reason: &str| What::ControlRejected { file, reason: format!("step {step} {reason}"), set_aside: false };
         self.recorder.record(match phase {
             Some(StepPhase::Running) => {
                 let (cause, message) = (EndingCause::StepStop, STOPPED.to_owned());
@@ -123,8 +127,8 @@ impl Engine {
                 };
                 What::StepEnded { step, outcome: Box::new(outcome) }
             }
-            Some(phase) => refused(format!("the step is {}", phase.as_str())),
-            None => refused("there is no such step".to_owned()),
+            Some(phase) => refused(&format!("is {}", phase.as_str())),
+            None => refused("does not exist"),
         });
     }
 

@@ -22,6 +22,8 @@ use crate::rundir::{ControlRequest, Home, InboxReader, Place, RunDir, Watch};
 const NOTES: usize = 1024;
 /// Shorter sleeps of the machine are not worth a record.
 const LEAST_SLEEP: Duration = Duration::from_secs(1);
+/// While a folder of the inbox is missing, how often it is looked for.
+const MISSING_LOOK: Duration = Duration::from_millis(50);
 /// Notes handled before the loop looks at signals and control files again.
 const BATCH: usize = 256;
 
@@ -72,6 +74,8 @@ pub struct Doors {
     pub inbox: InboxReader,
     /// Wakes when something may lie in it.
     pub watch: Watch,
+    /// Since when a folder of the inbox is missing.
+    pub missing: Option<Instant>,
 }
 
 enum Happened {
@@ -123,10 +127,15 @@ impl Engine {
         let mut open = false;
         loop {
             if std::mem::take(&mut self.posted) || Instant::now() >= look_at {
+                if open {
+                    self.keep_inbox(doors);
+                }
                 self.read_inbox(&mut doors.inbox);
                 self.look_home();
                 // However much else happens: a watcher that lost an event costs a request only this much time.
-                let wait = [Some(doors.watch.look_again()), doors.inbox.look_again()].into_iter().flatten().min();
+                let missing = doors.missing.map(|_| MISSING_LOOK);
+                let wait =
+                    [Some(doors.watch.look_again()), doors.inbox.look_again(), missing].into_iter().flatten().min();
                 let behind = doors.inbox.is_behind();
                 look_at = Instant::now() + wait.filter(|_| !behind).unwrap_or_default();
             }
@@ -334,8 +343,7 @@ impl Engine {
     }
 
     fn asked_by_signal(&mut self, asked: Asked) {
-        let via = "signal".to_owned();
-        let source = ControlSource { via, key: Some(asked.signal.to_owned()), ..ControlSource::default() };
+        let source = source_of(asked, std::env::var(tree::RUN_MARK).ok(), std::env::var(tree::STEP_MARK).ok());
         match asked.want {
             super::signals::Want::Interrupt => self.take(ControlRequest::Interrupt { source }),
             super::signals::Want::Stop => self.take(ControlRequest::Stop { source }),
@@ -356,6 +364,21 @@ impl Engine {
     }
 }
 
+/// Who is behind a signal: the system for a command in front that is gone, else whoever sent it. What a step of another
+/// run started says so, because that run ends what its steps leave.
+fn source_of(asked: Asked, run: Option<String>, step: Option<String>) -> ControlSource {
+    if let Some(pid) = asked.orphaned_by {
+        let reason = Some(format!("the command in front (pid {pid}) is gone"));
+        return ControlSource { via: "runner".to_owned(), reason, ..ControlSource::default() };
+    }
+    let number = step.and_then(|s| s.parse().ok()).map(|flat| StepId(flat).number());
+    let reason = run.zip(number).map(|(run, step)| {
+        format!("this run was started by step {step} of run {run}, which ends what the step leaves when it ends")
+    });
+    let key = Some(asked.signal.to_owned());
+    ControlSource { via: "signal".to_owned(), key, reason, ..ControlSource::default() }
+}
+
 fn to_instant(at: crate::run::Timestamp) -> Instant {
     Instant::now() + at.since(now())
 }
@@ -364,5 +387,25 @@ async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::signals::Want;
+    use super::*;
+
+    #[test]
+    fn a_signal_says_as_much_of_its_sender_as_is_known() {
+        let asked = Asked { want: Want::Stop, signal: "SIGTERM", orphaned_by: None };
+        let text = |asked, run: Option<&str>, step: Option<&str>| {
+            source_of(asked, run.map(str::to_owned), step.map(str::to_owned)).to_string()
+        };
+        assert_eq!(text(asked, None, None), "somebody (signal, SIGTERM)");
+        let nested = text(asked, Some("r1"), Some("1"));
+        assert!(nested.starts_with("somebody (signal, SIGTERM): this run was started by step 2 of run r1"), "{nested}");
+        assert_eq!(text(asked, Some("r1"), Some("x")), "somebody (signal, SIGTERM)");
+        let orphaned = text(Asked { orphaned_by: Some(7), ..asked }, Some("r1"), Some("1"));
+        assert_eq!(orphaned, "the runner: the command in front (pid 7) is gone");
     }
 }

@@ -33,7 +33,7 @@ pub fn become_subreaper() {
 /// The command that starts a runner for this directory. The caller sets its pipes.
 #[must_use]
 pub fn runner_command(dir: &RunDir, foreground: bool) -> Command {
-    let mut command = Command::new(this_program());
+    let mut command = this_command();
     command.arg("__runner").arg(dir.path());
     if foreground {
         command.arg("--foreground");
@@ -50,11 +50,30 @@ pub fn this_program() -> std::path::PathBuf {
     std::env::current_exe().unwrap_or_else(|_| "subdeck".into())
 }
 
+/// A command that starts this very program again, under the name that people know.
+#[must_use]
+pub fn this_command() -> Command {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(this_program());
+    command.arg0(NAME);
+    command
+}
+
+/// What the program is called in lists of processes.
+pub const NAME: &str = "subdeck";
+
+/// Gives this process its name: the system names it by the path that it was started by, which leads through /proc.
+pub fn take_name() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_name(c"subdeck");
+}
+
 /// The main of a detached keeper. Standard input and output are the runner's: they are passed on.
 #[must_use]
 pub fn main(path: &Path) -> u8 {
     // The launcher's terminal may go away; nothing of it must be left.
     let _ = rustix::process::setsid();
+    take_name();
     become_subreaper();
     let dir = RunDir::at(path);
     let home = match Home::open(&dir) {
@@ -71,6 +90,8 @@ pub fn main(path: &Path) -> u8 {
         Ok(runner) => runner,
         Err(error) => return refuse(&format_args!("cannot start the runner: {error}")),
     };
+    // It only waits; what is to end the run is for the runner, and this process ends with that.
+    super::signals::shrug_off_all();
     // The launcher waits for the end of these pipes too; only the runner may hold them.
     if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdin(&null);

@@ -104,7 +104,7 @@ pub fn prepare(plan: &Plan, root: &RunRoot, caps: Caps) -> Result<Prepared, Laun
 /// What the runner says when it cannot begin. The directory of a run that never began is removed.
 pub fn detach(prepared: &Prepared) -> Result<(), LaunchError> {
     let dir = &prepared.dir;
-    let mut command = Command::new(keeper::this_program());
+    let mut command = keeper::this_command();
     command.arg("__keeper").arg(dir.path());
     let (mut keeper, stdout) = begin(command, prepared)?;
     let answer = wait_ready(stdout, dir);

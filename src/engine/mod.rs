@@ -40,8 +40,9 @@ pub mod tree;
 mod watched;
 
 pub use clock::now;
-pub use keeper::{Aftermath, after as after_runner, main as keeper_main};
+pub use keeper::{Aftermath, after as after_runner, main as keeper_main, take_name};
 pub use launch::{Caps, LaunchError, Prepared, detach, discard, foreground, prepare, wait_ready};
 pub use leftovers::{Leftover, end_leftovers, leftovers};
 pub use runner::{Stance, main as runner_main};
+pub use signals::shrug_off_strays;
 pub use watched::{ToRunner, Watched};

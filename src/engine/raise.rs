@@ -27,11 +27,11 @@ impl Engine {
             }
             Err(reason) => Some(reason),
         };
-        self.answer_own(id, refused);
+        self.answer_own(id, "change of a budget", refused);
     }
 
     /// Takes note of a notice.
-    pub(super) fn take_note(&mut self, id: &str, notice: &str, source: ControlSource) {
+    pub(super) fn take_note(&mut self, id: &str, words: &str, notice: &str, source: ControlSource) {
         let found = self.recorder.state().steps.iter().find(|s| s.attention.iter().any(|n| n.id == notice));
         let refused = match found.map(|s| s.id) {
             Some(step) => {
@@ -41,16 +41,17 @@ impl Engine {
             }
             None => Some("there is no such notice, or its cause is over".to_owned()),
         };
-        self.answer_own(id, refused);
+        self.answer_own(id, words, refused);
     }
 
-    /// Tells whoever asked what became of a request of ours.
-    pub(super) fn answer_own(&mut self, id: &str, refused: Option<String>) {
+    /// Tells whoever asked what became of a request of ours, which asked for what `words` say.
+    pub(super) fn answer_own(&mut self, id: &str, words: &str, refused: Option<String>) {
         if let Err(error) = capability::answer(self.home.way(), id, refused.as_deref(), now()) {
             complain("runner", &error);
         }
         if let Some(reason) = refused {
-            self.recorder.record(What::ControlRejected { file: id.to_owned(), reason });
+            let file = format!("{words} ({id})");
+            self.recorder.record(What::ControlRejected { file, reason, set_aside: false });
         }
     }
 }

@@ -59,6 +59,7 @@ pub struct Stance {
 pub fn main(path: &Path, stance: Stance) -> u8 {
     // A group of its own keeps the terminal's Ctrl-C away; the command in front passes on what it means.
     let _ = rustix::process::setpgid(None, None);
+    super::keeper::take_name();
     #[cfg(target_os = "linux")]
     {
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
@@ -133,13 +134,13 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     }
     let cap = EventLog::cap_from_env(std::env::var("PI_SUBAGENT_ASYNC_EVENTS_MAX_BYTES").ok().as_deref());
     let log = EventLog::open(&way.events(), cap).map_err(disk("open events.jsonl"))?;
-    let inbox = InboxReader::new(way);
+    let inbox = InboxReader::new(way).of_steps(plan.flat().count());
     let meta = meta(&plan, &dir);
     let mut recorder = Recorder::new(&home, log, ResultContext::of_run(&dir, plan.result_path.as_deref()));
     recorder.record(What::RunStarted(Box::new(meta)));
     let capture = Capture::new(handed.caps.step, handed.caps.run);
     let (engine, notes) = Engine::new(plan, home, recorder, capture);
-    Ok((engine, notes, Doors { signals, deaths, inbox, watch: Watch::default() }, lock))
+    Ok((engine, notes, Doors { signals, deaths, inbox, watch: Watch::default(), missing: None }, lock))
 }
 
 /// What the first child need not wait for: the folders that others write into and the watch over them, the identity

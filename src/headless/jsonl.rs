@@ -150,7 +150,10 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
         What::SteerMoved { id, step, to, detail } => {
             ("steer_moved", Some(*step), json!({ "request": id, "state": to.as_str(), "detail": detail }))
         }
-        What::ControlRejected { file, reason } => ("control_rejected", None, json!({ "file": file, "reason": reason })),
+        What::ControlRejected { file, reason, set_aside } => {
+            let set_aside = set_aside.then_some(true);
+            ("control_rejected", None, json!({ "file": file, "reason": reason, "set_aside": set_aside }))
+        }
         What::ControlUnannounced { what, source } => {
             ("control_unannounced", None, json!({ "what": what, "source": source_json(Some(source)) }))
         }

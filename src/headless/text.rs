@@ -134,7 +134,7 @@ impl TextPrinter {
             )
             .trim_end()
             .to_owned(),
-            What::ControlRejected { file, reason } => {
+            What::ControlRejected { file, reason, .. } => {
                 format!("    ▲ request refused: {}: {}", SafeText::line(file), SafeText::line(reason))
             }
             What::ControlUnannounced { what, source } => {

@@ -243,12 +243,14 @@ pub enum What {
         /// Whether it can be steered.
         steerable: super::Steerable,
     },
-    /// A control file was refused and set aside (product 6).
+    /// A control request was refused (product 6).
     ControlRejected {
-        /// The file's name.
+        /// The name of its file, or what was asked for.
         file: String,
         /// Why.
         reason: String,
+        /// It was no valid request, and its file was moved to `control/rejected/`.
+        set_aside: bool,
     },
     /// A control request was taken that does not say which deck or command sent it (product 7).
     ControlUnannounced {
@@ -413,10 +415,12 @@ pub struct ControlSource {
 
 impl std::fmt::Display for ControlSource {
     /// `USER (VIA, key K, TTY, pid N): REASON` with what is known of it; a door that is unknown says itself what is
-    /// known. Text from outside.
+    /// known, and what the runner does by itself was asked for by nobody. Text from outside.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.via.starts_with("unknown") {
             f.write_str(&self.via)?;
+        } else if self.via == "runner" {
+            f.write_str("the runner")?;
         } else {
             write!(f, "{} ({}", self.user.as_deref().unwrap_or("somebody"), self.via)?;
             if let Some(key) = &self.key {

@@ -47,7 +47,7 @@ pub fn reduce(state: &mut RunState, event: &Event) {
                 found.steering.advance(id, *step, *to, detail.as_deref(), at);
             }
         }
-        What::ControlRejected { file, reason } => {
+        What::ControlRejected { file, reason, .. } => {
             state.rejected.push_back((file.clone(), reason.clone()));
             while state.rejected.len() > KEPT_REJECTIONS {
                 state.rejected.pop_front();

@@ -33,6 +33,8 @@ pub enum Health {
     Starting,
     /// Its runner lives.
     Live,
+    /// Its runner lives and is stopped by a signal, so it answers nothing; what can be done.
+    Suspended(String),
     /// It has ended.
     Over,
     /// Its runner died without ending it; how that is known.
@@ -183,6 +185,12 @@ impl Follower {
             Health::Lost(evidence) => Some(evidence.clone()),
             _ => self.view.lost.clone(),
         }
+    }
+
+    /// What there is to know of a runner that lives and answers nothing, if it is so.
+    #[must_use]
+    pub fn suspended(&self) -> Option<&str> {
+        if let Health::Suspended(what) = &self.health { Some(what) } else { None }
     }
 
     /// Whether its runner is gone without an end in its status: it is lost, or ended only by its result.
@@ -349,7 +357,7 @@ impl Follower {
         // A runner of ours tells the end after its last status; while it lives that is still to come.
         if newest.is_some_and(over) {
             let told = identity::probe(&self.dir) != RunnerLife::Alive;
-            return if told { Health::Over } else { Health::Live };
+            return if told { Health::Over } else { living(&self.dir) };
         }
         let known = newest.or_else(|| self.reduced.started_at.map(|_| &self.reduced));
         // Of such a run nobody can say whether it ever began; only its own runner would write another status.
@@ -385,10 +393,19 @@ impl Follower {
     }
 }
 
+/// A run whose runner lives.
+fn living(dir: &RunDir) -> Health {
+    identity::suspended(dir).map_or(Health::Live, |pid| {
+        Health::Suspended(format!(
+            "the runner (pid {pid}) is suspended (stopped by a signal) and answers nothing; `kill -CONT {pid}` lets it go on"
+        ))
+    })
+}
+
 /// Whether somebody runs a run that has not ended by its files (run-directory 7).
 pub(super) fn health(dir: &RunDir, state: Option<&RunState>) -> Health {
     match identity::probe(dir) {
-        RunnerLife::Alive if state.is_some() => return Health::Live,
+        RunnerLife::Alive if state.is_some() => return living(dir),
         RunnerLife::Alive => return Health::Starting,
         RunnerLife::Dead(evidence) if state.is_none() => return Health::Lost(format!("before it started: {evidence}")),
         RunnerLife::Dead(evidence) => return Health::Lost(evidence),

@@ -90,12 +90,18 @@ pub fn start_ticks(pid: u32) -> Option<u64> {
 
 /// Whether a process has ended, and when it started.
 fn stat(pid: u32) -> Option<(bool, u64)> {
+    let (state, ticks) = state(pid)?;
+    Some((matches!(state, 'Z' | 'X' | 'x'), ticks))
+}
+
+/// The letter of a process's state, and when it started.
+fn state(pid: u32) -> Option<(char, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the program's name in parentheses and may hold blanks and parentheses itself.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
-    let ended = matches!(fields.next()?, "Z" | "X" | "x");
-    Some((ended, fields.nth(18)?.parse().ok()?))
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
 }
 
 /// The id of the running boot.
@@ -181,6 +187,18 @@ pub fn probe(dir: &RunDir) -> RunnerLife {
         }
         life => life,
     }
+}
+
+/// The runner of a run of ours when it lives and is stopped by a signal: it answers nothing until it goes on.
+#[must_use]
+pub fn suspended(dir: &RunDir) -> Option<u32> {
+    let identity = RunnerIdentity::read(dir)?;
+    if identity.host != host() || identity.boot_id != boot_id() {
+        return None;
+    }
+    let (state, ticks) = state(identity.pid)?;
+    // A debugger that looks in for a moment leaves a `t`.
+    (state == 'T' && identity.start_ticks == Some(ticks)).then_some(identity.pid)
 }
 
 /// The verdict from its evidence; pure.
@@ -315,6 +333,35 @@ mod tests {
         let own = RunnerIdentity::of_this_process(None);
         RunnerIdentity { pid, start_ticks: Some(ticks), ..own }.write(&dir).unwrap();
         assert!(matches!(probe(&dir), RunnerLife::Dead(_)), "{:?}", probe(&dir));
+        child.wait().unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_that_is_stopped_by_a_signal_is_suspended() {
+        use rustix::process::{Pid, Signal, kill_process};
+        let (_temp, dir) = dir();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let raw = Pid::from_child(&child);
+        let own = RunnerIdentity::of_this_process(None);
+        let of_child = RunnerIdentity { pid: child.id(), start_ticks: start_ticks(child.id()), ..own };
+        of_child.write(&dir).unwrap();
+        let look = |want: Option<u32>| {
+            let deadline = std::time::Instant::now() + Duration::from_secs(10);
+            while suspended(&dir) != want {
+                assert!(std::time::Instant::now() < deadline, "not {want:?}");
+                thread::sleep(Duration::from_millis(2));
+            }
+        };
+        look(None);
+        kill_process(raw, Signal::STOP).unwrap();
+        look(Some(child.id()));
+        RunnerIdentity { start_ticks: Some(1), ..of_child.clone() }.write(&dir).unwrap();
+        assert_eq!(suspended(&dir), None, "another process has its id now");
+        of_child.write(&dir).unwrap();
+        kill_process(raw, Signal::CONT).unwrap();
+        look(None);
+        child.kill().unwrap();
         child.wait().unwrap();
     }
 

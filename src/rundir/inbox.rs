@@ -41,6 +41,8 @@ struct Sender {
 #[derive(Debug)]
 pub struct InboxReader {
     dir: RunDir,
+    /// How many steps the run has, where that is known.
+    steps: Option<usize>,
     /// What could not be removed: it acts once, not at every look.
     stuck: HashSet<(u64, u64)>,
     /// Capability files as they were read last; they stay where they are.
@@ -61,6 +63,7 @@ impl InboxReader {
     pub fn new(dir: RunDir) -> Self {
         Self {
             dir,
+            steps: None,
             stuck: HashSet::new(),
             capabilities: HashSet::new(),
             behind: false,
@@ -68,6 +71,13 @@ impl InboxReader {
             unfinished: HashMap::new(),
             grace: UNFINISHED,
         }
+    }
+
+    /// The same for a run of so many steps: what asks for others is no valid request.
+    #[must_use]
+    pub const fn of_steps(mut self, steps: usize) -> Self {
+        self.steps = Some(steps);
+        self
     }
 
     /// The folders to watch.
@@ -114,7 +124,7 @@ impl InboxReader {
     pub fn take_rest(&mut self) -> Vec<ControlRequest> {
         let mut taken = Vec::new();
         self.behind = false;
-        let mut steers = self.requests(&self.dir.steer_requests(), request::steer);
+        let mut steers = self.requests(&self.dir.steer_requests(), |_, bytes| request::steer(bytes));
         // Rejections have no time and keep the order of their names, after what is valid.
         steers.sort_by(|a, b| match (a, b) {
             (ControlRequest::Steer(a), ControlRequest::Steer(b)) => (a.at, &a.id).cmp(&(b.at, &b.id)),
@@ -122,8 +132,9 @@ impl InboxReader {
             (_, ControlRequest::Steer(_)) => std::cmp::Ordering::Greater,
             _ => std::cmp::Ordering::Equal,
         });
-        let own = self.requests(&self.dir.subdeck_requests(), request::own);
-        let stops = self.requests(&self.dir.stop_requests(), request::stop);
+        let own = self.requests(&self.dir.subdeck_requests(), |_, bytes| request::own(bytes));
+        let steps = self.steps;
+        let stops = self.requests(&self.dir.stop_requests(), |file, bytes| request::stop(file, bytes, steps));
         // Only files of ours are read as requests.
         let owner = rustix::process::geteuid().as_raw();
         for request in steers.into_iter().chain(own).chain(stops) {
@@ -185,7 +196,7 @@ impl InboxReader {
     fn requests(
         &mut self,
         folder: &Path,
-        parse: impl Fn(&[u8]) -> Result<ControlRequest, String>,
+        parse: impl Fn(&str, &[u8]) -> Result<ControlRequest, String>,
     ) -> Vec<ControlRequest> {
         let mut found = Vec::new();
         for path in json_files(folder) {
@@ -193,9 +204,10 @@ impl InboxReader {
                 self.behind = true;
                 break;
             }
+            let file = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
             let request = match read(&path, REQUEST_MOST) {
                 Ok(bytes) if self.may_grow(&path, &bytes) => continue,
-                Ok(bytes) => parse(&bytes),
+                Ok(bytes) => parse(&file, &bytes),
                 // Somebody took it back.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => Err(error.to_string()),
@@ -212,7 +224,6 @@ impl InboxReader {
                     if self.set_aside(&path, &reason).is_err() && self.is_stuck(&path) {
                         continue;
                     }
-                    let file = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
                     found.push(ControlRequest::Rejected { file, reason });
                 }
             }
@@ -477,6 +488,20 @@ mod tests {
         fs::write(steers.join("bad.json"), "again").unwrap();
         assert_eq!(words(&reader.take()), ["rejected bad.json"]);
         assert!(dir.rejected().join("bad.json.1").exists() && dir.rejected().join("bad.json.1.reason").exists());
+    }
+
+    #[test]
+    fn a_stop_of_a_step_that_does_not_exist_is_set_aside() {
+        let (_temp, dir, reader) = inbox();
+        let mut reader = reader.of_steps(2);
+        for (name, target) in [("a.json", 1), ("b.json", 99)] {
+            let text = format!(r#"{{"type":"stop","targetIndex":{target}}}"#);
+            fs::write(dir.stop_requests().join(name), text).unwrap();
+        }
+        assert_eq!(words(&reader.take()), ["stop step 2", "rejected b.json"]);
+        assert!(dir.rejected().join("b.json").exists());
+        let reason = fs::read_to_string(dir.rejected().join("b.json.reason")).unwrap();
+        assert_eq!(reason, "there is no step 100; the run has 2\n");
     }
 
     #[test]

@@ -182,9 +182,9 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
             }
             obj
         }
-        What::ControlRejected { file, reason } => {
+        What::ControlRejected { file, reason, set_aside } => {
             let mut obj = record("subdeck.control.rejected");
-            obj.set("file", file).set("reason", reason);
+            obj.set("file", file).set("reason", reason).flag("setAside", *set_aside);
             obj
         }
         What::ControlUnannounced { what, source } => {

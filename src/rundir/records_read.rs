@@ -243,9 +243,11 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
                 Some(false) => Steerable::No(look.text("reason").unwrap_or_default()),
             },
         },
-        "subdeck.control.rejected" => {
-            What::ControlRejected { file: look.text("file")?, reason: look.text("reason").unwrap_or_default() }
-        }
+        "subdeck.control.rejected" => What::ControlRejected {
+            file: look.text("file")?,
+            reason: look.text("reason").unwrap_or_default(),
+            set_aside: look.is("setAside"),
+        },
         "subdeck.control.unannounced" => {
             What::ControlUnannounced { what: look.text("what")?, source: read::source(&look.obj("source")?) }
         }

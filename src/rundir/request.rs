@@ -32,10 +32,12 @@ pub enum ControlRequest {
     },
     /// End one step while its siblings go on.
     StopStep {
-        /// Which; may name one that does not exist.
+        /// Which.
         step: StepId,
         /// Who asked.
         source: ControlSource,
+        /// The name of the file that it came in.
+        file: String,
     },
     /// Tell children something (run-directory 3.3).
     Steer(Steer),
@@ -88,13 +90,7 @@ impl ControlRequest {
             Self::Interrupt { .. } => "interrupt".into(),
             Self::StopStep { step, .. } => format!("stop of step {step}"),
             Self::Steer(_) => "message".into(),
-            Self::Own(own) => match own.what {
-                OwnWhat::Budget { .. } => "change of a budget".into(),
-                OwnWhat::Answer { .. } => "answer".into(),
-                OwnWhat::Acknowledge { .. } => "acknowledgement".into(),
-                OwnWhat::Retract { .. } => "retraction of a message".into(),
-                OwnWhat::Kill => "kill".into(),
-            },
+            Self::Own(own) => own.what.words().into(),
             Self::Capability { .. } | Self::Ack(_) | Self::Unannounced { .. } | Self::Rejected { .. } => {
                 "report".into()
             }
@@ -201,6 +197,20 @@ pub enum OwnWhat {
     Kill,
 }
 
+impl OwnWhat {
+    /// What is asked for, in words.
+    #[must_use]
+    pub const fn words(&self) -> &'static str {
+        match self {
+            Self::Budget { .. } => "change of a budget",
+            Self::Answer { .. } => "answer",
+            Self::Acknowledge { .. } => "acknowledgement",
+            Self::Retract { .. } => "retraction of a message",
+            Self::Kill => "kill",
+        }
+    }
+}
+
 /// The JSON object in these bytes.
 fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     match serde_json::from_slice(bytes) {
@@ -301,8 +311,9 @@ fn index(value: &Value) -> Result<StepId, String> {
     }
 }
 
-/// A request in `stop-requests/`: of one step with `targetIndex`, else of the run.
-pub(super) fn stop(bytes: &[u8]) -> Result<ControlRequest, String> {
+/// A request in `stop-requests/`, of one step with `targetIndex`, else of the run. `steps` is how many steps there are,
+/// where that is known.
+pub(super) fn stop(file: &str, bytes: &[u8], steps: Option<usize>) -> Result<ControlRequest, String> {
     let object = object(bytes)?;
     let look = Look(&object);
     if look.str("type") != Some("stop") {
@@ -310,7 +321,13 @@ pub(super) fn stop(bytes: &[u8]) -> Result<ControlRequest, String> {
     }
     let source = who(&look).unwrap_or_default();
     Ok(match object.get("targetIndex") {
-        Some(target) => ControlRequest::StopStep { step: index(target)?, source },
+        Some(target) => {
+            let step = index(target)?;
+            if let Some(count) = steps.filter(|count| step.flat() >= *count) {
+                return Err(format!("there is no step {step}; the run has {count}"));
+            }
+            ControlRequest::StopStep { step, source, file: file.to_owned() }
+        }
         None => ControlRequest::Stop { source },
     })
 }
@@ -466,8 +483,13 @@ mod tests {
     #[test]
     fn stops_of_a_step_and_of_the_run_are_told_apart() {
         let source = ControlSource { via: "x".into(), ..ControlSource::default() };
-        let step = stop(br#"{"type":"stop","ts":1,"targetIndex":2,"childId":"step:2","source":"x"}"#).unwrap();
-        assert_eq!(step, ControlRequest::StopStep { step: StepId(2), source: source.clone() });
+        let third = br#"{"type":"stop","ts":1,"targetIndex":2,"childId":"step:2","source":"x"}"#;
+        let want = ControlRequest::StopStep { step: StepId(2), source: source.clone(), file: "a.json".into() };
+        for steps in [None, Some(3)] {
+            assert_eq!(stop("a.json", third, steps), Ok(want.clone()));
+        }
+        assert_eq!(stop("a.json", third, Some(2)), Err("there is no step 3; the run has 2".into()));
+        let stop = |bytes: &[u8]| stop("a.json", bytes, None);
         assert_eq!(stop(br#"{"type":"stop","source":"x"}"#).unwrap(), ControlRequest::Stop { source });
         assert!(stop(br#"{"type":"stop","targetIndex":"2"}"#).is_err());
         assert!(stop(b"").is_err());

@@ -66,6 +66,20 @@ impl Watch {
         self.add(folder, Interest::Departures);
     }
 
+    /// Whether a folder in which something was to arrive was removed or moved away since this was asked last; another one
+    /// of its name is not watched. Not known everywhere.
+    #[must_use]
+    pub fn take_lost(&self) -> bool {
+        self.system.as_ref().is_some_and(System::take_lost)
+    }
+
+    /// Watches these folders for what arrives in them, besides all that is watched already.
+    pub fn more_arrivals<P: AsRef<Path>>(&mut self, folders: impl IntoIterator<Item = P>) {
+        for folder in folders {
+            self.add(folder.as_ref(), Interest::Arrivals);
+        }
+    }
+
     fn add(&mut self, folder: &Path, interest: Interest) {
         let Some(system) = &mut self.system else { return };
         if let Err(error) = system.add(folder, interest)

@@ -211,6 +211,7 @@ fn standing(scene: &Scene<'_>) -> Option<SafeText> {
     let text = match (scene.hands, scene.read_only) {
         (Hands::Lost(evidence), _) => format!("read-only: the runner is gone, the run was marked lost ({evidence})"),
         (Hands::Gone, _) => "the run's directory is gone; this is the last picture".to_owned(),
+        (Hands::Suspended(what), _) => what.to_string(),
         (Hands::Unknown(why), _) if !scene.state.is_over() => format!("whether the runner lives is not known: {why}"),
         (_, Some(why)) => format!("read-only: {why}"),
         _ => return None,

@@ -168,6 +168,14 @@ fn ends_of_runs_and_steps() {
 }
 
 #[test]
+fn a_runner_that_answers_nothing_is_told_of() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed.hands =
+        Hands::Suspended(SafeText::line("the runner (pid 7) is suspended; `kill -CONT 7` lets it go on"));
+    assert!(stage.text().contains("the runner (pid 7) is suspended; `kill -CONT 7`"), "{}", stage.text());
+}
+
+#[test]
 fn the_end_of_a_step_names_its_session() {
     let mut stage = Stage::new(120, 36);
     let step = &mut stage.feed.state.steps[0];

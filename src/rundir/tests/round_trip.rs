@@ -323,7 +323,11 @@ fn what() -> impl Strategy<Value = What> {
             detail
         }),
         (step(), steerable).prop_map(|(step, steerable)| What::Capability { step, steerable }),
-        (text(), text()).prop_map(|(file, reason)| What::ControlRejected { file, reason }),
+        (text(), text(), any::<bool>()).prop_map(|(file, reason, set_aside)| What::ControlRejected {
+            file,
+            reason,
+            set_aside
+        }),
         (text(), source()).prop_map(|(what, source)| What::ControlUnannounced { what, source }),
         (step(), any::<u32>(), any::<bool>(), cause()).prop_map(|(step, pid, group, cause)| What::SignalSent {
             step,

@@ -5,6 +5,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
@@ -18,24 +19,38 @@ pub(super) struct System {
     fd: Arc<OwnedFd>,
     /// Known to the runtime from the first wait on; before it there may be none.
     waiting: OnceLock<AsyncFd<Arc<OwnedFd>>>,
+    /// The watches for what arrives.
+    arrivals: Vec<i32>,
+    /// One of their folders was removed or moved away.
+    lost: AtomicBool,
 }
 
 impl System {
     pub(super) fn new() -> io::Result<Self> {
         let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        Ok(Self { fd: Arc::new(fd), waiting: OnceLock::new() })
+        let lost = AtomicBool::new(false);
+        Ok(Self { fd: Arc::new(fd), waiting: OnceLock::new(), arrivals: Vec::new(), lost })
+    }
+
+    /// Whether a folder in which something was to arrive was removed or moved away since this was asked last.
+    pub(super) fn take_lost(&self) -> bool {
+        self.lost.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn add(&mut self, folder: &Path, interest: Interest) -> io::Result<()> {
         // Looking is no change, or our own reading would wake us.
         let arrivals = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::CLOSE_WRITE;
-        let departures = WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+        let own = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+        let departures = WatchFlags::DELETE | WatchFlags::MOVED_FROM | own;
         let flags = match interest {
-            Interest::Arrivals => arrivals,
+            Interest::Arrivals => arrivals | own,
             Interest::Departures => departures,
             Interest::Changes => arrivals | departures | WatchFlags::MODIFY,
         };
-        inotify::add_watch(&self.fd, folder, flags)?;
+        let watch = inotify::add_watch(&self.fd, folder, flags)?;
+        if interest == Interest::Arrivals && !self.arrivals.contains(&watch) {
+            self.arrivals.push(watch);
+        }
         Ok(())
     }
 
@@ -72,6 +87,12 @@ impl System {
             match reader.next() {
                 // An overflow has no name and means that anything may have changed.
                 Ok(event) if event.events().contains(ReadFlags::IGNORED) => {}
+                Ok(event) if event.events().intersects(ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF) => {
+                    changed = true;
+                    if self.arrivals.contains(&event.wd()) {
+                        self.lost.store(true, Ordering::Relaxed);
+                    }
+                }
                 Ok(event) => changed |= !event.file_name().is_some_and(|name| is_unfinished(name.to_bytes())),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => return changed,
@@ -112,6 +133,28 @@ mod tests {
         assert_eq!(took(), [true, false, true], "made where it belongs");
         std::fs::create_dir(temp.path().join("0")).unwrap();
         assert_eq!(took(), [true, false, true], "a folder");
+    }
+
+    #[test]
+    fn a_folder_that_is_removed_or_moved_away_is_missed_where_something_was_to_arrive() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let path = temp.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        };
+        let (inbox, other) = (folder("inbox"), folder("other"));
+        let mut system = System::new().unwrap();
+        system.add(&inbox, Interest::Arrivals).unwrap();
+        system.add(&other, Interest::Departures).unwrap();
+        std::fs::rename(&other, temp.path().join("aside")).unwrap();
+        assert_eq!((system.take(), system.take_lost()), (true, false), "it is followed");
+        std::fs::remove_dir(&inbox).unwrap();
+        assert_eq!((system.take(), system.take_lost(), system.take_lost()), (true, true, false));
+        let inbox = folder("inbox");
+        system.add(&inbox, Interest::Arrivals).unwrap();
+        std::fs::rename(&inbox, temp.path().join("old")).unwrap();
+        assert_eq!((system.take(), system.take_lost()), (true, true));
     }
 
     #[test]

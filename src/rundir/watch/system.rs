@@ -34,6 +34,15 @@ impl System {
         }
     }
 
+    /// Whether a folder in which something was to arrive is gone; the library does not tell.
+    pub(super) fn take_lost(&self) -> bool {
+        match self {
+            Self::Notified(_) => false,
+            #[cfg(target_os = "linux")]
+            Self::Inotify(system) => system.take_lost(),
+        }
+    }
+
     pub(super) async fn changed(&self) {
         match self {
             Self::Notified(system) => system.changed().await,

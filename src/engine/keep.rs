@@ -4,11 +4,9 @@ use std::io;
 
 use tokio::sync::mpsc::Sender;
 
-use super::capture::Allowance;
+use super::intake::{Intake, Piece};
 use super::live_log::LiveLog;
 use super::notes::Note;
-use super::pump::CHUNK;
-use super::raw::{Piece, RawLog};
 use crate::run::{AgentEvent, StepId, Stream, Timestamp};
 use crate::text::prefix;
 
@@ -18,16 +16,18 @@ const TAIL: usize = 128 * 1024;
 const LINES_A_NOTE: usize = 10;
 /// Longest line in a report, in bytes.
 const LINE_BYTES: usize = 512;
+/// A buffer for text is kept for the next piece unless one burst made it huge.
+const BUFFER: usize = 256 * 1024;
 
 /// Keeps bytes and gathers what the engine is to be told.
 pub(super) struct Keeper {
     pub(super) step: StepId,
     pub(super) stream: Stream,
-    pub(super) raw: Option<RawLog>,
     pub(super) plain: bool,
     pub(super) log: LiveLog,
     pub(super) attempt: u32,
-    pub(super) allowance: Allowance,
+    /// How many bytes of the stream are kept at most.
+    pub(super) cap: u64,
     pub(super) pending: Pending,
     pub(super) tail: Tail,
     pub(super) told: Told,
@@ -62,36 +62,24 @@ pub(super) struct Told {
 }
 
 impl Keeper {
-    /// Keeps the bytes as they came, as far as the allowance goes.
-    pub(super) fn keep(&mut self, piece: &Piece) {
-        let Some(raw) = &mut self.raw else { return };
-        let many = piece.bytes().len();
-        let granted = self.allowance.take(many);
-        self.pending.truncated |= granted < many;
-        if granted == 0 {
-            return;
-        }
-        let start = raw.end();
-        // The bytes of a plain command are not understood, so there is nothing to do beside.
-        if let Err(error) = raw.keep(piece, granted, !self.plain) {
-            return self.told_trouble(error);
-        }
-        if self.plain {
+    /// Notes what became of a piece when it was kept.
+    pub(super) fn kept(&mut self, piece: &mut Piece) {
+        self.at = piece.at;
+        self.pending.bytes += piece.bytes().len() as u64;
+        self.pending.truncated |= piece.cut;
+        if let Some(error) = piece.trouble.take() {
+            self.told_trouble(error);
+        } else if self.plain
+            && let Some(start) = piece.start
+        {
             let marked = self.log.mark(self.stream, self.attempt, self.at, start);
             self.trouble(marked.err());
         }
     }
 
-    /// Everything is kept, or waits for room, before the stream is said to be over.
-    pub(super) fn settle(&mut self) {
-        if let Some(Err(error)) = self.raw.as_mut().map(RawLog::settle) {
-            self.told_trouble(error);
-        }
-    }
-
     /// Writes what waits for room, as far as there is room; returns whether some of it still waits.
-    pub(super) fn retry(&mut self) -> bool {
-        let raw = self.raw.as_ref().map_or(Ok(false), RawLog::retry);
+    pub(super) fn retry(&mut self, intake: &mut Intake) -> bool {
+        let raw = intake.retry();
         let log = self.log.retry();
         self.trouble(log.err());
         let waits = *raw.as_ref().unwrap_or(&false) || self.log.is_waiting();
@@ -133,8 +121,7 @@ impl Keeper {
             self.trouble(appended.err());
             self.gather_lines(&text);
         }
-        // The buffer's memory is kept for the next chunk unless one burst made it huge.
-        if text.capacity() <= CHUNK {
+        if text.capacity() <= BUFFER {
             self.pending.text = text;
             self.pending.text.clear();
         }
@@ -168,7 +155,7 @@ impl Keeper {
         let step = self.step;
         if std::mem::take(&mut self.pending.truncated) && !self.told.truncated {
             self.told.truncated = true;
-            let note = Note::Truncated { step, stream: self.stream, cap: self.allowance.cap };
+            let note = Note::Truncated { step, stream: self.stream, cap: self.cap };
             if notes.blocking_send(note).is_err() {
                 return false;
             }

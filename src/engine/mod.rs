@@ -5,6 +5,7 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod ahead;
 mod attempt;
 mod attend;
 mod capture;
@@ -17,6 +18,7 @@ mod dispatch;
 mod family;
 mod finish;
 mod home;
+mod intake;
 mod keep;
 mod keeper;
 mod kept;
@@ -29,7 +31,6 @@ mod output_file;
 mod prepare;
 mod pump;
 mod raise;
-mod raw;
 mod recorder;
 mod runner;
 mod schedule;
@@ -37,6 +38,7 @@ pub mod session;
 mod signals;
 mod step;
 pub mod tree;
+mod understand;
 mod watched;
 
 pub use clock::now;

@@ -14,17 +14,17 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc::Sender;
 
+use super::ahead::{FLOOD, Reader};
 use super::capture::Allowance;
 use super::clock::now;
+use super::intake::{Intake, Took};
 use super::keep::{Keeper, Pending, Tail, Told};
 use super::kept::Kept;
 use super::live_log::LiveLog;
 use super::notes::{Note, StreamEnd};
-use super::raw::{Chunks, RawLog};
-use crate::agents::{Adapter, Framer, Line, Sink};
-use crate::run::{AgentEvent, Report, StepId, Stream};
-use crate::rundir::records::{ChildContext, annotate, plain_line};
-use crate::rundir::{EventLog, RETRY};
+use super::understand::{Meaning, Understanding};
+use crate::run::{StepId, Stream};
+use crate::rundir::RETRY;
 
 /// After the child's exit a silent pipe is given up after this time (runner-behaviour 1.7).
 pub const HELD_IDLE: Duration = Duration::from_millis(2000);
@@ -32,47 +32,11 @@ pub const HELD_IDLE: Duration = Duration::from_millis(2000);
 pub const HELD_MOST: Duration = Duration::from_millis(8000);
 /// How often a stream without events says that it is alive.
 const SEEN_EVERY: Duration = Duration::from_millis(100);
+/// So much may lie between a child that is gone and the pump, in the pipe and in what was read ahead; it is taken
+/// however long it takes, because a slow disk is no reason to lose what the child said.
+const IN_FLIGHT: u64 = 2 * 1024 * 1024;
 /// Bytes per read: large enough that a flood costs few calls, small enough to stay in the second-level cache.
-pub(super) const CHUNK: usize = 256 * 1024;
-
-/// Whose records a pump writes.
-#[derive(Clone, Debug)]
-pub struct Whose {
-    /// The run.
-    pub run: String,
-    /// The step.
-    pub step: StepId,
-    /// The agent's name.
-    pub agent: String,
-}
-
-impl Whose {
-    fn context(&self) -> ChildContext<'_> {
-        ChildContext { run_id: &self.run, step: self.step, agent: &self.agent }
-    }
-}
-
-/// What a pump does with the bytes, beside keeping them as they came.
-pub enum Meaning {
-    /// The standard output of an agent.
-    Agent {
-        /// Understands its lines.
-        adapter: Box<dyn Adapter>,
-        /// Where its records go.
-        events: EventLog,
-        /// How its records are annotated.
-        whose: Whose,
-    },
-    /// The standard error of an agent: goes into the live log as it comes.
-    AgentError {
-        /// Where its lines go as records.
-        events: EventLog,
-        /// How they are annotated.
-        whose: Whose,
-    },
-    /// A stream of a plain command: its file is the log.
-    Plain,
-}
+const CHUNK: usize = 256 * 1024;
 
 /// Everything a pump needs.
 pub struct PumpSpec {
@@ -171,40 +135,42 @@ impl Drop for Pump {
     }
 }
 
-fn run(mut spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<Note>) {
+fn run(spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<Note>) {
     let (step, attempt, stream) = (spec.step, spec.attempt, spec.stream);
+    let plain = matches!(spec.meaning, Meaning::Plain);
+    let intake = Intake::new(spec.source, spec.raw, spec.allowance, CHUNK);
     let mut keeper = Keeper {
         step,
         stream,
-        raw: spec.raw.take().map(RawLog::new),
-        plain: matches!(spec.meaning, Meaning::Plain),
+        plain,
         log: spec.log,
         attempt,
-        allowance: spec.allowance,
+        cap: intake.cap(),
         pending: Pending::default(),
         tail: Tail::default(),
         told: Told::default(),
         at: now(),
     };
-    let mut meaning = spec.meaning;
-    let mut framer = Framer::new();
-    let mut chunks = Chunks::new(CHUNK);
-    let mut exit_seen: Option<Instant> = None;
-    let mut last_data = Instant::now();
+    let mut reader = Reader::Here(intake);
+    let mut understanding = Understanding::new(spec.meaning);
+    let mut exit = Exit::default();
     let mut last_note: Option<Instant> = None;
     let mut abandoned = false;
     spec.turn.wait();
     let mut turn = Some(spec.turn);
     loop {
-        match rustix::io::read(&spec.source, chunks.free()) {
-            Ok(0) => break,
-            Ok(n) => {
-                last_data = Instant::now();
-                let piece = chunks.read(n);
-                keeper.at = now();
-                keeper.keep(&piece);
-                mean(&mut meaning, &mut framer, &mut keeper, piece.bytes());
-                keeper.pending.bytes += n as u64;
+        let took = reader.next();
+        exit.look(exited);
+        match took {
+            Took::End => break,
+            Took::Piece(mut piece) => {
+                let many = piece.bytes().len();
+                // The bytes of a plain command are not understood, so there is nothing to do beside.
+                if many >= FLOOD && !plain {
+                    reader.go_ahead();
+                }
+                exit.read(many);
+                understanding.take(&mut keeper, &mut piece);
                 let has_events = !keeper.pending.events.is_empty();
                 if has_events || last_note.is_none_or(|t| t.elapsed() >= SEEN_EVERY) {
                     last_note = Some(Instant::now());
@@ -213,21 +179,15 @@ fn run(mut spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<
                     }
                 }
                 Turn::over(&mut turn);
-                if exit_seen.is_none_or(|t| t.elapsed() < HELD_MOST) {
-                    continue;
+                if exit.is_too_long_ago() {
+                    abandoned = true;
+                    break;
                 }
-                abandoned = true;
-                break;
+                continue;
             }
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(rustix::io::Errno::AGAIN) => {}
-            Err(_) => break,
+            Took::Dry => {}
         }
         Turn::over(&mut turn);
-        if exit_seen.is_none() && exited.load(Ordering::Acquire) {
-            exit_seen = Some(Instant::now());
-            last_data = Instant::now();
-        }
         // Quiet now: what was not told yet is told, then the thread sleeps until something comes.
         if !keeper.pending.is_empty() {
             last_note = Some(Instant::now());
@@ -235,129 +195,72 @@ fn run(mut spec: PumpSpec, woken: &OwnedFd, exited: &AtomicBool, notes: &Sender<
                 return;
             }
         }
-        let timeout = match exit_seen {
-            None => None,
-            Some(exit) => {
-                let idle = HELD_IDLE.saturating_sub(last_data.elapsed());
-                let most = HELD_MOST.saturating_sub(exit.elapsed());
-                let left = idle.min(most);
-                if left.is_zero() {
-                    abandoned = true;
-                    break;
-                }
-                Timespec::try_from(left).ok()
-            }
+        let Some(patience) = exit.patience() else {
+            abandoned = true;
+            break;
         };
+        // Nobody reads ahead of a stream that is dry.
+        let Reader::Here(intake) = &mut reader else { continue };
         // What waits for room is tried again also when the child is silent.
-        let timeout = if keeper.retry() { timeout.or(Timespec::try_from(RETRY).ok()) } else { timeout };
-        let bell_wanted = exit_seen.is_none();
-        let mut fds = vec![PollFd::new(&spec.source, PollFlags::IN)];
-        if bell_wanted {
+        let timeout = if keeper.retry(intake) { patience.or(Some(RETRY)) } else { patience };
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let mut fds = vec![PollFd::new(intake.pipe(), PollFlags::IN)];
+        if exit.seen.is_none() {
             fds.push(PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN));
         }
         let _ = poll(&mut fds, timeout.as_ref());
     }
+    let intake = reader.into_intake(|mut piece| understanding.take(&mut keeper, &mut piece));
     keeper.at = now();
-    let report = finish(meaning, framer, &mut keeper);
-    keeper.settle();
+    let report = understanding.finish(&mut keeper);
     keeper.tell(notes);
-    let late = keeper.raw.take().and_then(RawLog::into_late);
+    let late = intake.and_then(Intake::into_late);
     let end = StreamEnd { report, tail: keeper.tail.into_bytes(), abandoned, late };
     // The engine is gone when this fails, and nobody is left to be told.
     let _ = notes.blocking_send(Note::Ended { step, attempt, stream, end: Box::new(end) });
 }
 
-fn mean(meaning: &mut Meaning, framer: &mut Framer, keeper: &mut Keeper, bytes: &[u8]) {
-    let mut records = Vec::new();
-    match meaning {
-        Meaning::Agent { adapter, events, whose } => {
-            framer.push(bytes, |line| said(adapter.as_mut(), &line, keeper, whose, &mut records));
-            adapter.flush(&mut Collector { keeper, records: &mut records, context: whose.context(), line: b"" });
-            write_records(events, &records);
-            keeper.flush_log();
-        }
-        Meaning::AgentError { events, whose } => {
-            keeper.tail.push(bytes);
-            keeper.log_bytes(bytes);
-            framer.push(bytes, |line| printed(&line, keeper, whose, &mut records));
-            write_records(events, &records);
-        }
-        Meaning::Plain => {
-            keeper.tail.push(bytes);
-            keeper.gather_lines(bytes);
-        }
+/// What a pump knows of its child's exit.
+struct Exit {
+    seen: Option<Instant>,
+    last_data: Instant,
+    /// Bytes read since.
+    read: u64,
+}
+
+impl Default for Exit {
+    fn default() -> Self {
+        Self { seen: None, last_data: Instant::now(), read: 0 }
     }
 }
 
-/// The rest of a stream whose last line had no end.
-fn finish(meaning: Meaning, mut framer: Framer, keeper: &mut Keeper) -> Option<Report> {
-    let mut records = Vec::new();
-    match meaning {
-        Meaning::Agent { mut adapter, events, whose } => {
-            framer.finish(|line| said(adapter.as_mut(), &line, keeper, &whose, &mut records));
-            adapter.flush(&mut Collector { keeper, records: &mut records, context: whose.context(), line: b"" });
-            write_records(&events, &records);
-            keeper.flush_log();
-            Some(adapter.report())
-        }
-        Meaning::AgentError { events, whose } => {
-            framer.finish(|line| printed(&line, keeper, &whose, &mut records));
-            write_records(&events, &records);
-            None
-        }
-        Meaning::Plain => None,
-    }
-}
-
-fn said(adapter: &mut dyn Adapter, line: &Line<'_>, keeper: &mut Keeper, whose: &Whose, records: &mut Vec<u8>) {
-    let bytes = match line {
-        Line::Text { bytes, .. } => bytes,
-        Line::Oversize(long) => long.prefix,
-    };
-    adapter.line(line, &mut Collector { keeper, records, context: whose.context(), line: bytes });
-}
-
-fn printed(line: &Line<'_>, keeper: &Keeper, whose: &Whose, records: &mut Vec<u8>) {
-    let bytes = match line {
-        Line::Text { bytes, .. } => bytes,
-        Line::Oversize(long) => long.prefix,
-    };
-    plain_line(bytes, Stream::Err, &whose.context(), keeper.at, records);
-}
-
-fn write_records(events: &EventLog, records: &[u8]) {
-    if !records.is_empty() {
-        // The event log is best effort here: what it lost is counted by the log itself, the state is not.
-        let _ = events.append_children(records);
-    }
-}
-
-struct Collector<'a> {
-    keeper: &'a mut Keeper,
-    records: &'a mut Vec<u8>,
-    context: ChildContext<'a>,
-    line: &'a [u8],
-}
-
-impl Sink for Collector<'_> {
-    fn event(&mut self, event: AgentEvent) {
-        // Deltas are activity; the bytes of the chunk say that already.
-        if !matches!(event, AgentEvent::TextDelta { .. } | AgentEvent::ToolProgress { .. }) {
-            self.keeper.pending.events.push((self.keeper.at, event));
+impl Exit {
+    fn look(&mut self, exited: &AtomicBool) {
+        if self.seen.is_none() && exited.load(Ordering::Acquire) {
+            self.last_data = Instant::now();
+            self.seen = Some(self.last_data);
         }
     }
 
-    fn keep_line(&mut self) {
-        if !annotate(self.line, &self.context, self.keeper.at, self.records) {
-            plain_line(self.line, Stream::Out, &self.context, self.keeper.at, self.records);
+    fn read(&mut self, many: usize) {
+        if self.seen.is_some() {
+            self.last_data = Instant::now();
+            self.read = self.read.saturating_add(many as u64);
         }
     }
 
-    fn record(&mut self, json: &[u8]) {
-        annotate(json, &self.context, self.keeper.at, self.records);
+    /// Whether what still comes cannot be the child's own.
+    fn is_too_long_ago(&self) -> bool {
+        self.read > IN_FLIGHT && self.seen.is_some_and(|seen| seen.elapsed() >= HELD_MOST)
     }
 
-    fn text(&mut self, stream: Stream, text: &str) {
-        self.keeper.text(stream, text);
+    /// How long a silent pipe is still waited for, without an end while the child lives; `None` when it is given up.
+    #[allow(clippy::option_option, reason = "no limit and no patience are two things")]
+    fn patience(&self) -> Option<Option<Duration>> {
+        let Some(seen) = self.seen else { return Some(None) };
+        let idle = HELD_IDLE.saturating_sub(self.last_data.elapsed());
+        let most = HELD_MOST.saturating_sub(seen.elapsed());
+        let left = idle.min(most);
+        (!left.is_zero()).then_some(Some(left))
     }
 }

@@ -16,8 +16,9 @@ use super::kept::Kept;
 use super::live_log::LiveLog;
 use super::notes::{Note, StreamEnd};
 use super::prepare::{Prepared, Voice};
-use super::pump::{Meaning, Pump, PumpSpec, Turn, Whose};
+use super::pump::{Pump, PumpSpec, Turn};
 use super::tree::{self, Seen, Snapshot, Swept};
+use super::understand::{Meaning, Whose};
 use crate::agents::Talk;
 use crate::plan::LogicalStep;
 use crate::run::{

@@ -6,13 +6,14 @@ mod support;
 
 use support::{Samples, World, check_complete, pumped, rounds, seconds, write_stream};
 
-const MIB: usize = 64;
 const PROMPT: &[u8] = b"{\"id\":\"p\",\"type\":\"prompt\",\"message\":\"t\"}\n";
 
 fn main() {
     support::play();
+    // One MiB instead of 64 shows what a run costs whatever it prints.
+    let size = std::env::var("SUBDECK_BENCH_MIB").ok().and_then(|text| text.parse().ok()).unwrap_or(64);
     let file = tempfile::NamedTempFile::new().unwrap();
-    let mib = write_stream(file.path(), MIB) as f64 / f64::from(1 << 20);
+    let mib = write_stream(file.path(), size) as f64 / f64::from(1 << 20);
     let role = format!("stream {}", file.path().display());
     let (mut pump, mut deck) = (Samples::default(), Samples::default());
     for round in 0..=rounds(7) {

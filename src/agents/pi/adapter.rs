@@ -63,6 +63,11 @@ impl PiAdapter {
         self.events = found;
     }
 
+    /// Whether nothing but what is known of the line matters.
+    fn says_enough(&self, known: &Known<'_>) -> bool {
+        !matches!(known, Known::Result { call, .. } if !self.live.has_result(call) || !self.held.is_empty())
+    }
+
     /// A line whose meaning is known without a parse.
     fn known(&mut self, line: &[u8], known: Known<'_>, sink: &mut dyn Sink) {
         match known {
@@ -87,6 +92,19 @@ impl PiAdapter {
             Known::MessageStart { role } => {
                 let record = serde_json::json!({"type": "message_start", "message": {"role": role}});
                 sink.record(record.to_string().as_bytes());
+            }
+            Known::Result { beginning, .. } => {
+                sink.keep_line();
+                self.report.saw_any_event = true;
+                sink.event(AgentEvent::Message {
+                    role: MessageRole::ToolResult,
+                    preview: preview(&beginning),
+                    model: None,
+                    stop: None,
+                    usage: None,
+                    error: None,
+                    calls_tools: false,
+                });
             }
             Known::TurnEnd => {
                 // It repeats the messages of its turn, which are all kept.
@@ -371,7 +389,7 @@ impl Adapter for PiAdapter {
     fn line(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
         match line {
             Line::Text { bytes, complete } => {
-                if let Some(known) = known(bytes) {
+                if let Some(known) = known(bytes).filter(|known| self.says_enough(known)) {
                     return self.known(bytes, known, sink);
                 }
                 // What was held came before this line.

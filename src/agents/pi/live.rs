@@ -101,7 +101,7 @@ impl Live {
     /// A call ended with this output.
     pub(in crate::agents) fn result(&mut self, call: Option<&str>, text: &str, sink: &mut dyn Sink) {
         if let Some(call) = call {
-            if self.written.iter().any(|known| known == call) {
+            if self.has_result(call) {
                 return;
             }
             if self.written.len() >= MOST_CALLS {
@@ -110,8 +110,12 @@ impl Live {
             self.written.push(call.to_owned());
         }
         let shown = call.and_then(|call| self.calls.remove(call)).unwrap_or_default();
-        let news = news(&shown, text).unwrap_or(text).to_owned();
-        self.lines(&news, sink);
+        self.lines(news(&shown, text).unwrap_or(text), sink);
+    }
+
+    /// Whether the result of this call is written.
+    pub(in crate::agents) fn has_result(&self, call: &str) -> bool {
+        self.written.iter().any(|known| known == call)
     }
 
     /// A line of our own or of the agent's, alone on its line.

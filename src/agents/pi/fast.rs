@@ -81,7 +81,7 @@ fn delta(line: &[u8]) -> Option<Known<'_>> {
         // With a quotation mark in it that is not escaped it is no string, nor is anything with control characters.
         Cow::Owned(serde_json::from_slice(quoted).ok()?)
     } else {
-        Cow::Borrowed(std::str::from_utf8(text).ok()?)
+        Cow::Borrowed(simdutf8::basic::from_utf8(text).ok()?)
     };
     Some(Known::Delta { block, text })
 }

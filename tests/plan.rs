@@ -301,11 +301,11 @@ fn every_mistake_has_its_place_its_words_and_its_advice() {
         ("S\nafter = [\"a\"]", "step[1].after", 5, 1, "not supported yet", "leave it out"),
         // Runners.
         (
-            "S\nrunner = \"codex\"",
+            "S\nrunner = \"cursor-agent\"",
             "step[1].runner",
             5,
             10,
-            "`codex` is not supported yet in this version",
+            "there is no runner `cursor-agent`",
             "`copilot`, `acp`, `demo` or `external-cli`",
         ),
         (
@@ -351,7 +351,7 @@ fn every_mistake_has_its_place_its_words_and_its_advice() {
             "the runner has no `type`",
             "`copilot`, `acp`, `demo` or `external-cli`",
         ),
-        ("S\nrunner = { type = \"codex\" }", "step[1].runner.type", 5, 19, "`codex` is not supported yet", ""),
+        ("S\nrunner = { type = \"codx\" }", "step[1].runner.type", 5, 19, "no runner `codx`", "did you mean `codex`?"),
         ("S\nrunner = \"acp\"", "step[1].runner", 5, 10, "the runner `acp` has no `command`", "name the program"),
         (
             "S\nrunner = { type = \"acp\", args = [\"--acp\"] }",

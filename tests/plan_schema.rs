@@ -93,7 +93,7 @@ fn good_plans_are_valid_and_bad_ones_are_not() {
         json!({ "attention": { "tool_failures": 0 } }),
         json!({ "attention": { "tools": ["bash"] } }),
         json!({ "tool_timeout_exempt": "ask" }),
-        json!({ "runner": "codex" }),
+        json!({ "runner": "cursor-agent" }),
         json!({ "runner": {} }),
         json!({ "parallel": [] }),
         json!({ "parallel": [{}], "agent": "a" }),

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Adapter, Talk, acp, claude};
+use super::{Adapter, Talk, acp, claude, codex};
 use crate::run::{AgentKind, Family};
 
 /// The file that holds a system prompt.
@@ -99,6 +99,7 @@ pub trait Agents: Sync {
 pub fn of(family: Family) -> &'static dyn Agents {
     match family {
         Family::Claude => &claude::Claude,
+        Family::Codex => &codex::Codex,
         Family::OpenCode => &acp::Speaker(acp::Dialect::OpenCode),
         Family::Gemini => &acp::Speaker(acp::Dialect::Gemini),
         Family::Qwen => &acp::Speaker(acp::Dialect::Qwen),

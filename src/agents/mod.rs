@@ -5,9 +5,12 @@
 
 pub mod acp;
 pub mod claude;
+pub mod codex;
 pub mod demo;
 pub mod families;
 pub mod framing;
+mod jsonrpc;
+mod look;
 mod one_shot;
 mod outside;
 pub mod pi;

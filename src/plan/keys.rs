@@ -81,10 +81,8 @@ pub const ATTENTION: &[&str] = &[
 ];
 
 /// Runner types that run now.
-pub const RUNNERS: &[&str] = &["pi", "claude", "opencode", "gemini", "qwen", "copilot", "acp", "demo", "external-cli"];
-
-/// Runner types that a later version runs.
-pub const RUNNERS_LATER: &[&str] = &["codex"];
+pub const RUNNERS: &[&str] =
+    &["pi", "claude", "codex", "opencode", "gemini", "qwen", "copilot", "acp", "demo", "external-cli"];
 
 /// Words of other programs: the word, the key of ours that must be known at the place, and the advice.
 pub(super) const HINTS: &[(&str, &str, &str)] = &[

@@ -87,13 +87,7 @@ fn known_type(reader: &mut Reader<'_>, node: &Node, word: &str) -> Option<()> {
     if keys::RUNNERS.contains(&word) {
         return Some(());
     }
-    if keys::RUNNERS_LATER.contains(&word) {
-        reader
-            .error(node.span.clone(), &node.path, format!("the runner `{word}` is not supported yet in this version"))
-            .suggest(format!("use {}", one_of(keys::RUNNERS.iter().copied())));
-        return None;
-    }
-    let suggestion = nearest(word, keys::RUNNERS.iter().chain(keys::RUNNERS_LATER).copied()).map_or_else(
+    let suggestion = nearest(word, keys::RUNNERS.iter().copied()).map_or_else(
         || format!("use {}", one_of(keys::RUNNERS.iter().copied())),
         |near| format!("did you mean `{near}`?"),
     );

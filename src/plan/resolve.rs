@@ -268,8 +268,8 @@ impl Resolver<'_, '_> {
             (extensions, "extensions"),
             (draft.inherit_project_context == Some(false), "inherit_project_context = false"),
             (draft.inherit_skills == Some(false), "inherit_skills = false"),
-            (runner.kind.family.speaks_acp() && step.tools.is_some(), "tools"),
-            (runner.kind.family.speaks_acp() && step.thinking.is_some(), "thinking"),
+            (!runner.kind.family.takes_tools() && step.tools.is_some(), "tools"),
+            (!runner.kind.family.takes_thinking() && step.thinking.is_some(), "thinking"),
             (!runner.kind.family.takes_model() && !step.models.is_empty(), "model"),
         ] {
             if given {

@@ -5,6 +5,8 @@
 pub enum Family {
     /// Claude Code.
     Claude,
+    /// Codex.
+    Codex,
     /// OpenCode.
     OpenCode,
     /// Gemini CLI.
@@ -19,13 +21,15 @@ pub enum Family {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Claude, Self::OpenCode, Self::Gemini, Self::Qwen, Self::Copilot, Self::Acp];
+    pub const ALL: [Self; 7] =
+        [Self::Claude, Self::Codex, Self::OpenCode, Self::Gemini, Self::Qwen, Self::Copilot, Self::Acp];
 
     /// Its word.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Claude => "claude",
+            Self::Codex => "codex",
             Self::OpenCode => "opencode",
             Self::Gemini => "gemini",
             Self::Qwen => "qwen",
@@ -45,6 +49,7 @@ impl Family {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",
+            Self::Codex => "Codex",
             Self::OpenCode => "OpenCode",
             Self::Gemini => "Gemini CLI",
             Self::Qwen => "Qwen Code",
@@ -65,26 +70,29 @@ impl Family {
         matches!(self, Self::Acp)
     }
 
-    /// Whether it speaks the Agent Client Protocol, which has no word for its tools, its thinking and its system prompt.
-    #[must_use]
-    pub const fn speaks_acp(self) -> bool {
-        match self {
-            Self::OpenCode | Self::Gemini | Self::Qwen | Self::Copilot | Self::Acp => true,
-            Self::Claude => false,
-        }
-    }
-
     /// Whether it can be told which model to use.
     #[must_use]
     pub const fn takes_model(self) -> bool {
         !matches!(self, Self::OpenCode | Self::Acp)
     }
 
+    /// Whether it can be told how much to think.
+    #[must_use]
+    pub const fn takes_thinking(self) -> bool {
+        matches!(self, Self::Claude | Self::Codex)
+    }
+
+    /// Whether it can be told which tools it has.
+    #[must_use]
+    pub const fn takes_tools(self) -> bool {
+        matches!(self, Self::Claude)
+    }
+
     /// Whether it has this transport.
     #[must_use]
     pub const fn has(self, transport: Transport) -> bool {
         match (self, transport) {
-            (_, Transport::Steerable) | (Self::Claude, Transport::OneShot) => true,
+            (_, Transport::Steerable) | (Self::Claude | Self::Codex, Transport::OneShot) => true,
             (_, Transport::OneShot) => false,
         }
     }
@@ -94,7 +102,7 @@ impl Family {
     pub const fn can_abort(self, transport: Transport) -> bool {
         match (self, transport) {
             (
-                Self::Claude | Self::OpenCode | Self::Gemini | Self::Qwen | Self::Copilot | Self::Acp,
+                Self::Claude | Self::Codex | Self::OpenCode | Self::Gemini | Self::Qwen | Self::Copilot | Self::Acp,
                 Transport::Steerable,
             ) => true,
             (_, Transport::OneShot) => false,

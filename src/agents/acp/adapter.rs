@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::message::{Message, parse, text, within};
 use super::tool::Call;
 use super::usage::Spent;
 use super::{Dialect, INITIALIZE, PERMISSION, Session};
+use crate::agents::jsonrpc::{Message, number, parse, text, within};
 use crate::agents::pi::encode;
 use crate::agents::pi::live::Live;
 use crate::agents::{Adapter, Line, Oversize, Sink, outside};
@@ -93,7 +93,9 @@ impl AcpAdapter {
             Message::Notice { method, .. } => tell(AgentEvent::Unknown { kind: method }, sink),
             Message::Request { id, method, params } => self.request(&id, method, &params, sink),
             Message::Answer { id, result } => {
-                let Some(id) = id else { return tell(AgentEvent::Unknown { kind: "response".to_owned() }, sink) };
+                let Some(id) = number(&id) else {
+                    return tell(AgentEvent::Unknown { kind: "response".to_owned() }, sink);
+                };
                 let result = result.map_err(|failure| failure.text());
                 match self.session.method_of(id) {
                     "session/prompt" => self.answered(id, result, sink),

@@ -9,7 +9,6 @@
 //! for some twenty fields. So messages are read field by field.
 
 mod adapter;
-mod message;
 mod start;
 mod talk;
 #[cfg(test)]

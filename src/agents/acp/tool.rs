@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Dialect;
-use super::message::{text, within};
+use crate::agents::jsonrpc::{text, within};
 use crate::agents::pi::args::{Described, describe};
 use crate::run::{AgentEvent, CallFacts, ToolOutcome};
 use crate::text::prefix;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Dialect;
-use super::message::{text, within};
+use crate::agents::jsonrpc::{text, within};
 use crate::run::{CostUsd, Tokens, Usage};
 
 /// What was used and not yet told.

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use super::ledger::Ledger;
-use super::line::{Look, text_of};
 use super::message::{Message, stop};
 use super::turn::Turn;
+use crate::agents::look::{Look, text_of};
 use crate::agents::pi::live::Live;
 use crate::agents::pi::{decode_line, line_of};
 use crate::agents::wrapping::unwrapped;

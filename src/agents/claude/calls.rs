@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::adapter::{ClaudeAdapter, KEPT};
-use super::line::{Look, shorten, text_of};
 use crate::agents::Sink;
+use crate::agents::look::{Look, shorten, text_of};
 use crate::agents::pi::{decode_line, line_of};
 use crate::run::{AgentEvent, Stream};
 use crate::text::prefix;

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::adapter::ClaudeAdapter;
-use super::line::Look;
 use crate::agents::Sink;
+use crate::agents::look::Look;
 use crate::run::Stream;
 
 impl ClaudeAdapter {

@@ -2,7 +2,7 @@
 //! partial messages), and in the result for everything since the last result, its sub-agents included. The sum of what
 //! is handed on is always what the results say.
 
-use super::line::Look;
+use crate::agents::look::Look;
 use crate::run::{CostUsd, Tokens, Usage};
 
 /// What was handed on since the last result.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::line::Look;
+use crate::agents::look::Look;
 use crate::run::Usage;
 use crate::text::prefix;
 

@@ -5,7 +5,6 @@ mod calls;
 mod command;
 mod ends;
 mod ledger;
-mod line;
 mod message;
 mod talk;
 mod turn;

@@ -104,7 +104,7 @@ fn is_operator(word: &str) -> bool {
 
 /// Splits a command line into words and operators; the flag says that a word was quoted. `>` and `>>`, with or without
 /// a file descriptor before them, become `>`.
-pub(super) fn words(command: &str) -> Vec<(String, bool)> {
+pub(in crate::agents) fn words(command: &str) -> Vec<(String, bool)> {
     let mut out: Vec<(String, bool)> = Vec::new();
     let mut word = String::new();
     let mut quoted = false;

@@ -50,11 +50,11 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
         }
         AgentEvent::Used(usage) => json!({"type": "subdeck_usage", "usage": usage_value(usage)}),
         AgentEvent::ToolStarted { call, tool, args, path, .. } => {
-            let mut record = json!({"type": "tool_execution_start", "toolName": tool, "args": {"command": args}});
+            let mut said = json!({});
+            set(&mut said, "command", (!args.is_empty()).then(|| Value::from(args.as_str())));
+            set(&mut said, "path", path.as_deref().map(Value::from));
+            let mut record = json!({"type": "tool_execution_start", "toolName": tool, "args": said});
             set(&mut record, "toolCallId", call.as_deref().map(Value::from));
-            if let Some(path) = path {
-                set(&mut record, "args", Some(json!({"command": args, "path": path})));
-            }
             record
         }
         AgentEvent::ToolEnded { call, tool, outcome, preview } => {
@@ -165,6 +165,13 @@ mod tests {
                 tool: "read".into(),
                 args: "a".into(),
                 path: Some("p".into()),
+                about: Default::default(),
+            },
+            AgentEvent::ToolStarted {
+                call: None,
+                tool: "wait".into(),
+                args: String::new(),
+                path: None,
                 about: Default::default(),
             },
             AgentEvent::ToolEnded {

@@ -1,14 +1,14 @@
-//! One line of JSON-RPC 2.0, read leniently.
+//! One line of JSON-RPC 2.0, with or without the member that names its version, read leniently.
 
 use serde_json::{Map, Value};
 
 /// One message of the agent.
 #[derive(Debug, PartialEq)]
-pub(super) enum Message {
+pub(in crate::agents) enum Message {
     /// It answers a request of ours.
     Answer {
-        /// Our id; `None` when it is none of ours.
-        id: Option<u64>,
+        /// The id that it repeats, as it stands there.
+        id: Value,
         /// What came of it.
         result: Result<Value, Failure>,
     },
@@ -32,7 +32,7 @@ pub(super) enum Message {
 
 /// A request of ours went wrong.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(in crate::agents) struct Failure {
     code: i64,
     message: String,
     details: Option<String>,
@@ -40,7 +40,7 @@ pub(super) struct Failure {
 
 impl Failure {
     /// What went wrong, ready to be shown.
-    pub(super) fn text(&self) -> String {
+    pub(in crate::agents) fn text(&self) -> String {
         let mut text = match self.message.trim() {
             "" => format!("error {}", self.code),
             // Gemini's code is the provider's HTTP status.
@@ -61,7 +61,7 @@ impl Failure {
 }
 
 /// Reads a line; `None` when it is no message of the protocol.
-pub(super) fn parse(line: &[u8]) -> Option<Message> {
+pub(in crate::agents) fn parse(line: &[u8]) -> Option<Message> {
     let mut map: Map<String, Value> = serde_json::from_slice(line).ok()?;
     let params = map.remove("params").unwrap_or_default();
     match (map.remove("method"), map.remove("id")) {
@@ -74,13 +74,13 @@ pub(super) fn parse(line: &[u8]) -> Option<Message> {
                 _ if map.contains_key("result") => Ok(map.remove("result").unwrap_or_default()),
                 _ => return None,
             };
-            Some(Message::Answer { id: id.as_ref().and_then(number), result })
+            Some(Message::Answer { id: id.unwrap_or_default(), result })
         }
     }
 }
 
-/// An id of ours, which some libraries repeat as text.
-fn number(id: &Value) -> Option<u64> {
+/// A number that was given as an id, which some libraries repeat as text.
+pub(in crate::agents) fn number(id: &Value) -> Option<u64> {
     id.as_u64().or_else(|| id.as_str()?.parse().ok())
 }
 
@@ -97,12 +97,12 @@ fn failure(error: &Value) -> Failure {
 }
 
 /// A text in an object.
-pub(super) fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+pub(in crate::agents) fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
 /// The value of the last of these keys, each in the value of the one before.
-pub(super) fn within<'a>(value: &'a Value, keys: &[&str]) -> Option<&'a Value> {
+pub(in crate::agents) fn within<'a>(value: &'a Value, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().try_fold(value, |value, key| value.get(key))
 }
 
@@ -118,9 +118,10 @@ mod tests {
     #[test]
     fn messages_are_told_apart() {
         let answer = |id, result| Some(Message::Answer { id, result: Ok(result) });
-        assert_eq!(read(r#"{"jsonrpc":"2.0","id":3,"result":{"a":1}}"#), answer(Some(3), json!({"a": 1})));
-        assert_eq!(read(r#"{"id":"3","result":null,"error":null}"#), answer(Some(3), Value::Null));
-        assert_eq!(read(r#"{"id":"x","result":1}"#), answer(None, json!(1)));
+        assert_eq!((number(&json!(3)), number(&json!("3")), number(&json!("x"))), (Some(3), Some(3), None));
+        assert_eq!(read(r#"{"jsonrpc":"2.0","id":3,"result":{"a":1}}"#), answer(json!(3), json!({"a": 1})));
+        assert_eq!(read(r#"{"id":"3","result":null,"error":null}"#), answer(json!("3"), Value::Null));
+        assert_eq!(read(r#"{"id":"x","result":1}"#), answer(json!("x"), json!(1)));
         let request = Message::Request { id: json!(0), method: "m".into(), params: json!([1]) };
         assert_eq!(read(r#"{"id":0,"method":"m","params":[1],"more":{}}"#), Some(request));
         let notice = Message::Notice { method: "m".into(), params: Value::Null };

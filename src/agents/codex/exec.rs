@@ -1,0 +1,118 @@
+//! Understands the output of a Codex with one prompt: one object a line (agent-streams 2a).
+
+use serde_json::Value;
+
+use super::item::{Item, Kind};
+use super::usage::tokens;
+use super::work::{End, Work, tell};
+use crate::agents::look::Look;
+use crate::agents::{Adapter, Line, Oversize, Sink};
+use crate::run::{AgentEvent, Report, Stream, ToolOutcome, Usage};
+use crate::text::prefix;
+
+/// The adapter for `codex exec --json`.
+#[derive(Debug)]
+pub struct ExecAdapter {
+    work: Work,
+    /// The session was gone on with: the only sum that is told holds what was used before (agent-streams 0.8), so
+    /// nothing can be said of what was used now.
+    resumed: bool,
+}
+
+impl ExecAdapter {
+    /// A new one, for one child; `resumed` says that it goes on with a session.
+    #[must_use]
+    pub fn new(resumed: bool) -> Self {
+        Self { work: Work::new(false), resumed }
+    }
+
+    fn object(&mut self, line: Look<'_>, sink: &mut dyn Sink) {
+        match line.word("type") {
+            "thread.started" => {
+                let session_id = line.str("thread_id").map(str::to_owned);
+                tell(AgentEvent::SessionStarted { session_id, model: None }, sink);
+            }
+            "turn.started" => self.work.begins(sink),
+            kind @ ("item.started" | "item.updated" | "item.completed") => {
+                self.item(Item::new(line.object("item")), kind == "item.completed", sink);
+            }
+            "turn.completed" => {
+                let usage = line.object("usage");
+                let used = Usage { tokens: tokens(usage), cost: None };
+                self.work.used((!self.resumed && usage.is_there()).then_some(used), sink);
+                self.work.over(&End::Done, sink);
+            }
+            "turn.failed" => {
+                let error = line.object("error").str("message").unwrap_or("the agent failed");
+                self.work.over(&End::Failed(error.to_owned()), sink);
+            }
+            "error" => {
+                let text = line.word("message");
+                // The error that ends the turn is repeated by its end (agent-streams 0.3).
+                if Work::is_retry(text) {
+                    self.work.retries(text, None, sink);
+                }
+            }
+            kind => tell(AgentEvent::Unknown { kind: format!("codex {}", prefix(kind, 100)) }, sink),
+        }
+    }
+
+    fn item(&mut self, item: Item<'_>, over: bool, sink: &mut dyn Sink) {
+        match item.kind() {
+            Kind::Message if over => self.work.said(item.text(), sink),
+            Kind::Thought => self.work.speaks(sink),
+            Kind::Tool if over => self.work.returned(item, sink),
+            Kind::Tool => self.work.called(item, sink),
+            Kind::Notice if over => self.work.notice(item.look().word("message"), sink),
+            Kind::Compaction if over => self.work.notice("the agent shortens its conversation", sink),
+            Kind::Unknown if over => {
+                tell(AgentEvent::Unknown { kind: format!("codex item {}", prefix(item.word(), 100)) }, sink);
+            }
+            Kind::Message
+            | Kind::User
+            | Kind::SubAgent
+            | Kind::Notice
+            | Kind::Compaction
+            | Kind::Silent
+            | Kind::Unknown => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+        }
+    }
+
+    /// A line that is too long to be parsed: the only ones that can be are calls, whose id stands in front.
+    fn oversize(&mut self, long: &Oversize<'_>, sink: &mut dyn Sink) {
+        let head = String::from_utf8_lossy(long.prefix);
+        self.work.live.line(Stream::Own, &format!("[a line of {} bytes, shortened]", long.observed), sink);
+        match found(&head, "id") {
+            Some(id) if head.contains("\"item.completed\"") => {
+                let failed = found(&String::from_utf8_lossy(long.tail), "status").as_deref() == Some("failed");
+                self.work.returned_unread(&id, if failed { ToolOutcome::Error } else { ToolOutcome::Ok }, sink);
+            }
+            _ => {
+                let kind = found(&head, "type").unwrap_or_default();
+                tell(AgentEvent::Unknown { kind: format!("codex {}", prefix(&kind, 100)) }, sink);
+            }
+        }
+    }
+}
+
+/// The first text of this name in a piece of JSON.
+pub(super) fn found(text: &str, key: &str) -> Option<String> {
+    let (_, rest) = text.split_once(&format!("\"{key}\":\""))?;
+    rest.split_once('"').map(|(value, _)| value.to_owned())
+}
+
+impl Adapter for ExecAdapter {
+    fn line(&mut self, line: &Line<'_>, sink: &mut dyn Sink) {
+        match line {
+            Line::Text { bytes, complete } => match serde_json::from_slice::<Value>(bytes) {
+                Ok(value) if value.get("type").is_some_and(Value::is_string) => self.object(Look::new(&value), sink),
+                _ => self.work.stray(&String::from_utf8_lossy(bytes), *complete, sink),
+            },
+            Line::Oversize(long) => self.oversize(long, sink),
+        }
+    }
+
+    fn report(&self) -> Report {
+        self.work.report()
+    }
+}

@@ -1,0 +1,369 @@
+//! The work of a Codex, whichever transport tells of it: model calls, messages, tool calls and their ends, as events, as
+//! records and as lines of the output log.
+//!
+//! A turn is one model call and its tools, as everywhere; what Codex calls a turn is all that follows a prompt. The app
+//! server reports what each model call used when it is over. With one prompt nothing tells, and a new one is taken to
+//! begin with the first text or thought after a tool call, and with a tool call when none is open (agent-streams 11).
+
+use super::item::{Item, OUTPUT};
+use crate::agents::pi::encode;
+use crate::agents::pi::live::Live;
+use crate::agents::{Sink, outside};
+use crate::run::{AgentEvent, MessageRole, Report, StopReason, Stream, ToolOutcome, Usage};
+use crate::text::prefix;
+
+/// Most calls that are open at once; more than any agent starts.
+const MOST_CALLS: usize = 256;
+/// How much of a tool's output is quoted in an error, in characters (runner-behaviour 1.8).
+const QUOTED: usize = 200;
+/// What Codex writes before it tries its provider again.
+const RECONNECTING: &str = "Reconnecting... ";
+
+/// One model call and its tools.
+#[derive(Debug, Default)]
+struct Turn {
+    /// What the model said last in it.
+    text: String,
+    /// Its message was told, because it called tools.
+    told: bool,
+}
+
+/// A call that is open.
+#[derive(Debug)]
+struct Call {
+    id: String,
+    tool: String,
+    /// What can be said of it in one line.
+    args: String,
+    /// The end of what it printed so far.
+    text: String,
+}
+
+/// How a prompt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// It was answered.
+    Done,
+    /// It was broken off.
+    Interrupted,
+    /// It failed.
+    Failed(String),
+}
+
+/// What is known of the work.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    pub live: Live,
+    pub report: Report,
+    /// The model, where it is named.
+    pub model: Option<String>,
+    /// The transport tells when a model call is over.
+    told_ends: bool,
+    busy: bool,
+    turn: Option<Turn>,
+    calls: Vec<Call>,
+    retrying: bool,
+}
+
+impl Work {
+    pub(super) fn new(told_ends: bool) -> Self {
+        Self { told_ends, ..Self::default() }
+    }
+
+    /// It begins, unless it works already.
+    pub(super) fn begins(&mut self, sink: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.busy, true) {
+            let report = &mut self.report;
+            (report.settled, report.ended, report.aborted) = (false, false, false);
+            tell(AgentEvent::AgentStarted, sink);
+        }
+        self.report.clean_stop = false;
+    }
+
+    fn works(&mut self, sink: &mut dyn Sink) {
+        self.begins(sink);
+        self.report.saw_any_event = true;
+        if std::mem::take(&mut self.retrying) {
+            tell(AgentEvent::RetryEnded { success: true }, sink);
+        }
+    }
+
+    /// The model says or thinks something: after a tool call that is another turn.
+    pub(super) fn speaks(&mut self, sink: &mut dyn Sink) {
+        self.works(sink);
+        if self.turn.as_ref().is_none_or(|turn| turn.told) {
+            self.turn_over(sink);
+            self.turn_begins(sink);
+        }
+    }
+
+    fn turn_begins(&mut self, sink: &mut dyn Sink) {
+        self.turn = Some(Turn::default());
+        tell(AgentEvent::TurnStarted, sink);
+    }
+
+    fn turn_over(&mut self, sink: &mut dyn Sink) {
+        if self.turn.take().is_some() {
+            tell(AgentEvent::TurnEnded, sink);
+        }
+    }
+
+    /// A piece of a message.
+    pub(super) fn piece(&mut self, text: &str, sink: &mut dyn Sink) {
+        self.speaks(sink);
+        self.live.delta(None, text, sink);
+        sink.event(AgentEvent::TextDelta { bytes: text.len() });
+    }
+
+    /// A whole message.
+    pub(super) fn said(&mut self, text: &str, sink: &mut dyn Sink) {
+        self.speaks(sink);
+        self.live.message(text, sink);
+        if let Some(turn) = self.turn.as_mut().filter(|_| !text.trim().is_empty()) {
+            text.clone_into(&mut turn.text);
+        }
+    }
+
+    /// A call began.
+    pub(super) fn called(&mut self, item: Item<'_>, sink: &mut dyn Sink) {
+        if self.calls.len() >= MOST_CALLS || self.calls.iter().any(|call| call.id == item.id()) {
+            return;
+        }
+        self.works(sink);
+        // Calls that run side by side are of one turn; one that begins when the others are over is of another, unless it is
+        // told when a turn is over.
+        let another = self.turn.as_ref().is_some_and(|turn| turn.told) && !self.told_ends && self.calls.is_empty();
+        if self.turn.is_none() || another {
+            self.turn_over(sink);
+            self.turn_begins(sink);
+        }
+        if self.turn.as_ref().is_some_and(|turn| !turn.told) {
+            self.tell_message(Some(StopReason::ToolUse), None, true, sink);
+        }
+        let (tool, said) = (item.tool(), item.described());
+        let line = if said.args.is_empty() { tool.clone() } else { format!("{tool}: {}", said.args) };
+        self.live.line(Stream::Out, &line, sink);
+        let id = item.id().to_owned();
+        self.calls.push(Call { id: id.clone(), tool: tool.clone(), args: said.args.clone(), text: String::new() });
+        let event =
+            AgentEvent::ToolStarted { call: Some(id), tool, args: said.args, path: said.path, about: said.about };
+        tell(event, sink);
+    }
+
+    /// What can be said of an open call.
+    pub(super) fn about(&self, id: &str) -> Option<&str> {
+        self.calls.iter().find(|call| call.id == id).map(|call| call.args.as_str())
+    }
+
+    /// A call printed something.
+    pub(super) fn printed(&mut self, id: &str, text: &str, sink: &mut dyn Sink) {
+        let Some(call) = self.calls.iter_mut().find(|call| call.id == id) else { return };
+        call.text.push_str(text);
+        if call.text.len() > OUTPUT * 2 {
+            call.text = crate::agents::pi::args::tail(&call.text, OUTPUT).to_owned();
+        }
+        self.live.progress(id, &call.text, sink);
+        sink.event(AgentEvent::ToolProgress { call: Some(id.to_owned()) });
+    }
+
+    /// A call is over.
+    pub(super) fn returned(&mut self, item: Item<'_>, sink: &mut dyn Sink) {
+        // Some are told only when they are over.
+        self.called(item, sink);
+        let Some(at) = self.calls.iter().position(|call| call.id == item.id()) else { return };
+        let mut call = self.calls.remove(at);
+        let output = item.output();
+        if !output.is_empty() {
+            call.text = output;
+        }
+        self.ended(&call, item.outcome(), item.exit_code(), sink);
+    }
+
+    /// A call is over of which only the id and the status are known.
+    pub(super) fn returned_unread(&mut self, id: &str, outcome: ToolOutcome, sink: &mut dyn Sink) {
+        if let Some(at) = self.calls.iter().position(|call| call.id == id) {
+            let call = self.calls.remove(at);
+            self.ended(&call, outcome, None, sink);
+        }
+    }
+
+    fn ended(&mut self, call: &Call, outcome: ToolOutcome, code: Option<i32>, sink: &mut dyn Sink) {
+        self.report.saw_any_event = true;
+        if !call.text.is_empty() {
+            self.live.result(Some(&call.id), &call.text, sink);
+        }
+        if outcome == ToolOutcome::Error {
+            let code = code.filter(|code| *code != 0).unwrap_or(1);
+            let quoted: String = call.text.trim().chars().take(QUOTED).collect();
+            self.report.hidden_error = Some((format!("{} failed (exit {code}): {quoted}", call.tool), code));
+        }
+        let (tool, id) = (Some(call.tool.clone()), Some(call.id.clone()));
+        tell(AgentEvent::ToolEnded { call: id, tool, outcome, preview: preview(&call.text) }, sink);
+    }
+
+    /// A model call is over, and this was used for it.
+    pub(super) fn model_call_over(&mut self, usage: Option<Usage>, sink: &mut dyn Sink) {
+        // One of which nothing was seen called something that is no item of its own.
+        let unseen = self.turn.is_none() && self.busy;
+        if unseen {
+            self.turn_begins(sink);
+        }
+        if self.turn.as_ref().is_some_and(|turn| !turn.told) {
+            let stop = if unseen { StopReason::ToolUse } else { StopReason::Stop };
+            self.tell_message(Some(stop), None, unseen, sink);
+        }
+        self.used(usage, sink);
+        self.turn_over(sink);
+    }
+
+    /// This was used.
+    pub(super) fn used(&mut self, usage: Option<Usage>, sink: &mut dyn Sink) {
+        if let Some(usage) = usage {
+            self.report.saw_any_event = true;
+            tell(AgentEvent::Used(usage), sink);
+        }
+    }
+
+    /// Tells what the model said in this turn.
+    fn tell_message(&mut self, stop: Option<StopReason>, error: Option<String>, calls: bool, sink: &mut dyn Sink) {
+        let said = self.turn.as_mut().map(|turn| {
+            turn.told = true;
+            std::mem::take(&mut turn.text)
+        });
+        let said = said.unwrap_or_default();
+        self.live.end_line(sink);
+        self.live.message_over();
+        let report = &mut self.report;
+        if error.is_none() && !said.trim().is_empty() {
+            report.hidden_error = None;
+            report.final_text = Some(said.clone());
+        }
+        let event = AgentEvent::Message {
+            role: MessageRole::Assistant,
+            preview: preview(&said),
+            model: self.model.clone(),
+            stop,
+            usage: None,
+            error,
+            calls_tools: calls,
+        };
+        tell(event, sink);
+    }
+
+    /// Somebody said something to the model in the middle of its work.
+    pub(super) fn heard(&mut self, text: &str, sink: &mut dyn Sink) {
+        self.live.line(Stream::Own, &format!("» {}", text.trim()), sink);
+        let event = AgentEvent::Message {
+            role: MessageRole::User,
+            preview: preview(text),
+            model: None,
+            stop: None,
+            usage: None,
+            error: None,
+            calls_tools: false,
+        };
+        tell(event, sink);
+    }
+
+    /// Something that is to be told and changes nothing (agent-streams 0.3).
+    pub(super) fn notice(&mut self, text: &str, sink: &mut dyn Sink) {
+        self.live.line(Stream::Own, &format!("note: {}", preview(text)), sink);
+    }
+
+    /// It will try its provider again; `detail` is the provider's error, where it is told apart.
+    pub(super) fn retries(&mut self, text: &str, detail: Option<&str>, sink: &mut dyn Sink) {
+        self.begins(sink);
+        let (counts, rest) = text
+            .strip_prefix(RECONNECTING)
+            .map_or(("", text), |text| text.split_once(' ').map_or((text, ""), |(counts, rest)| (counts, rest)));
+        let (attempt, max) = counts.split_once('/').unwrap_or_default();
+        let rest = rest.trim().trim_start_matches('(').trim_end_matches(')');
+        let reason = detail.filter(|detail| !detail.is_empty()).unwrap_or(rest);
+        let reason = preview(if reason.is_empty() { text } else { reason });
+        let number = |n: &str| if n.is_empty() { "?".to_owned() } else { n.to_owned() };
+        self.live.line(Stream::Own, &format!("retry {} of {}: {reason}", number(attempt), number(max)), sink);
+        self.retrying = true;
+        // What was said of the answer that broke off is no answer.
+        if let Some(turn) = &mut self.turn {
+            turn.text.clear();
+        }
+        self.live.message_over();
+        let (attempt, max) = (attempt.parse().ok(), max.parse().ok());
+        tell(AgentEvent::Retry { attempt, max, delay_ms: None, reason }, sink);
+    }
+
+    /// Whether such a message says that it tries its provider again.
+    pub(super) fn is_retry(text: &str) -> bool {
+        text.starts_with(RECONNECTING)
+    }
+
+    /// The prompt is dealt with.
+    pub(super) fn over(&mut self, end: &End, sink: &mut dyn Sink) {
+        self.begins(sink);
+        let aborted = *end == End::Interrupted;
+        for call in std::mem::take(&mut self.calls) {
+            // An interrupted call is never told to be over (agent-streams 2b).
+            self.ended(&call, if aborted { ToolOutcome::Cancelled } else { ToolOutcome::Lost }, None, sink);
+        }
+        if std::mem::take(&mut self.retrying) {
+            tell(AgentEvent::RetryEnded { success: false }, sink);
+        }
+        let error = match end {
+            End::Done => None,
+            End::Interrupted => Some("the agent was told to break off".to_owned()),
+            End::Failed(error) => Some(error.clone()),
+        };
+        let stop = match end {
+            End::Done => StopReason::Stop,
+            End::Interrupted => StopReason::Aborted,
+            End::Failed(_) => StopReason::Error,
+        };
+        match end {
+            End::Done => {}
+            End::Interrupted => self.live.line(Stream::Own, "broken off", sink),
+            End::Failed(error) => self.live.line(Stream::Own, &format!("model error: {}", preview(error)), sink),
+        }
+        let untold = self.turn.as_ref().is_some_and(|turn| !turn.told);
+        if untold || matches!(end, End::Failed(_)) {
+            self.tell_message(Some(stop), error.clone(), false, sink);
+        }
+        self.turn_over(sink);
+        self.busy = false;
+        let report = &mut self.report;
+        report.saw_any_event = true;
+        report.clean_stop = *end == End::Done;
+        report.aborted = aborted;
+        report.assistant_error = error;
+        (report.settled, report.ended) = (true, true);
+        tell(AgentEvent::Settled { aborted }, sink);
+    }
+
+    /// A line outside the protocol.
+    pub(super) fn stray(&mut self, text: &str, complete: bool, sink: &mut dyn Sink) {
+        self.report.torn |= !complete && text.trim_start().starts_with('{');
+        self.live.end_line(sink);
+        outside::line(&mut self.report, text, complete, sink);
+    }
+
+    /// What it amounts to so far.
+    pub(super) fn report(&self) -> Report {
+        let mut report = outside::bounded(&self.report);
+        // What was said and not yet told is the newest that there is.
+        if let Some(turn) = self.turn.as_ref().filter(|turn| !turn.told && !turn.text.trim().is_empty()) {
+            report.final_text = Some(turn.text.clone());
+        }
+        report
+    }
+}
+
+pub(super) fn preview(text: &str) -> String {
+    prefix(text, AgentEvent::PREVIEW).to_owned()
+}
+
+/// Hands an event on, and its record.
+pub(super) fn tell(event: AgentEvent, sink: &mut dyn Sink) {
+    if let Some(record) = encode(&event) {
+        sink.record(&record);
+    }
+    sink.event(event);
+}

@@ -1,0 +1,386 @@
+//! Recorded output of the real Codex, replayed: what is found in it was read from the recordings by a person, and what
+//! is said to its app server is what the recordings were made with.
+
+#[path = "support/codex_recordings.rs"]
+mod codex_recordings;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use subdeck::agents::codex::{CodexTalk, ExecAdapter, ServerAdapter, Session};
+use subdeck::agents::pi::decode_line;
+use subdeck::agents::{Adapter, Framer, Line, Sink, Talk};
+use subdeck::run::{
+    AgentEvent, Evidence, ExitInfo, Permission, Report, SteerMode, StepPhase, Stream, TargetState, Tokens, ToolOutcome,
+    judge,
+};
+
+use codex_recordings::{HELLO, OK, Recording, is_server, read, recordings, sent};
+
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    events: Vec<AgentEvent>,
+    log: String,
+    records: Vec<Vec<u8>>,
+}
+
+impl Sink for Seen {
+    fn event(&mut self, event: AgentEvent) {
+        self.events.push(event);
+    }
+    fn keep_line(&mut self) {
+        panic!("a line of another vocabulary is never kept as it is");
+    }
+    fn record(&mut self, json: &[u8]) {
+        self.records.push(json.to_vec());
+    }
+    fn text(&mut self, _stream: Stream, text: &str) {
+        self.log.push_str(text);
+    }
+}
+
+fn session(name: &str) -> Arc<Session> {
+    let resume = sent(name).iter().find_map(|message| match message["method"].as_str() {
+        Some("thread/resume") => message["params"]["threadId"].as_str().map(str::to_owned),
+        _ => None,
+    });
+    let permission = if name == "app-accepted" { Permission::Allow } else { Permission::Deny };
+    Arc::new(Session { cwd: "/home/user/project".to_owned(), permission, resume, ..Session::default() })
+}
+
+fn replay<'a>(name: &str, chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
+    let mut adapter: Box<dyn Adapter> = if is_server(name) {
+        Box::new(ServerAdapter::new(session(name)))
+    } else {
+        Box::new(ExecAdapter::new(name == "sid-resume"))
+    };
+    let (mut seen, mut framer) = (Seen::default(), Framer::new());
+    for chunk in chunks {
+        framer.push(chunk, |line: Line<'_>| adapter.line(&line, &mut seen));
+        adapter.flush(&mut seen);
+    }
+    framer.finish(|line| adapter.line(&line, &mut seen));
+    adapter.flush(&mut seen);
+    (seen, adapter.report())
+}
+
+fn outcome(report: &Report, exit: ExitInfo) -> (StepPhase, i32, Option<String>) {
+    let judged = judge(&Evidence { report, exit, spawn_error: None, ending: None, stderr_tail: "" });
+    (judged.outcome.phase, judged.outcome.exit_code, judged.outcome.error)
+}
+
+#[test]
+fn every_recording_has_its_row() {
+    let dir = format!("{}/tests/fixtures/streams", env!("CARGO_MANIFEST_DIR"));
+    let mut files: Vec<String> = std::fs::read_dir(dir)
+        .expect("the folder")
+        .filter_map(|entry| entry.expect("an entry").file_name().into_string().ok())
+        .filter_map(|name| Some(name.strip_prefix("codex-0.171.0-")?.strip_suffix(".jsonl")?.to_owned()))
+        .filter(|name| !name.ends_with(".sent"))
+        .collect();
+    files.sort();
+    let mut rows: Vec<String> = recordings().iter().map(|r| r.name.to_owned()).collect();
+    rows.sort();
+    assert_eq!(rows, files);
+}
+
+/// What a person reads in a recording, as far as it stands in the events.
+fn told(events: &[AgentEvent], name: &str) -> (Vec<(String, Option<ToolOutcome>)>, Tokens, usize) {
+    let mut open: Vec<(Option<String>, String)> = Vec::new();
+    let (mut tools, mut tokens, mut turns) = (Vec::new(), Tokens::default(), 0);
+    let mut messages = 0;
+    for event in events {
+        match event {
+            AgentEvent::ToolStarted { call, tool, args, .. } => {
+                let known = match tool.as_str() {
+                    "shell" => args.starts_with("python3 -c") || args.starts_with("echo "),
+                    "apply_patch" => args == "/home/user/project/out.txt",
+                    _ => true,
+                };
+                assert!(known, "{name}: what it does is known when it starts: {args:?}");
+                assert!(open.iter().all(|(known, _)| known != call), "{name}: a call starts once");
+                open.push((call.clone(), tool.clone()));
+            }
+            AgentEvent::ToolEnded { call, tool, outcome, .. } => {
+                let at = open.iter().position(|(id, _)| id == call).expect("the call was opened");
+                let (_, started) = open.remove(at);
+                assert_eq!(tool.as_deref(), Some(started.as_str()), "{name}");
+                tools.push((started, Some(*outcome)));
+            }
+            AgentEvent::Used(usage) => tokens += usage.tokens,
+            AgentEvent::Message { usage, model: Some(_), .. } => {
+                assert_eq!(*usage, None, "{name}");
+                messages += 1;
+            }
+            AgentEvent::TurnStarted => turns += 1,
+            AgentEvent::Unknown { kind } => panic!("{name}: unknown {kind}"),
+            AgentEvent::Unparsed { .. } => panic!("{name}: not understood"),
+            _ => {}
+        }
+    }
+    if is_server(name) && name != "app-err500" {
+        assert_eq!(messages, turns, "{name}: a turn has one message");
+    }
+    tools.extend(open.into_iter().map(|(_, tool)| (tool, None)));
+    (tools, tokens, turns)
+}
+
+#[test]
+fn recordings_mean_what_a_person_reads_in_them() {
+    for recording in recordings() {
+        let name = recording.name;
+        let (seen, report) = replay(name, [read(name).as_slice()]);
+        let sessions: Vec<_> = seen
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                AgentEvent::SessionStarted { session_id, model } => Some((session_id.as_deref(), model.as_deref())),
+                _ => None,
+            })
+            .collect();
+        let expected: Vec<_> = recording.session.iter().map(|id| (Some(*id), recording.model)).collect();
+        assert_eq!(sessions, expected, "{name}");
+        let (tools, tokens, turns) = told(&seen.events, name);
+        let tools: Vec<(&str, Option<ToolOutcome>)> = tools.iter().map(|(tool, end)| (tool.as_str(), *end)).collect();
+        assert_eq!(tools, recording.tools, "{name}");
+        assert_eq!((tokens.input, tokens.output, tokens.cache_read), recording.usage, "{name}");
+        assert_eq!(turns, recording.turns, "{name}");
+        assert_eq!(report.final_text.as_deref(), recording.text, "{name}");
+        let (phase, code, error) = recording.end;
+        assert_eq!(outcome(&report, recording.exit), (phase, code, error.map(str::to_owned)), "{name}");
+    }
+}
+
+#[test]
+fn how_the_bytes_are_cut_changes_nothing() {
+    for recording in recordings() {
+        let bytes = read(recording.name);
+        let whole = replay(recording.name, [bytes.as_slice()]);
+        let lines = bytes.split_inclusive(|b| *b == b'\n');
+        assert_eq!(replay(recording.name, lines), whole, "{} by line", recording.name);
+        for size in [1, 7, 4096] {
+            assert_eq!(replay(recording.name, bytes.chunks(size)), whole, "{} by {size}", recording.name);
+        }
+    }
+}
+
+#[test]
+fn a_cut_recording_is_never_complete() {
+    let mut cuts = 0;
+    for recording in recordings() {
+        let bytes = read(recording.name);
+        // Up to the last brace of the line that says that the turn is over, which is the last one.
+        let end = bytes.iter().rposition(|b| *b == b'}').expect("a record");
+        if recording.end.0 == StepPhase::Complete {
+            let last = bytes[..end].iter().rposition(|b| *b == b'\n').expect("a line") + 1;
+            let last = String::from_utf8_lossy(&bytes[last..end]);
+            assert!(last.contains("turn.completed") || last.contains("turn/completed"), "{last}");
+        }
+        for cut in (0..50).map(|n| end * n / 49).chain([end.saturating_sub(5)]) {
+            let (_, report) = replay(recording.name, [&bytes[..cut]]);
+            assert_ne!(outcome(&report, OK).0, StepPhase::Complete, "{} cut at {cut}", recording.name);
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 2000);
+}
+
+/// What the records in the event log lead back to, beside what is never recorded.
+#[test]
+fn what_is_recorded_says_the_same() {
+    for recording in recordings() {
+        let (seen, _) = replay(recording.name, [read(recording.name).as_slice()]);
+        let mut decoded = Vec::new();
+        for record in &seen.records {
+            assert!(record.starts_with(b"{\"type\":\""), "{}", String::from_utf8_lossy(record));
+            decode_line(record, &mut decoded);
+        }
+        let plain = |event: &AgentEvent| match event.clone() {
+            AgentEvent::TextDelta { .. } | AgentEvent::ToolProgress { .. } | AgentEvent::Called { .. } => None,
+            AgentEvent::ToolStarted { call, tool, args, path, .. } => {
+                Some(AgentEvent::ToolStarted { call, tool, args, path, about: Default::default() })
+            }
+            // That vocabulary knows only whether a call went well.
+            AgentEvent::ToolEnded { call, tool, outcome: ToolOutcome::Cancelled | ToolOutcome::Denied, preview } => {
+                Some(AgentEvent::ToolEnded { call, tool, outcome: ToolOutcome::Error, preview })
+            }
+            // How that vocabulary names a model at the start of a session.
+            AgentEvent::Response { id: None, command, .. } if command == "get_state" => None,
+            event => Some(event),
+        };
+        let events: Vec<_> = seen.events.iter().filter_map(plain).collect();
+        let decoded: Vec<_> = decoded.iter().filter_map(plain).collect();
+        assert_eq!(decoded, events, "{}", recording.name);
+    }
+}
+
+#[test]
+fn the_log_reads_like_a_conversation() {
+    let nap =
+        |secs: u32, word: &str| format!("shell: python3 -c \"import time; time.sleep({secs})\"; echo {word}\n{word}\n");
+    let unknown = "note: Model metadata for `fake-model` not found. Defaulting to fallback metadata; this can degrade \
+        performance and cause issues.\n";
+    let table = [
+        (
+            "bash",
+            format!(
+                "{unknown}I will run a shell command.\n{}Final answer for scenario bash: all done.\n",
+                nap(3, "tool-finished")
+            ),
+        ),
+        ("app-steer-named", format!("{unknown}Round 1.\n{}» [[scenario:text]] now\n{HELLO}\n", nap(2, "round-1"))),
+        (
+            "app-declined",
+            format!(
+                "{unknown}I will run a shell command.\nshell: python3 -c \"import time; time.sleep(1)\"; echo tool-finished\n\
+                 the agent asks for permission, refused: run python3 -c \"import time; time.sleep(1)\"; echo tool-finished\n\
+                 Final answer for scenario bash: all done.\n"
+            ),
+        ),
+        (
+            "truncated",
+            format!(
+                "{unknown}This sentence will be cut\nretry 1 of 2: stream disconnected before completion: stream closed \
+                 before response.completed\nThis sentence will be cut\nretry 2 of 2: stream disconnected before completion: \
+                 stream closed before response.completed\nThis sentence will be cut\nmodel error: stream disconnected \
+                 before completion: stream closed before response.completed\n"
+            ),
+        ),
+    ];
+    for (name, expected) in table {
+        let log = replay(name, [read(name).as_slice()]).0.log;
+        let log: String = log.split_inclusive('\n').filter(|line| !line.contains("bubblewrap")).collect();
+        assert_eq!(log, expected, "{name}");
+    }
+}
+
+/// A conversation: the agent says what is recorded, line by line; returns what was said to it, and the moves of messages.
+struct Conversation {
+    talk: CodexTalk,
+    sent: Vec<Value>,
+    moves: Vec<(String, TargetState)>,
+    done: Vec<bool>,
+}
+
+impl Conversation {
+    fn write(&mut self, bytes: &[u8]) {
+        for line in bytes.split_inclusive(|b| *b == b'\n') {
+            assert_eq!(line.last(), Some(&b'\n'), "a whole line");
+            self.sent.push(serde_json::from_slice(line).expect("JSON"));
+        }
+    }
+
+    /// Has the recording play; `before` is asked before each line what a person does now.
+    fn of(recording: &Recording, mut before: impl FnMut(&str, &mut CodexTalk) -> Option<Vec<u8>>) -> Self {
+        let mut adapter = ServerAdapter::new(session(recording.name));
+        let talk = CodexTalk::new(session(recording.name));
+        let mut this = Self { talk, sent: Vec::new(), moves: Vec::new(), done: Vec::new() };
+        let first = this.talk.prompt("Do it.");
+        this.write(&first);
+        let text = String::from_utf8(read(recording.name)).expect("text");
+        for line in text.lines() {
+            if let Some(bytes) = before(line, &mut this.talk) {
+                this.write(&bytes);
+            }
+            let mut seen = Seen::default();
+            adapter.line(&Line::Text { bytes: line.as_bytes(), complete: true }, &mut seen);
+            for event in seen.events {
+                if let Some(bytes) = this.talk.answer(&event) {
+                    this.write(&bytes);
+                }
+                let receipts = this.talk.receipts(&event);
+                this.moves.extend(receipts.into_iter().map(|receipt| (receipt.id, receipt.state)));
+                this.done.push(this.talk.done());
+            }
+        }
+        this
+    }
+}
+
+/// A message of a client without what differs from one to the other.
+fn shape(message: &Value) -> Value {
+    let mut message = message.clone();
+    if let Some(params) = message.get_mut("params").and_then(Value::as_object_mut) {
+        for key in ["clientInfo", "clientUserMessageId", "approvalPolicy", "sandbox", "model", "excludeTurns"] {
+            params.remove(key);
+        }
+        if let Some(text) = params.get_mut("input").and_then(|input| input.pointer_mut("/0/text")) {
+            *text = "a text".into();
+        }
+    }
+    message
+}
+
+fn shapes(messages: &[Value]) -> Vec<Value> {
+    messages.iter().map(shape).collect()
+}
+
+#[test]
+fn what_is_said_to_the_server_is_what_it_was_recorded_with() {
+    let mut tried = 0;
+    for recording in recordings() {
+        let name = recording.name;
+        if !is_server(name) || name.contains("steer") || name.contains("interrupt") {
+            continue;
+        }
+        let talked = Conversation::of(&recording, |_, _| None);
+        assert_eq!(shapes(&talked.sent), shapes(&sent(name)), "{name}");
+        let ended = name != "app-close-mid-tool";
+        assert_eq!(talked.done.last(), Some(&ended), "{name}");
+        assert!(talked.done.iter().filter(|done| **done).count() <= 2, "{name}: done at the very end only");
+        tried += 1;
+    }
+    assert!(tried >= 10);
+}
+
+fn tool_runs(line: &str) -> bool {
+    line.contains(r#""item/started""#) && line.contains("commandExecution")
+}
+
+#[test]
+fn a_message_goes_into_the_running_turn() {
+    for (name, moves) in [
+        ("app-steer-named", &[TargetState::Queued, TargetState::Delivered][..]),
+        // A client that gives its messages no names is not told when the model has them.
+        ("app-steer", &[TargetState::Queued]),
+    ] {
+        let recording = recordings().into_iter().find(|r| r.name == name).expect("a row");
+        let mut said = false;
+        let talked = Conversation::of(&recording, |line, talk| {
+            if said || !line.contains(r#""id":"steer:2""#) && !line.contains("outputDelta") {
+                return None;
+            }
+            said = true;
+            Some(talk.steer("s", SteerMode::Auto, "change of plan").expect("it takes messages"))
+        });
+        assert_eq!(shapes(&talked.sent), shapes(&sent(name)), "{name}");
+        let expected: Vec<_> = moves.iter().map(|state| ("s".to_owned(), *state)).collect();
+        assert_eq!(talked.moves, expected, "{name}");
+        assert_eq!(talked.done.last(), Some(&true), "{name}");
+    }
+}
+
+#[test]
+fn an_agent_that_is_told_to_break_off_is_done_when_it_has() {
+    let recording = recordings().into_iter().find(|r| r.name == "app-interrupt").expect("a row");
+    let bytes = read(recording.name);
+    let end = memchr::memmem::find(&bytes, br#""status":"interrupted""#).expect("it was interrupted");
+    let end = end + memchr::memchr(b'\n', &bytes[end..]).expect("a line feed");
+    let (_, report) = replay(recording.name, [&bytes[..end]]);
+    assert!(report.aborted && !report.clean_stop);
+    let mut said = false;
+    let talked = Conversation::of(&recording, |line, talk| {
+        if said || !tool_runs(line) {
+            return None;
+        }
+        said = true;
+        let bytes = talk.abort();
+        assert_eq!(talk.steer("s", SteerMode::Auto, "too late"), None);
+        Some(bytes.expect("it can be told"))
+    });
+    let mut expected = shapes(&sent(recording.name));
+    expected.pop();
+    // Whatever begins after that is broken off, too.
+    assert_eq!(shapes(&talked.sent)[..expected.len()], expected);
+    assert!(talked.done.contains(&true));
+}

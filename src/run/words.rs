@@ -45,8 +45,10 @@ pub fn told(what: &What) -> Option<Told> {
             };
             (Some(*step), true, text)
         }
-        What::BudgetReached { step, stage: super::Stage::Soft, metric, used, .. } => {
-            (*step, false, format!("· limit of warning reached: {}", metric.words(*used)))
+        // The notice of the step says it too, and with more.
+        What::BudgetReached { step: Some(_), stage: super::Stage::Soft, .. } => return None,
+        What::BudgetReached { step: None, stage: super::Stage::Soft, metric, used, .. } => {
+            (None, false, format!("· near a limit of the run: {}", metric.words(*used)))
         }
         What::BudgetReached { step, stage: super::Stage::Deferred, metric, used, .. } => {
             (*step, true, format!("▲ over a limit, goes on until its tools have ended: {}", metric.words(*used)))

@@ -604,7 +604,7 @@ fn a_command_or_an_agent_needs_no_file() {
     assert_eq!(step.runner, Runner::ExternalCli { command: "/usr/bin/cargo".to_owned(), args: args.to_vec() });
     assert_eq!((loaded.plan.mode(), loaded.plan.cwd.clone()), (RunMode::Single, fixtures()));
     // Without a task the arguments are what they are.
-    assert_eq!(plan::template::fill_args(&args, None).0, args);
+    assert_eq!(plan::template::fill_args(&args, plan::template::Filling::Template, None).0, args);
 
     let loaded = plan::from_agent("scout", "look at {previous}", &options()).unwrap();
     let [step] = steps(&loaded)[..] else { panic!() };

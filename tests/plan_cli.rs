@@ -182,6 +182,8 @@ fn config_explains_and_trusts() {
     let file = project.join(".subdeck/config.toml");
     std::fs::write(&file, "[executables]\npi = \"my-pi\"\n[env]\nTOKEN = \"s3cret\"\n[ui]\nascii = true\n").unwrap();
     let explain = || world.subdeck(&project, &["config", "explain"]);
+    let bare = world.subdeck(&project, &["config"]);
+    assert_eq!((bare.status.code(), bare.stdout), (Some(0), explain().stdout), "alone it explains");
     let row = |output: &Output, key: &str| {
         let stdout = text(&output.stdout);
         assert!(!stdout.contains("s3cret"), "{stdout}");

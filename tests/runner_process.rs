@@ -198,3 +198,50 @@ fn a_request_that_cannot_be_met_is_refused_with_its_reason_and_not_set_aside() {
     assert!(!run.dir.join("control/rejected").exists());
     assert_eq!(world.output(&["stop", run.id(), "--wait"]).code, 0);
 }
+
+/// Runs the program under a limit on open files; `kind` is `-n` for both limits or `-Sn` for the one that can be raised.
+fn limited(world: &World, kind: &str, script: &str) -> support::Done {
+    let script = script.replace('"', "\\\"");
+    let members: Vec<String> = (0..60)
+        .map(|n| {
+            format!(
+                r#"{{ id = "s{n}", runner = {{ type = "external-cli", command = "sh", args = ["-c", "{script}"] }} }}"#
+            )
+        })
+        .collect();
+    let plan =
+        world.file("many.toml", &format!("[[step]]\nconcurrency = 20\nparallel = [\n{}\n]\n", members.join(",\n")));
+    let command = world.subdeck(&["run", "--no-tui", plan.to_str().unwrap()]);
+    let mut sh = std::process::Command::new("sh");
+    sh.args(["-c", &format!("ulimit {kind} 64; exec \"$0\" \"$@\"")])
+        .arg(command.get_program())
+        .args(command.get_args());
+    sh.current_dir(world.project()).stdin(Stdio::null());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => sh.env(name, value),
+            None => sh.env_remove(name),
+        };
+    }
+    support::Done::of(sh.output().unwrap())
+}
+
+#[test]
+fn few_open_files_let_fewer_children_run_at_once_and_none_fail() {
+    let world = World::new();
+    let done = limited(&world, "-n", "echo out; echo err >&2");
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.stdout.matches("│ out").count(), 60, "{done:?}");
+    assert_eq!(done.stdout.matches("err│ err").count(), 60, "{done:?}");
+    assert!(!done.stderr.contains("Too many open files"), "{done:?}");
+    assert!(done.stderr.contains("(ulimit -n) lets 2 children run at once, not 20"), "{done:?}");
+}
+
+#[test]
+fn a_limit_that_can_be_raised_is_raised_for_the_runner_alone() {
+    let world = World::new();
+    let done = limited(&world, "-Sn", "until [ \"$(ulimit -Sn)\" = 64 ]; do :; done; echo same");
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.stdout.matches("│ same").count(), 60, "{done:?}");
+    assert!(!done.stderr.contains("ulimit"), "{done:?}");
+}

@@ -603,3 +603,29 @@ fn a_request_that_is_written_slowly_is_taken_when_it_is_whole() {
     assert_eq!(run.wait_end()["steps"][0]["status"], "stopped");
     world.wait_until_empty();
 }
+
+#[test]
+fn doubled_braces_are_the_text_itself_and_what_a_person_says_is_not_filled_in() {
+    let world = World::new();
+    let scenes = world.file(
+        "scenes.toml",
+        "[scene.echo]\n[[scene.echo.turn]]\nsay = \"I heard: {task}\"\n[[scene.echo.turn]]\nsay = \"Done.\"\n",
+    );
+    let plan = format!(
+        "task = \"T\"\n[[step]]\nid = \"a\"\nrunner = {{ type = \"external-cli\", command = \"printf\", args = [\"%s|\", \"{{task}}\", \"{{{{task}}}}\"] }}\ntask = \"{{task}} {{{{previous}}}} {{{{outputs.none}}}}\"\n\
+         [[step]]\nid = \"b\"\nagent = \"b\"\nrunner = {{ type = \"demo\", script = \"{}#echo\" }}\ntask = \"{{task}} {{{{task}}}}\"\n",
+        scenes.display()
+    );
+    let plan = world.file("plan.toml", &plan);
+    let checked = world.output(&["check", plan.to_str().unwrap()]);
+    assert!(checked.code == 0 && !checked.stderr.contains("placeholder"), "{checked:?}");
+    let done = world.output(&["run", "--no-tui", plan.to_str().unwrap()]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(world.output(&["logs", "@last:a"]).stdout, "T {previous} {outputs.none}|{task}|\n");
+    assert!(world.output(&["logs", "@last:b"]).stdout.contains("I heard: T {task}"));
+    let resumed = world.output(&["resume", "@last:b", "what is {task} and {previous}", "--no-tui"]);
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    let id = resumed.stdout.trim_start().strip_prefix("run ").unwrap().lines().next().unwrap();
+    let heard = std::fs::read_to_string(world.run(id).dir.join("raw-0.stdout")).unwrap();
+    assert!(heard.contains("what is {task} and {previous}"), "{heard}");
+}

@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use super::args::{ResumeArgs, RetryArgs};
 use super::load::World;
 use super::{find, launch};
+use crate::plan::template::Filling;
 use crate::plan::{Carried, LogicalStep, Plan, Runner, Step, programs, stored};
 use crate::run::{RunState, StepId, StepPhase, StepState};
 use crate::rundir::RunDir;
@@ -225,5 +226,5 @@ fn go_on(step: &mut Step, before: &StepState, text: &str) {
         Runner::Agent(agent) => agent.resume = before.session_id.clone().or(agent.resume.take()),
         Runner::ExternalCli { .. } => return,
     }
-    step.task = text.to_owned();
+    (step.task, step.filling) = (text.to_owned(), Filling::Literal);
 }

@@ -1,4 +1,4 @@
-//! `subdeck config explain|path|trust`: what is set, where it comes from, and which projects may name programs.
+//! `subdeck config [explain|path|trust]`: what is set, where it comes from, and which projects may name programs.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,9 +15,9 @@ use crate::plan::{Problem, Severity};
 /// Show the configuration and where it comes from
 #[derive(Debug, clap::Args)]
 pub struct ConfigArgs {
-    /// What to do
+    /// What to do; without it every value is printed, as with `explain`
     #[command(subcommand)]
-    pub action: Action,
+    pub action: Option<Action>,
 }
 
 /// What to do with the configuration.
@@ -52,7 +52,7 @@ pub fn run(args: &ConfigArgs) -> anyhow::Result<ExitCode> {
     let env = Env::of_process().context("the current folder cannot be used")?;
     let (config, mut problems) = Config::load(&env);
     problems.extend(super::keys::keymap(&config).1);
-    match &args.action {
+    match args.action.as_ref().unwrap_or(&Action::Explain { json: false }) {
         Action::Explain { json } => explain(&config, &problems, *json),
         Action::Path => {
             lines::out(|to| {

@@ -12,11 +12,16 @@ use crate::run::{ControlSource, RunState, RunnerKind, SteerMode, StepId};
 use crate::rundir::{self, Answered, Follower, Health, Inbox, RunDir, StepLog, drafts, plan_doc};
 use crate::text::SafeText;
 
+/// How many logs have their files open; a run may have more steps than a process may have files.
+const LOGS_OPEN: usize = 24;
+
 /// Follows a run directory and writes its control files.
 pub struct LiveFeed {
     dir: RunDir,
     follower: Follower,
     logs: BTreeMap<StepId, StepLog>,
+    /// The steps whose logs are open, the one that was looked at last at the end.
+    open: Vec<StepId>,
     plan: Option<Vec<plan_doc::StepDoc>>,
 }
 
@@ -27,12 +32,25 @@ impl LiveFeed {
     /// Why it cannot be read, ready to be shown.
     pub fn open(path: &Path) -> Result<Self, String> {
         let follower = Follower::open(path).map_err(|error| error.to_string())?;
-        Ok(Self { dir: RunDir::at(path), follower, logs: BTreeMap::new(), plan: None })
+        Ok(Self { dir: RunDir::at(path), follower, logs: BTreeMap::new(), open: Vec::new(), plan: None })
     }
 
     fn log(&mut self, step: StepId) -> &mut StepLog {
         let dir = &self.dir;
-        self.logs.entry(step).or_insert_with(|| StepLog::open(dir, step))
+        if self.open.last() != Some(&step) {
+            self.open.retain(|other| *other != step);
+            self.open.push(step);
+            if self.open.len() > LOGS_OPEN
+                && let Some(log) = self.logs.get_mut(&self.open.remove(0))
+            {
+                log.rest();
+            }
+        }
+        let log = self.logs.entry(step).or_insert_with(|| StepLog::open(dir, step));
+        if log.is_resting() {
+            log.refresh();
+        }
+        log
     }
 }
 

@@ -3,7 +3,7 @@
 use super::clock::now;
 use super::dispatch::Engine;
 use super::prepare::{Earlier, Try, prepare};
-use crate::plan::Runner;
+use crate::plan::{Runner, template};
 use crate::run::retry::{self, Tried};
 use crate::run::{
     Condition, Evidence, ExitInfo, Judgement, NextAttempt, Notice, Reason, Report, StepId, StepPhase, What, budget,
@@ -67,7 +67,23 @@ impl Engine {
                 }
                 self.route_held(id);
             }
-            Err(error) => self.spawn_failed(id, &error.to_string()),
+            Err(error) => {
+                let step = self.recorder.state().step(id);
+                let next = step
+                    .filter(|s| error.kind() == std::io::ErrorKind::WouldBlock && s.ending.is_none())
+                    .and_then(|s| retry::when_busy(s, now()));
+                match next {
+                    Some(next) if !self.recorder.state().is_ending() => {
+                        self.recorder.record(What::AttemptEnded {
+                            step: id,
+                            exit_code: 1,
+                            error: error.to_string(),
+                            next,
+                        });
+                    }
+                    _ => self.spawn_failed(id, &error.to_string()),
+                }
+            }
         }
     }
 
@@ -88,7 +104,7 @@ impl Engine {
         let Some(step) = self.plan.flat().nth(id.flat()) else { return false };
         let Some(state) = self.recorder.state().step(id) else { return false };
         // Only the task as it was written: what other steps said demands nothing.
-        let task = step.task.replace("{task}", self.plan.task.as_deref().unwrap_or_default());
+        let task = template::fill_task(&step.task, step.filling, self.plan.task.as_deref());
         let could = step.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| !only_looks(tool)));
         let guarded = judgement.outcome.phase == StepPhase::Complete
             && !report.plain

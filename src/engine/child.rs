@@ -14,6 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::mpsc::{Sender, UnboundedSender, unbounded_channel};
 
+use super::not_started;
 use super::notes::Note;
 use crate::run::{ExitInfo, StepId};
 
@@ -78,7 +79,7 @@ pub fn spawn(spawn: Spawn, step: StepId, attempt: u32, notes: &Sender<Note>) -> 
             None => command.env_remove(name),
         };
     }
-    let mut child = command.spawn().map_err(|error| explain(error, &spawn))?;
+    let mut child = command.spawn().map_err(|error| not_started::explain(&error, &spawn))?;
     let pid = child.id().ok_or_else(|| io::Error::other("the child has no process id"))?;
     let start_ticks = super::tree::start_ticks(pid);
     let pipes = child.stdout.take().zip(child.stderr.take());
@@ -99,20 +100,6 @@ pub fn spawn(spawn: Spawn, step: StepId, attempt: u32, notes: &Sender<Note>) -> 
         let _ = notes.send(Note::Exited { step, attempt, exit }).await;
     });
     Ok(Child { pid, start_ticks, stdin, stdout, stderr })
-}
-
-fn explain(error: io::Error, spawn: &Spawn) -> io::Error {
-    let program = spawn.program.to_string_lossy();
-    let text = if error.kind() == io::ErrorKind::NotFound {
-        if spawn.cwd.is_dir() {
-            format!("cannot start `{program}`: no such program; check the name and PATH")
-        } else {
-            format!("cannot start `{program}`: its folder {} does not exist", spawn.cwd.display())
-        }
-    } else {
-        format!("cannot start `{program}`: {error}")
-    };
-    io::Error::new(error.kind(), text)
 }
 
 /// Writes to the child on a task of its own. A child that does not read makes only this task wait.

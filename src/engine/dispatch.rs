@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::clock::{now, slept};
+use super::descriptors::Descriptors;
 use super::notes::Note;
 use super::recorder::Recorder;
-use super::schedule::{Move, Schedule};
+use super::schedule::{self, Move, Schedule};
 use super::signals::{Asked, Signals};
 use super::step::Active;
 use super::tree;
@@ -37,6 +38,8 @@ pub struct Engine {
     pub(super) place: Place,
     pub(super) recorder: Recorder,
     pub(super) schedule: Schedule,
+    /// The files that may be open at once.
+    pub(super) descriptors: Descriptors,
     pub(super) active: BTreeMap<StepId, Active>,
     pub(super) sender: Sender<Note>,
     /// Whole outputs of finished steps by their keys, for placeholders.
@@ -96,13 +99,15 @@ impl Engine {
         capture: super::capture::Capture,
     ) -> (Self, Receiver<Note>) {
         let (sender, receiver) = channel(NOTES);
+        let descriptors = Descriptors::for_children(schedule::widest(&plan));
         let engine = Self {
             plan,
             dir: home.dir().clone(),
             home,
             place: Place::There,
             recorder,
-            schedule: Schedule::default(),
+            schedule: Schedule::default().at_once(descriptors.at_once),
+            descriptors,
             active: BTreeMap::new(),
             sender,
             texts: BTreeMap::new(),

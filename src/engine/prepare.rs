@@ -80,7 +80,7 @@ pub fn prepare(
     let dir = home.dir();
     let output = |name: &str| earlier.texts.get(name).map(String::as_str);
     let values = Values { task: earlier.task, previous: earlier.previous, output: &output };
-    let task = template::fill(&step.task, &values);
+    let task = template::fill(&step.task, step.filling, &values);
     if !step.cwd.is_dir() {
         return Err(format!("the folder of the step does not exist: {}", step.cwd.display()));
     }
@@ -93,7 +93,7 @@ pub fn prepare(
     let (program, args, stdin, voice, files) = match &step.runner {
         Runner::ExternalCli { command, args } => {
             let prompt = (!step.task.is_empty()).then(|| prompt_of(step, &task));
-            let (args, in_args) = template::fill_args(args, prompt.as_deref());
+            let (args, in_args) = template::fill_args(args, step.filling, prompt.as_deref());
             let stdin = match prompt {
                 Some(prompt) if !in_args => Input::Once(prompt.into_bytes()),
                 _ => Input::Null,

@@ -32,13 +32,40 @@ pub enum Move {
 }
 
 /// Remembers which groups were announced.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Schedule {
+    /// How many children may run at once, whatever a group says.
+    at_once: usize,
     begun: BTreeSet<usize>,
     ended: BTreeSet<usize>,
 }
 
+impl Default for Schedule {
+    fn default() -> Self {
+        Self { at_once: LogicalStep::AT_ONCE_MOST, begun: BTreeSet::new(), ended: BTreeSet::new() }
+    }
+}
+
+/// How many children a plan would have at once, if nothing else bounds them.
+#[must_use]
+pub fn widest(plan: &Plan) -> usize {
+    let of = |step: &LogicalStep| match step {
+        LogicalStep::Single(_) => 1,
+        LogicalStep::Group { steps, concurrency, .. } => {
+            steps.len().min((*concurrency).clamp(1, LogicalStep::AT_ONCE_MOST))
+        }
+    };
+    plan.steps.iter().map(of).max().unwrap_or(1)
+}
+
 impl Schedule {
+    /// The same with no more than so many children at once.
+    #[must_use]
+    pub const fn at_once(mut self, most: usize) -> Self {
+        self.at_once = most;
+        self
+    }
+
     /// The moves that are due. `alive` names the steps whose child, or what it left, is not gone yet: their phase may
     /// say that they ended.
     pub fn next(&mut self, plan: &Plan, state: &RunState, alive: &BTreeSet<StepId>) -> Vec<Move> {
@@ -126,7 +153,7 @@ impl Schedule {
             } else if fail_fast && failed {
                 moves.push(Move::Skip(*id));
                 waiting += 1;
-            } else if running < concurrency.clamp(1, LogicalStep::AT_ONCE_MOST) {
+            } else if running < concurrency.min(self.at_once).clamp(1, LogicalStep::AT_ONCE_MOST) {
                 moves.push(Move::Start(*id));
                 running += 1;
             } else {

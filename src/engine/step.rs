@@ -192,6 +192,7 @@ impl Engine {
         }
         let child = child::spawn(prepared.spawn, id, attempt, &self.sender)?;
         let Child { pid, start_ticks, stdin, stdout, stderr } = child;
+        self.descriptors.give_back(pid);
         let events = self.recorder.log().clone();
         let agent = self.plan.flat().nth(id.flat()).map_or_else(String::new, |s| s.agent.clone());
         let whose = Whose { run: self.dir.id_str().to_owned(), step: id, agent };

@@ -31,7 +31,10 @@ impl Output {
     /// The output of a step from its first byte on. With `whole` nothing is left out.
     #[must_use]
     pub fn open(dir: &RunDir, step: StepId, whole: bool) -> Self {
-        Self { log: StepLog::open(dir, step), position: 0, leaving_out: None, whole }
+        let mut log = StepLog::open(dir, step);
+        // Of every step of a run one is kept.
+        log.rest();
+        Self { log, position: 0, leaving_out: None, whole }
     }
 
     /// Goes to where the last `most` lines begin.
@@ -45,6 +48,7 @@ impl Output {
             left = left.saturating_sub(lines.len());
             self.position = first.start;
         }
+        self.log.rest();
     }
 
     /// Whether there is nothing at all.
@@ -57,8 +61,14 @@ impl Output {
     ///
     /// # Errors
     /// What `take` says; what it had taken before is not given again.
-    pub fn read(&mut self, last: bool, mut take: impl FnMut(Piece<'_>) -> io::Result<()>) -> io::Result<()> {
+    pub fn read(&mut self, last: bool, take: impl FnMut(Piece<'_>) -> io::Result<()>) -> io::Result<()> {
         self.log.refresh();
+        let read = self.read_on(last, take);
+        self.log.rest();
+        read
+    }
+
+    fn read_on(&mut self, last: bool, mut take: impl FnMut(Piece<'_>) -> io::Result<()>) -> io::Result<()> {
         loop {
             if let Some(from) = self.leaving_out {
                 let end = self.log.line_end(self.position);

@@ -6,7 +6,10 @@ use std::collections::HashSet;
 use super::draft::{DraftLogical, DraftPlan, DraftStep};
 use super::nearest::nearest;
 use super::reader::{Reader, Spanned};
-use super::template::{Placeholder, placeholders};
+use super::template::{Filling, Placeholder, placeholders};
+
+/// How the text itself is written.
+const DOUBLED: &str = "; the text itself is written with doubled braces";
 
 /// An id for every step in flat order: its own, else its agent's name made unique.
 pub(super) fn assign(reader: &mut Reader<'_>, draft: &DraftPlan, agent: &dyn Fn(&DraftStep) -> String) -> Vec<String> {
@@ -83,12 +86,13 @@ fn check_task(
 ) {
     // The launcher of a runner config has filled in the task; what looks like it is text (runner-behaviour 2.1).
     let (has_task, foreign) = (draft.task.is_some(), draft.fixed.is_some());
-    for (range, placeholder) in placeholders(&task.value) {
+    let filling = if foreign { Filling::Given } else { Filling::Template };
+    for (range, placeholder) in placeholders(&task.value, filling) {
         let at = part(reader, task, task.value.get(range).unwrap_or_default());
         match placeholder {
             Placeholder::Task if !has_task && !foreign => reader
                 .error_at(&at, "`{task}` stands for the plan's task, and the plan has none")
-                .suggest("set `task` at the top of the plan or give one on the command line"),
+                .suggest(format!("set `task` at the top of the plan or give one on the command line{DOUBLED}")),
             Placeholder::Previous if first && !foreign => reader
                 .warn_at(&at, "`{previous}` is empty in the first step")
                 .suggest("write what the step needs to know"),
@@ -102,12 +106,14 @@ fn check_task(
                 } else {
                     format!("earlier steps are {}", super::nearest::one_of(earlier.iter().copied()))
                 };
-                reader.error_at(&at, format!("`{{outputs.{id}}}` names no earlier step")).suggest(suggestion);
+                reader
+                    .error_at(&at, format!("`{{outputs.{id}}}` names no earlier step"))
+                    .suggest(format!("{suggestion}{DOUBLED}"));
             }
-            Placeholder::Task | Placeholder::Previous | Placeholder::Output(_) => {}
+            Placeholder::Task | Placeholder::Previous | Placeholder::Output(_) | Placeholder::Doubled(_) => {}
         }
     }
-    for word in almost_placeholders(&task.value).filter(|_| !foreign) {
+    for word in almost_placeholders(&task.value, filling).filter(|_| !foreign) {
         let inner = word.trim_matches(['{', '}', ' ']);
         let meant = if inner.starts_with("output") { Some("{outputs.ID}".to_owned()) } else { None };
         let meant = meant.or_else(|| nearest(inner, ["task", "previous"]).map(|near| format!("{{{near}}}")));
@@ -121,8 +127,8 @@ fn check_task(
 }
 
 /// Words in braces that are no placeholders.
-fn almost_placeholders(template: &str) -> impl Iterator<Item = &str> {
-    let known: HashSet<usize> = placeholders(template).map(|(range, _)| range.start).collect();
+fn almost_placeholders(template: &str, filling: Filling) -> impl Iterator<Item = &str> {
+    let known: HashSet<usize> = placeholders(template, filling).flat_map(|(range, _)| range).collect();
     template.match_indices('{').filter_map(move |(start, _)| {
         let rest = template.get(start..)?;
         let word = rest.get(..=rest.find('}')?)?;

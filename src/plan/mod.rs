@@ -28,6 +28,7 @@ mod show;
 mod source;
 pub mod stored;
 pub mod template;
+mod toml_errors;
 pub mod tree;
 
 pub use crate::run::{End, Raise};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::template::Filling;
 use crate::run::{AgentKind, CostUsd, RunMode, Thresholds, ToolBlock, TurnLimit};
 
 pub use crate::run::Limit;
@@ -150,6 +151,8 @@ pub struct Step {
     /// The task, a template: `{task}`, `{previous}` and `{outputs.ID}` are filled in when the step starts
     /// (`template::fill`). Empty when the step has none, which only plain commands may.
     pub task: String,
+    /// What its braces mean, and those of the arguments.
+    pub filling: Filling,
     /// The folder that the child works in; absolute.
     pub cwd: PathBuf,
     /// Variables on top of the launcher's environment. Values are never written to disk.

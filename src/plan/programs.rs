@@ -21,6 +21,8 @@ enum Not {
     There,
     AFile,
     Executable,
+    /// A script whose interpreter is not there.
+    Interpreted(String),
 }
 
 /// Looks for the program of a step; `path` is the PATH that the children get, without which nothing is said. `None` when
@@ -48,7 +50,7 @@ pub fn missing(step: &Step, path: Option<&OsStr>) -> Option<Missing> {
         for folder in &folders {
             match look(&step.cwd.join(folder).join(program)) {
                 Ok(()) => return None,
-                Err(Not::Executable) => why = Not::Executable,
+                Err(not @ (Not::Executable | Not::Interpreted(_))) => why = not,
                 Err(_) => {}
             }
         }
@@ -58,6 +60,7 @@ pub fn missing(step: &Step, path: Option<&OsStr>) -> Option<Missing> {
         Not::There => "was not found",
         Not::AFile => "is not a file",
         Not::Executable => "is not executable",
+        Not::Interpreted(by) => &format!("is a script for `{by}`, which does not exist"),
     };
     let message = format!("the program `{program}` of step `{}` {what}", step.key);
     Some(Missing { program: program.to_owned(), message, certain })
@@ -68,7 +71,37 @@ fn look(path: &Path) -> Result<(), Not> {
     if !meta.is_file() {
         return Err(Not::AFile);
     }
-    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).map_err(|_| Not::Executable)
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).map_err(|_| Not::Executable)?;
+    match interpreter(path) {
+        // A relative one is looked for in the folder that the child begins in.
+        Some(by) if by.starts_with('/') && !Path::new(&by).exists() => Err(Not::Interpreted(by)),
+        _ => Ok(()),
+    }
+}
+
+/// As much of a script is read as the system reads of it.
+const FIRST_LINE: u64 = 256;
+
+/// The interpreter that the first line of a script names; `None` for what is no script or cannot be read.
+#[must_use]
+pub fn interpreter(path: &Path) -> Option<String> {
+    let mut head = Vec::new();
+    // A regular file: nothing here is waited for.
+    let file = super::source::open_regular(path).ok()?.ok()?;
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, FIRST_LINE), &mut head).ok()?;
+    let line = head.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
+    let word = line.split(|b| matches!(b, b' ' | b'\t')).find(|word| !word.is_empty())?;
+    Some(String::from_utf8_lossy(word).into_owned())
+}
+
+/// The file that a program's name means, for a child that begins in `cwd`: what has a slash from there, else the first
+/// one on `path` that there is.
+#[must_use]
+pub fn find(program: &OsStr, cwd: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
+    if program.as_encoded_bytes().contains(&b'/') {
+        return Some(cwd.join(program)).filter(|p| p.exists());
+    }
+    std::env::split_paths(path?).map(|folder| cwd.join(folder).join(program)).find(|p| p.is_file())
 }
 
 /// Whether a relative path leads out of the folder that it is meant from.
@@ -108,13 +141,19 @@ mod tests {
         };
         let bin_path = bin.to_str().unwrap();
         let absolute = bin.join("runs").to_str().unwrap().to_owned();
-        for good in ["runs", &absolute, "../bin/runs"] {
+        for (name, text) in [("script", "#! /nowhere/sh -e\nx"), ("odd", "#!\n"), ("relative", "#!sh\n")] {
+            std::fs::write(bin.join(name), text).unwrap();
+            std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        for good in ["odd", "relative", "runs", &absolute, "../bin/runs"] {
             assert_eq!(look(good, bin_path), None, "{good}");
         }
         let said = |program: &str, what: &str| format!("the program `{program}` of step `s` {what}");
         for (program, path, what, certain) in [
             ("nothing", bin_path, "was not found", true),
             ("only-text", bin_path, "is not executable", true),
+            ("script", bin_path, "is a script for `/nowhere/sh`, which does not exist", true),
+            ("../bin/script", bin_path, "is a script for `/nowhere/sh`, which does not exist", true),
             ("nothing", "/nowhere:bin", "was not found", false),
             ("/nowhere/x", bin_path, "was not found", true),
             ("./built/x", bin_path, "was not found", false),

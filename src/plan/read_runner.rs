@@ -5,6 +5,7 @@ use super::keys;
 use super::nearest::{nearest, one_of};
 use super::read::env;
 use super::reader::{Fields, Reader, Spanned};
+use super::template::{Filling, takes_prompt};
 use super::tree::{Kind, Node};
 use super::{PiTransport, read_agent};
 use crate::run::Family;
@@ -127,7 +128,7 @@ fn prompt(reader: &mut Reader<'_>, fields: &Fields<'_>, args: Option<Spanned<Vec
     let way = reader.word(fields, "prompt");
     let at = args.as_ref().map(|a| Spanned { value: (), span: a.span.clone(), path: a.path.clone() });
     let mut args = args.map(|a| a.value).unwrap_or_default();
-    let in_args = args.iter().any(|a| a.contains("{task}"));
+    let in_args = args.iter().any(|a| takes_prompt(a, Filling::Template));
     match way.as_ref().map(|w| w.value.as_str()) {
         Some("stdin") if in_args => {
             if let Some(at) = at {

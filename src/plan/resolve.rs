@@ -8,6 +8,7 @@ use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep};
 use super::ids::{self, members};
 use super::nearest::{nearest, one_of};
 use super::reader::{Reader, Spanned};
+use super::template::{Filling, takes_prompt};
 use super::{Budget, Defaults, Limit, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode, programs};
 use crate::run::Family;
 
@@ -228,6 +229,7 @@ impl Resolver<'_, '_> {
             label: draft.label.clone(),
             phase: draft.phase.clone(),
             task,
+            filling: self.filling(),
             cwd: cwd.clone(),
             env,
             models: models.unwrap_or_else(|| default_model.into_iter().collect()),
@@ -344,10 +346,16 @@ impl Resolver<'_, '_> {
         }
     }
 
+    const fn filling(&self) -> Filling {
+        if self.foreign { Filling::Given } else { Filling::Template }
+    }
+
     fn task(&mut self, draft: &DraftStep, runner: &DraftRunner) -> String {
         let at = Spanned { value: (), span: draft.span.clone(), path: draft.path.clone() };
         let in_args = match (runner, &draft.runner) {
-            (DraftRunner::ExternalCli { args, .. }, Some(written)) if args.iter().any(|a| a.contains("{task}")) => {
+            (DraftRunner::ExternalCli { args, .. }, Some(written))
+                if args.iter().any(|a| takes_prompt(a, self.filling())) =>
+            {
                 Some(written)
             }
             _ => None,

@@ -1,7 +1,7 @@
 //! Filling in the placeholders of a task: `{task}`, `{previous}` and `{outputs.ID}` (runner-behaviour 2.1).
 //!
 //! Everything is put in literally and once: a value that looks like a placeholder stays what it is. Braces that are no
-//! placeholder, and outputs that nobody knows, stay untouched.
+//! placeholder, and outputs that nobody knows, stay untouched. In plans `{{task}}` stands for the text `{task}`.
 
 use std::ops::Range;
 
@@ -15,6 +15,18 @@ pub struct Values<'a> {
     pub output: &'a dyn Fn(&str) -> Option<&'a str>,
 }
 
+/// What a text with braces in it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filling {
+    /// The text of a plan: placeholders are filled in, and one with doubled braces is the text itself.
+    #[default]
+    Template,
+    /// The text of a runner config: placeholders are filled in (runner-behaviour 2.1).
+    Given,
+    /// What a person said: nothing is filled in.
+    Literal,
+}
+
 /// One placeholder of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placeholder<'a> {
@@ -24,20 +36,48 @@ pub enum Placeholder<'a> {
     Previous,
     /// `{outputs.ID}`
     Output(&'a str),
+    /// `{{...}}` with one of the above inside; what it stands for: the same with single braces.
+    Doubled(&'a str),
 }
 
 /// The placeholders of `template` with the bytes that they take, in order.
-pub fn placeholders(template: &str) -> impl Iterator<Item = (Range<usize>, Placeholder<'_>)> {
-    template.match_indices('{').filter_map(|(start, _)| {
-        let rest = template.get(start + 1..)?;
-        let end = rest.find('}')?;
-        let word = rest.get(..end)?;
-        let found = match word {
-            "task" => Placeholder::Task,
-            "previous" => Placeholder::Previous,
-            _ => Placeholder::Output(word.strip_prefix("outputs.").filter(|id| is_id(id))?),
-        };
-        Some((start..start + end + 2, found))
+pub fn placeholders(template: &str, filling: Filling) -> impl Iterator<Item = (Range<usize>, Placeholder<'_>)> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        if filling == Filling::Literal {
+            return None;
+        }
+        loop {
+            let start = from + template.get(from..)?.find('{')?;
+            if filling == Filling::Template
+                && let Some(inner) = single(template, start + 1)
+                && template.get(start + 1 + inner.len()..).is_some_and(|rest| rest.starts_with('}'))
+            {
+                from = start + inner.len() + 2;
+                return Some((start..from, Placeholder::Doubled(inner)));
+            }
+            let Some(text) = single(template, start) else {
+                from = start + 1;
+                continue;
+            };
+            from = start + text.len();
+            return Some((start..from, meaning(text)?));
+        }
+    })
+}
+
+/// The placeholder that begins at `start`, with its braces.
+fn single(template: &str, start: usize) -> Option<&str> {
+    let rest = template.get(start..)?.strip_prefix('{')?;
+    let text = template.get(start..start + rest.find('}')? + 2)?;
+    meaning(text).map(|_| text)
+}
+
+fn meaning(text: &str) -> Option<Placeholder<'_>> {
+    Some(match text.strip_prefix('{')?.strip_suffix('}')? {
+        "task" => Placeholder::Task,
+        "previous" => Placeholder::Previous,
+        word => Placeholder::Output(word.strip_prefix("outputs.").filter(|id| is_id(id))?),
     })
 }
 
@@ -50,16 +90,30 @@ pub fn is_id(text: &str) -> bool {
 
 /// Fills in a task.
 #[must_use]
-pub fn fill(template: &str, values: &Values<'_>) -> String {
+pub fn fill(template: &str, filling: Filling, values: &Values<'_>) -> String {
+    put(template, filling, |placeholder| match placeholder {
+        Placeholder::Task => values.task,
+        Placeholder::Previous => Some(values.previous),
+        Placeholder::Output(id) => (values.output)(id),
+        Placeholder::Doubled(text) => Some(text),
+    })
+}
+
+/// A task as far as it is known before the run: with the plan's own task in it.
+#[must_use]
+pub fn fill_task(template: &str, filling: Filling, task: Option<&str>) -> String {
+    put(template, filling, |placeholder| match placeholder {
+        Placeholder::Task => task,
+        Placeholder::Doubled(text) => Some(text),
+        Placeholder::Previous | Placeholder::Output(_) => None,
+    })
+}
+
+fn put<'a>(template: &'a str, filling: Filling, value: impl Fn(Placeholder<'a>) -> Option<&'a str>) -> String {
     let mut filled = String::with_capacity(template.len());
     let mut done = 0;
-    for (range, placeholder) in placeholders(template) {
-        let value = match placeholder {
-            Placeholder::Task => values.task,
-            Placeholder::Previous => Some(values.previous),
-            Placeholder::Output(id) => (values.output)(id),
-        };
-        if let Some(value) = value {
+    for (range, placeholder) in placeholders(template, filling) {
+        if let Some(value) = value(placeholder) {
             filled.push_str(template.get(done..range.start).unwrap_or_default());
             filled.push_str(value);
             done = range.end;
@@ -69,13 +123,26 @@ pub fn fill(template: &str, values: &Values<'_>) -> String {
     filled
 }
 
+/// Whether the prompt of a plain command stands in this argument.
+#[must_use]
+pub fn takes_prompt(arg: &str, filling: Filling) -> bool {
+    placeholders(arg, filling).any(|(_, found)| found == Placeholder::Task)
+}
+
 /// The arguments of a plain command with its prompt in place of `{task}`, and whether the prompt stands in them; when
 /// it does not, it belongs on standard input. A step without a task has no prompt, and its arguments are literal.
 #[must_use]
-pub fn fill_args(args: &[String], prompt: Option<&str>) -> (Vec<String>, bool) {
+pub fn fill_args(args: &[String], filling: Filling, prompt: Option<&str>) -> (Vec<String>, bool) {
     let Some(prompt) = prompt else { return (args.to_vec(), false) };
-    let in_args = args.iter().any(|arg| arg.contains("{task}"));
-    (args.iter().map(|arg| arg.replace("{task}", prompt)).collect(), in_args)
+    let in_args = args.iter().any(|arg| takes_prompt(arg, filling));
+    let fill = |arg: &String| {
+        put(arg, filling, |placeholder| match placeholder {
+            Placeholder::Task => Some(prompt),
+            Placeholder::Doubled(text) if text == "{task}" => Some(text),
+            _ => None,
+        })
+    };
+    (args.iter().map(fill).collect(), in_args)
 }
 
 #[cfg(test)]
@@ -89,7 +156,7 @@ mod tests {
             "sly" => Some("{previous}{task}"),
             _ => None,
         };
-        fill(template, &Values { task: Some("T"), previous: "{outputs.scout}", output: &output })
+        fill(template, Filling::Template, &Values { task: Some("T"), previous: "{outputs.scout}", output: &output })
     }
 
     #[test]
@@ -105,7 +172,10 @@ mod tests {
             ("{outputs.}", "{outputs.}"),
             ("{outputs.a b}", "{outputs.a b}"),
             ("{ task }", "{ task }"),
-            ("{{task}}", "{T}"),
+            ("{{task}} {{previous}} {{outputs.scout}}", "{task} {previous} {outputs.scout}"),
+            ("{{{task}}}", "{{task}}"),
+            ("{{task} {task}}", "{T T}"),
+            ("{{other}} {{outputs.nobody}}", "{{other}} {outputs.nobody}"),
             ("{\"json\": {\"task\": 1}} {task", "{\"json\": {\"task\": 1}} {task"),
             ("é{task}é", "éTé"),
         ] {
@@ -115,15 +185,30 @@ mod tests {
 
     #[test]
     fn an_unknown_task_stays() {
-        assert_eq!(fill("{task}", &Values { task: None, previous: "", output: &|_| None }), "{task}");
+        let values = Values { task: None, previous: "", output: &|_| None };
+        assert_eq!(fill("{task}", Filling::Template, &values), "{task}");
+    }
+
+    #[test]
+    fn only_plans_know_doubled_braces_and_what_a_person_said_stays() {
+        let values = Values { task: Some("T"), previous: "P", output: &|_| None };
+        let text = "{{task}} {previous}";
+        for (filling, want) in [(Filling::Template, "{task} P"), (Filling::Given, "{T} P"), (Filling::Literal, text)] {
+            assert_eq!(fill(text, filling, &values), want);
+        }
+        assert_eq!(fill_task(text, Filling::Template, Some("T")), "{task} {previous}");
+        assert_eq!(fill_task("{task}", Filling::Template, Some("T")), "T");
     }
 
     #[test]
     fn arguments_take_the_prompt_only_when_there_is_one() {
         let args = ["-p".to_owned(), "x={task}".to_owned()];
+        let fill_args = |args: &[String], prompt| fill_args(args, Filling::Template, prompt);
         assert_eq!(fill_args(&args, None), (args.to_vec(), false));
         assert_eq!(fill_args(&args, Some("{task}!")), (vec!["-p".to_owned(), "x={task}!".to_owned()], true));
         assert_eq!(fill_args(&args[..1], Some("p")), (vec!["-p".to_owned()], false));
+        let doubled = ["{{task}} {{previous}} {previous}".to_owned()];
+        assert_eq!(fill_args(&doubled, Some("p")), (vec!["{task} {{previous}} {previous}".to_owned()], false));
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use toml_edit::{Item, TableLike, Value};
 
-use super::{Problem, Problems, Source};
+use super::{Problem, Problems, Source, toml_errors};
 
 /// A value with the bytes that it takes and the way to it.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ pub fn parse(source: &Source) -> Result<Node, Problems> {
 /// Parses TOML.
 ///
 /// # Errors
-/// The first syntax error.
+/// Every syntax error, or what else is wrong first.
 pub fn parse_toml(source: &Source) -> Result<Node, Problems> {
     match toml_edit::Document::parse(source.text()) {
         Ok(document) => {
@@ -102,6 +102,10 @@ pub fn parse_toml(source: &Source) -> Result<Node, Problems> {
             Ok(root)
         }
         Err(error) => {
+            let errors = toml_errors::all(source);
+            if !errors.is_empty() {
+                return Err(Problems(errors));
+            }
             let end = source.text().len();
             let span = error.span().unwrap_or(end..end);
             let message = error.message().lines().collect::<Vec<_>>().join(", ");
@@ -316,7 +320,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_is_too_strange(text in r#"([a-z]|[=\[\]{}".,:#\n\r 0-9-]|é|null|true|"a"|\[\[step\]\]\n)*"#) {
-            let _ = parse_toml(&Source::new("p", text.clone()));
+            let source = Source::new("p", text.clone());
+            let wrong = !super::toml_errors::all(&source).is_empty();
+            proptest::prop_assert!(parse_toml(&source).is_err() || !wrong);
             let _ = parse_json(&Source::new("p", text));
         }
     }

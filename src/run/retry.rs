@@ -70,6 +70,18 @@ pub fn next(tried: &Tried<'_>) -> Option<NextAttempt> {
     })
 }
 
+/// The attempt that follows one whose child the system had no room for just now.
+#[must_use]
+pub fn when_busy(step: &StepState, at: Timestamp) -> Option<NextAttempt> {
+    let wait = *STARTUP_WAITS.get(same_model_in_a_row(step).checked_sub(1)?)?;
+    Some(NextAttempt {
+        at: at + wait,
+        model: step.attempts.last().and_then(|a| a.model.clone()),
+        reason: format!("the system has no room for it just now; again in {} ms", wait.as_millis()),
+        task_by_file: step.task_by_file,
+    })
+}
+
 /// The error of a step whose child never began to work in any of its attempts; `None` when that is not what happened.
 #[must_use]
 pub fn exhausted(tried: &Tried<'_>) -> Option<String> {

@@ -76,6 +76,8 @@ pub struct StepLog {
     runs: Vec<Run>,
     /// How many marks went into `runs`.
     seen: u64,
+    /// No file is open until the next look.
+    resting: bool,
 }
 
 impl StepLog {
@@ -93,6 +95,7 @@ impl StepLog {
             marks: None,
             runs: Vec::new(),
             seen: 0,
+            resting: false,
         };
         log.refresh();
         log

@@ -4,7 +4,7 @@
 use std::io;
 
 use super::{RunDir, open};
-use crate::plan::{Budget, Limit, LogicalStep, Plan, Step, stored};
+use crate::plan::{Budget, Limit, LogicalStep, Plan, Step, stored, template};
 use crate::run::{RunState, StepId, StepState};
 use crate::text::{cost, grouped, span};
 
@@ -38,13 +38,13 @@ fn plan(dir: &RunDir) -> Option<Plan> {
 pub fn read(dir: &RunDir) -> Vec<StepDoc> {
     let Some(plan) = plan(dir) else { return Vec::new() };
     // What `{task}` stands for is known from the start; the other placeholders are filled when a step begins.
-    let task = |text: &str| plan.task.as_ref().map_or_else(|| text.to_owned(), |task| text.replace("{task}", task));
+    let task = |step: &Step| template::fill_task(&step.task, step.filling, plan.task.as_deref());
     let limits = |step: &Step| {
         let mut all = limits(&step.budget);
         all.extend(step.tool_timeout.map(|time| ("a tool call", span(time))));
         all
     };
-    plan.flat().map(|step| StepDoc { task: task(&step.task), limits: limits(step) }).collect()
+    plan.flat().map(|step| StepDoc { task: task(step), limits: limits(step) }).collect()
 }
 
 /// A run of which there is only the plan: its name, its folder and its steps, none of which has begun.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::super::limits::millis;
+use super::super::template::Filling;
 use super::super::{AgentRunner, Carried, PiTransport, Runner, Step, SystemPromptMode};
 use super::limits::{AttentionDoc, BudgetDoc};
 use super::{is_false, text};
@@ -54,6 +55,9 @@ pub(super) struct StepDoc {
     attention: AttentionDoc,
     #[serde(default, skip_serializing_if = "is_false")]
     completion_guard: bool,
+    /// `given` or `literal`; a template says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    filling: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     session_file: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,6 +163,11 @@ impl StepDoc {
             tool_timeout_exempt: step.tool_exempt.clone(),
             attention: AttentionDoc::of(&step.attention),
             completion_guard: step.completion_guard,
+            filling: match step.filling {
+                Filling::Template => None,
+                Filling::Given => Some("given".to_owned()),
+                Filling::Literal => Some("literal".to_owned()),
+            },
             session_file: step.session_file.as_deref().map(text),
             carried: step.carried.as_ref().map(|c| CarriedDoc { output: c.output.clone() }),
         }
@@ -213,6 +222,11 @@ impl StepDoc {
             tool_exempt: self.tool_timeout_exempt,
             attention: self.attention.thresholds(),
             completion_guard: self.completion_guard,
+            filling: match self.filling.as_deref() {
+                Some("given") => Filling::Given,
+                Some("literal") => Filling::Literal,
+                _ => Filling::Template,
+            },
             session_file: self.session_file.map(PathBuf::from),
             carried: self.carried.map(|c| Carried { output: c.output }),
         }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::super::template::Filling;
 use super::super::{Budget, Carried, Control, Limit, NotifyOn, PiTransport, Runner, Step, SystemPromptMode};
 use super::*;
 use crate::run::{CostUsd, Thresholds, ToolBlock, TurnLimit};
@@ -11,6 +12,7 @@ fn full_step() -> Step {
         label: Some("Look".into()),
         phase: Some("one".into()),
         task: "Do {previous}".into(),
+        filling: Filling::Literal,
         cwd: "/w".into(),
         env: vec![("TOKEN".into(), "s3cret".into()), ("GONE".into(), "s3cret".into())],
         runner: Runner::Pi { transport: PiTransport::Json, command: Some("pi2".into()), args: vec!["-x".into()] },

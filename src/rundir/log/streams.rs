@@ -78,6 +78,11 @@ impl Half {
         many
     }
 
+    fn close(&mut self) {
+        self.file = None;
+        self.window.take();
+    }
+
     pub(super) fn refresh(&mut self) -> LogChange {
         if self.file.is_none() {
             self.file = open::regular(&self.path).ok();
@@ -120,8 +125,26 @@ impl StepLog {
         }
     }
 
+    /// Closes the files until the next look: a run may have more steps than a process may have files. Until then nothing can
+    /// be read, and the length stays what it is.
+    pub fn rest(&mut self) {
+        self.resting = true;
+        self.marks = None;
+        self.out.close();
+        if let Some(err) = &mut self.err {
+            err.close();
+        }
+    }
+
+    /// Whether its files are closed.
+    #[must_use]
+    pub const fn is_resting(&self) -> bool {
+        self.resting
+    }
+
     /// Looks at the files again.
     pub fn refresh(&mut self) -> LogChange {
+        self.resting = false;
         self.settle();
         // Marks stand on the disk before their bytes do, so looking at sizes first never shows bytes without marks of
         // a stream that had none before.

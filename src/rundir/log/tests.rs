@@ -115,6 +115,33 @@ fn a_log_that_was_cut_is_noticed() {
     assert_eq!(words(&log.lines_before(log.len(), 9)), ["2nd"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_log_that_rests_has_no_file_open_and_goes_on_where_it_was() {
+    let (_temp, dir) = dir();
+    let mut marks = MarkWriter::open(&dir.marks(StepId(0))).unwrap();
+    print(&dir, &mut marks, 1, Stream::Out, b"one\n");
+    print(&dir, &mut marks, 2, Stream::Err, b"two\n");
+    let mut log = StepLog::open(&dir, StepId(0));
+    let begins = dir.path().canonicalize().unwrap();
+    let open = || {
+        let fds = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let below = |e: std::fs::DirEntry| {
+            std::fs::read_link(e.path())
+                .ok()
+                .filter(|p| p.starts_with(&begins))
+                .filter(|p| !p.ends_with("output-0.marks"))
+        };
+        fds.filter_map(below).count()
+    };
+    assert_eq!((words(&log.lines_from(0, 9)).len(), open()), (2, 2));
+    log.rest();
+    assert_eq!((log.len(), open(), log.is_resting()), (8, 0, true));
+    print(&dir, &mut marks, 3, Stream::Out, b"three\n");
+    assert!(log.refresh().grown);
+    assert_eq!(log.lines_from(0, 9).len(), 3);
+}
+
 #[test]
 fn a_gigabyte_is_read_at_its_ends_without_being_read_through() {
     let (_temp, dir) = dir();

@@ -264,3 +264,39 @@ impl Exit {
         (!left.is_zero()).then_some(Some(left))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ago(seconds: u64) -> Instant {
+        Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap()
+    }
+
+    #[test]
+    fn what_a_child_left_in_the_pipe_is_taken_and_a_flood_that_outlives_it_is_not() {
+        let mut exit = Exit::default();
+        exit.read(usize::MAX);
+        assert!(!exit.is_too_long_ago() && exit.patience() == Some(None), "the child lives");
+        exit.seen = Some(ago(9));
+        exit.read(1024 * 1024);
+        assert!(!exit.is_too_long_ago(), "a slow disk");
+        exit.read(2 * 1024 * 1024);
+        assert!(exit.is_too_long_ago());
+        exit.seen = Some(ago(7));
+        assert!(!exit.is_too_long_ago());
+    }
+
+    #[test]
+    fn a_silent_pipe_is_waited_for_only_so_long() {
+        let gone = AtomicBool::new(true);
+        let mut exit = Exit { last_data: ago(60), ..Exit::default() };
+        exit.look(&gone);
+        let left = exit.patience().unwrap().unwrap();
+        assert!(left <= HELD_IDLE && left > HELD_IDLE / 2, "counted from the exit: {left:?}");
+        exit.last_data = ago(3);
+        assert_eq!(exit.patience(), None, "it is silent");
+        (exit.seen, exit.last_data) = (Some(ago(9)), Instant::now());
+        assert_eq!(exit.patience(), None, "it trickles on");
+    }
+}

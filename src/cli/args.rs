@@ -63,6 +63,8 @@ pub enum Command {
     Check(super::check::CheckArgs),
     /// List the agent definitions, where they are and what is wrong with them.
     Agents(super::agents_cmd::AgentsArgs),
+    /// Say which agents are there, whether they are known, and what else a run needs.
+    Doctor(super::doctor::DoctorArgs),
     /// Show the configuration and where it comes from; trust a project.
     Config(super::config_cmd::ConfigArgs),
     /// Print a JSON schema.

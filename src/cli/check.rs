@@ -267,7 +267,7 @@ fn runner(runner: &Runner) -> String {
 }
 
 /// A command as a shell would take it.
-fn command_line(command: &str, args: &[String]) -> String {
+pub(super) fn command_line(command: &str, args: &[String]) -> String {
     let quoted = |word: &str| {
         let plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "_-./=:,@%+{}".contains(c));
         if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }

@@ -36,6 +36,11 @@ impl World {
         Ok(Self { env, config, broken })
     }
 
+    /// Whether something of the configuration cannot be used.
+    pub const fn broken(&self) -> bool {
+        self.broken
+    }
+
     /// Looks at the world of a command that starts something: a value that cannot be used must not be guessed.
     ///
     /// # Errors

@@ -13,6 +13,9 @@ mod completions;
 mod config_cmd;
 mod control;
 mod demo;
+mod doctor;
+mod doctor_probe;
+mod doctor_report;
 mod events;
 mod exit_codes;
 mod find;
@@ -70,6 +73,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Command::Demo(args) => demo::demo(args),
         Command::Check(args) => check::run(&args),
         Command::Agents(args) => agents_cmd::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Config(args) => config_cmd::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),

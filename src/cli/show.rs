@@ -15,8 +15,15 @@ pub fn is_headless(show: &ShowArgs) -> bool {
     if show.no_tui || show.output.is_some_and(|output| output != Output::Text) {
         return true;
     }
+    let Some(reason) = no_deck() else { return false };
+    eprintln!("subdeck: {reason}, so this goes on as --no-tui");
+    true
+}
+
+/// Why a deck cannot be shown here; `None` when it can.
+pub fn no_deck() -> Option<&'static str> {
     let var = |name| std::env::var(name).unwrap_or_default();
-    let reason = if !std::io::stdin().is_terminal() {
+    Some(if !std::io::stdin().is_terminal() {
         "standard input is no terminal"
     } else if !std::io::stdout().is_terminal() {
         "standard output is no terminal"
@@ -25,10 +32,8 @@ pub fn is_headless(show: &ShowArgs) -> bool {
     } else if !matches!(var("CI").as_str(), "" | "0" | "false") {
         "CI is set"
     } else {
-        return false;
-    };
-    eprintln!("subdeck: {reason}, so this goes on as --no-tui");
-    true
+        return None;
+    })
 }
 
 /// Says that the status of a run cannot be read and why, as `ls` does; whether it is so.

@@ -17,12 +17,50 @@ pub struct Missing {
 }
 
 /// Why a file is no program.
-enum Not {
-    There,
-    AFile,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// It is not there.
+    File,
+    /// It is something else than a file.
+    Regular,
+    /// It may not be executed.
     Executable,
     /// A script whose interpreter is not there.
     Interpreted(String),
+}
+
+impl Lack {
+    /// What is to be said of the program.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match self {
+            Self::File => "was not found".to_owned(),
+            Self::Regular => "is not a file".to_owned(),
+            Self::Executable => "is not executable".to_owned(),
+            Self::Interpreted(by) => format!("is a script for `{by}`, which does not exist"),
+        }
+    }
+}
+
+/// The file that can be run for a program's name, from this folder and with this PATH.
+///
+/// # Errors
+/// Why there is none.
+pub fn locate(program: &str, cwd: &Path, path: &OsStr) -> Result<PathBuf, Lack> {
+    if program.contains('/') {
+        let file = cwd.join(program);
+        return look(&file).map(|()| file);
+    }
+    let mut why = Lack::File;
+    for folder in std::env::split_paths(path) {
+        let file = cwd.join(folder).join(program);
+        match look(&file) {
+            Ok(()) => return Ok(file),
+            Err(lack @ (Lack::Executable | Lack::Interpreted(_))) => why = lack,
+            Err(_) => {}
+        }
+    }
+    Err(why)
 }
 
 /// Looks for the program of a step; `path` is the PATH that the children get, without which nothing is said. `None` when
@@ -37,44 +75,30 @@ pub fn missing(step: &Step, path: Option<&OsStr>) -> Option<Missing> {
         Runner::ExternalCli { command, .. } => command,
         Runner::Demo { .. } => return None,
     };
-    let (why, certain) = if program.contains('/') {
-        let why = look(&step.cwd.join(program)).err()?;
+    let named = program.contains('/');
+    if !named && step.env.iter().any(|(name, _)| name == "PATH") {
+        return None;
+    }
+    let why = locate(program, &step.cwd, path).err()?;
+    let certain = if named {
         // What lies below the folder of the step may be made by the steps before it.
-        (why, Path::new(program).is_absolute() || leaves(Path::new(program)))
+        Path::new(program).is_absolute() || leaves(Path::new(program))
     } else {
-        if step.env.iter().any(|(name, _)| name == "PATH") {
-            return None;
-        }
-        let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
-        let mut why = Not::There;
-        for folder in &folders {
-            match look(&step.cwd.join(folder).join(program)) {
-                Ok(()) => return None,
-                Err(not @ (Not::Executable | Not::Interpreted(_))) => why = not,
-                Err(_) => {}
-            }
-        }
-        (why, folders.iter().all(|folder| folder.is_absolute()))
+        std::env::split_paths(path).all(|folder| folder.is_absolute())
     };
-    let what = match why {
-        Not::There => "was not found",
-        Not::AFile => "is not a file",
-        Not::Executable => "is not executable",
-        Not::Interpreted(by) => &format!("is a script for `{by}`, which does not exist"),
-    };
-    let message = format!("the program `{program}` of step `{}` {what}", step.key);
+    let message = format!("the program `{program}` of step `{}` {}", step.key, why.told());
     Some(Missing { program: program.to_owned(), message, certain })
 }
 
-fn look(path: &Path) -> Result<(), Not> {
-    let meta = std::fs::metadata(path).map_err(|_| Not::There)?;
+fn look(path: &Path) -> Result<(), Lack> {
+    let meta = std::fs::metadata(path).map_err(|_| Lack::File)?;
     if !meta.is_file() {
-        return Err(Not::AFile);
+        return Err(Lack::Regular);
     }
-    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).map_err(|_| Not::Executable)?;
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).map_err(|_| Lack::Executable)?;
     match interpreter(path) {
         // A relative one is looked for in the folder that the child begins in.
-        Some(by) if by.starts_with('/') && !Path::new(&by).exists() => Err(Not::Interpreted(by)),
+        Some(by) if by.starts_with('/') && !Path::new(&by).exists() => Err(Lack::Interpreted(by)),
         _ => Ok(()),
     }
 }

@@ -64,6 +64,20 @@ impl Family {
         self.word()
     }
 
+    /// The versions whose recordings are among the tests, the newest last; none where it is no agent of its own.
+    #[must_use]
+    pub const fn recorded(self) -> &'static [&'static str] {
+        match self {
+            Self::Claude => &["2.1.332"],
+            Self::Codex => &["0.171.0"],
+            Self::OpenCode => &["1.18.33"],
+            Self::Gemini => &["0.61.0"],
+            Self::Qwen => &["0.24.4"],
+            Self::Copilot => &["1.0.102"],
+            Self::Acp => &[],
+        }
+    }
+
     /// Whether it is no program of its own, so that a plan has to name one.
     #[must_use]
     pub const fn needs_command(self) -> bool {

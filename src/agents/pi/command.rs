@@ -5,6 +5,9 @@ use std::path::Path;
 /// Longest task that is put into the arguments, in characters (runner-behaviour 1.2).
 pub const INLINE_TASK: usize = 8000;
 
+/// The versions whose recordings are among the tests, the newest last.
+pub const RECORDED: &[&str] = &["0.84.4", "1.6.0"];
+
 /// The variable that names the program.
 pub const BINARY_VAR: &str = "PI_SUBAGENT_PI_BINARY";
 

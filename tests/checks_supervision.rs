@@ -179,7 +179,15 @@ fn check_22_what_the_tool_did_is_still_the_reason_at_the_end() {
     let with = step(json!({ "toolTimeoutMs": 600, "effectiveAcceptance": acceptance, "acceptanceInput": {} }));
     let (run, done) = scene.run(&scene.config(&[with], json!({})));
     assert_tool_timeout(&scene, &run, &done, "write", 600);
-    assert_eq!(scene.result(&run)["results"][0]["output"], "half done");
+    let entry = &scene.result(&run)["results"][0];
+    assert_eq!(entry["output"], "half done");
+    // The acceptance, which would be rejected for want of a report, is told and takes nothing from the reason.
+    for ledger in [&entry["acceptance"], &run.status()["steps"][0]["acceptance"]] {
+        assert_eq!((&ledger["status"], &ledger["explicit"]), (&"rejected".into(), &true.into()));
+        let check = &ledger["runtimeChecks"][0];
+        assert_eq!((&check["id"], &check["status"]), (&"timeout".into(), &"failed".into()));
+        assert!(check["message"].as_str().unwrap().contains("600ms"), "{check}");
+    }
 }
 
 #[test]
@@ -370,12 +378,14 @@ fn check_49_a_run_is_nested_only_when_it_says_where() {
     let scene = Scene::new(&["say fine"]);
     let (run, _) = scene.run(&scene.config(&[step(json!({}))], json!({})));
     assert_eq!(run.wait_end().get("isNested"), None);
-    // A route for runs below this one is refused: nothing is started that could not be reached.
-    let scene = Scene::new(&["say never"]);
-    let config = scene.config(&[step(json!({}))], json!({ "nestedRoute": { "rootRunId": "r" } }));
-    let done = Done::of(scene.subdeck(&["run", "--no-tui", &config]).output().unwrap());
-    assert_eq!((done.code, scene.starts(0)), (2, 0), "{done:?}");
-    assert!(done.stderr.contains("nestedRoute"), "{done:?}");
+    // A route for runs below this one makes it no nested one; a place below another one does.
+    for (place, nested) in [(Value::Null, None), (json!({ "parentRunId": "parent", "depth": 1 }), Some(true))] {
+        let scene = Scene::new(&["say fine"]);
+        let route = scene.route("top");
+        let config = scene.config(&[step(json!({}))], json!({ "nestedRoute": route, "nestedSelf": place }));
+        let (run, done) = scene.run(&config);
+        assert_eq!((run.wait_end().get("isNested").map(|v| v == true), done.code), (nested, 0), "{done:?}");
+    }
 }
 
 #[test]
@@ -387,15 +397,44 @@ fn check_50_what_happens_in_a_group_is_in_the_status_at_once() {
     let first = step(json!({ "runner": { "type": "external-cli", "command": "rmdir", "args": [&gone] } }));
     let bad = step(json!({ "cwd": &gone, "label": "bad" }));
     let group = json!({ "parallel": [step(json!({})), bad, step(json!({}))], "concurrency": 4 });
-    let run = scene.detach(&scene.config(&[first, group], json!({})));
+    let node = |id: &str, flat: Option<u64>, children: Vec<Value>| {
+        let mut node = json!({ "id": id, "kind": "step", "label": id, "status": "pending" });
+        let fields = node.as_object_mut().unwrap();
+        flat.map(|flat| fields.insert("flatIndex".to_owned(), flat.into()));
+        if !children.is_empty() {
+            fields.insert("children".to_owned(), children.into());
+        }
+        node
+    };
+    let members = (1..4).map(|flat| node(&format!("step-1-agent-{}", flat - 1), Some(flat), vec![])).collect();
+    let graph = json!({ "runId": "r", "mode": "chain", "phases": [{ "title": "Build", "nodeIds": ["step-1"] }],
+        "nodes": [node("step-0", Some(0), vec![]), node("step-1", None, members)] });
+    let run = scene.detach(&scene.config(&[first, group], json!({ "workflowGraph": graph })));
     let status = run.wait("the group", |s| {
         let of = |index: usize| s["steps"][index]["status"].as_str().unwrap().to_owned();
         of(1) == "running" && of(2) == "failed" && of(3) == "running"
     });
     assert!(status["steps"][2]["error"].as_str().unwrap().contains("gone"), "{status}");
+    // The graph of that very status says the same.
+    let drawn = |status: &Value| {
+        let group = &status["workflowGraph"]["nodes"][1];
+        let members = group["children"].as_array().unwrap().iter().map(|n| n["status"].as_str().unwrap().to_owned());
+        (status["workflowGraph"]["nodes"][0]["status"].clone(), group["status"].clone(), members.collect::<Vec<_>>())
+    };
+    let words = |words: [&str; 3]| words.map(str::to_owned).to_vec();
+    let under_way = ("completed".into(), "running".into(), words(["running", "failed", "running"]));
+    assert_eq!(drawn(&status), under_way, "{}", status["workflowGraph"]);
+    assert!(status["workflowGraph"]["nodes"][1]["children"][1]["error"].as_str().unwrap().contains("gone"));
+    let current = status["workflowGraph"]["currentNodeId"].as_str().unwrap();
+    assert!(current.starts_with("step-1-agent-"), "{current}");
     scene.touch("go");
     let status = run.wait_end();
     assert_eq!(status["state"], "failed");
+    let ended = ("completed".into(), "failed".into(), words(["completed", "failed", "completed"]));
+    assert_eq!(drawn(&status), ended);
+    let result = scene.result(&run);
+    assert_eq!(drawn(&result), ended);
+    assert_eq!(result["workflowGraph"]["phases"], graph["phases"]);
     assert_eq!(run.events_of("subagent.parallel.completed")[0]["success"], false);
 }
 

@@ -9,11 +9,11 @@ use jsonschema::Validator;
 use serde_json::Value;
 use subdeck::headless::{json_event, json_output, status_json};
 use subdeck::run::{
-    AgentEvent, AgentKind, Attempt, Condition, ControlSource, CostUsd, End, Ending, EndingCause, Event, ExitInfo,
-    Family, Limit, Limits, MessageRole, Metric, NextAttempt, Notice, OpenCall, Permission, Raise, Reason, Retrying,
-    RunId, RunMeta, RunPhase, RunState, RunnerKind, Stage, SteerMode, SteerRequest, SteerTarget, Steerable, StepId,
-    StepMeta, StepOutcome, StepPhase, Stream, TargetState, Timestamp, Tokens, ToolOutcome, Transport, TurnLimit, Usage,
-    What, reduce,
+    AgentEvent, AgentKind, Artifact, Attempt, Condition, ControlSource, CostUsd, End, Ending, EndingCause, Event,
+    ExitInfo, Family, Limit, Limits, MessageRole, Metric, NextAttempt, Notice, OpenCall, Permission, Raise, Reason,
+    Retrying, RunId, RunMeta, RunPhase, RunState, RunnerKind, Stage, SteerMode, SteerRequest, SteerTarget, Steerable,
+    StepId, StepMeta, StepOutcome, StepPhase, Stream, TargetState, Timestamp, Tokens, ToolOutcome, Transport,
+    TurnLimit, Usage, What, reduce,
 };
 use subdeck::rundir::LogLine;
 use support::{Done, Run, World, wait_for};
@@ -307,6 +307,7 @@ fn every_what() -> Vec<What> {
         What::OutputHeld { step, pids: vec![1] },
         What::OutputTruncated { step, stream: Stream::Err, cap: 1 },
         What::LogFailed { step, error: text() },
+        What::ArtifactFailed { step, which: Artifact::Transcript, error: text() },
         What::StepEnded {
             step,
             outcome: Box::new(StepOutcome {
@@ -315,6 +316,7 @@ fn every_what() -> Vec<What> {
                 error: Some(text()),
                 timed_out: true,
                 signal: Some(9),
+                acceptance: Some(Box::default()),
                 ..StepOutcome::default()
             }),
         },

@@ -36,6 +36,7 @@
 //! 2, 3, 4, 27: tests/checks_persistence.rs. 25, 28: there are neither groups that grow nor external jobs. 6, 34: nothing
 //! runs `ps`, and there are no numbers of tabs in files.
 
+#[allow(dead_code)]
 #[path = "support/scripted.rs"]
 mod scripted;
 #[allow(dead_code)]
@@ -141,7 +142,10 @@ fn an_agent_near_its_last_turn_is_told_once_and_may_finish() {
         assert_eq!((&budget["maxTurns"], &budget["turnCount"]), (&2.into(), &3.into()));
     }
     let log = std::fs::read_to_string(run.dir.join("output-0.log")).unwrap();
-    assert!(log.contains("── turn budget: 2 of 2 turns; it was asked to wrap up\n"), "{log}");
+    let note = "turn budget: 2 of 2 turns; it was asked to wrap up";
+    assert!(log.contains(&format!("── {note}\n")), "{log}");
+    let recent = status["steps"][0]["recentOutput"].as_array().unwrap();
+    assert_eq!(recent.iter().filter(|line| **line == note).count(), 1, "{recent:?}");
     let output = scene.result(&run)["results"][0]["output"].clone();
     assert_eq!(output, "[turn budget: 2 turns of 2; it was asked to wrap up]\n\nthat is all");
 }
@@ -197,17 +201,31 @@ fn turns_beyond_the_last_one_end_the_step_once_no_tool_is_open() {
 fn a_call_too_many_of_a_blocked_tool_ends_the_step_and_one_of_another_tool_does_not() {
     let budget = json!({ "toolBudget": { "soft": 1, "hard": 1 } });
     let scene = Scene::new(&["open A read\nclose A read\nopen B read\nhang"]);
-    let (run, done) = scene.run(&scene.config(&[step(json!({}))], budget.clone()));
+    let own = "budget = { tool_calls = { soft = 1, hard = 1, block = [\"read\"] } }";
+    let (run, done) = scene.run(&scene.plan(&format!("[[step]]\nid = \"one\"\ntask = \"Do it.\"\n{own}\n")));
     let status = run.wait_end();
     assert_eq!((states(&status).as_slice(), done.code), (["failed"].as_slice(), 6), "{done:?}");
     assert_eq!(status["steps"][0]["error"], "Over budget: 2 tool calls used, 1 tool call allowed.");
     assert_eq!(status["steps"][0]["toolBudget"]["outcome"], "hard-blocked");
 
     let scene = Scene::new(&["open A bash\nclose A bash\nopen B bash\nclose B bash\nsay fine"]);
-    let (run, done) = scene.run(&scene.config(&[step(json!({}))], budget.clone()));
+    let (run, done) = scene.run(&scene.plan(&format!("[[step]]\nid = \"one\"\ntask = \"Do it.\"\n{own}\n")));
     let status = run.wait_end();
     assert_eq!((states(&status).as_slice(), done.code), (["complete"].as_slice(), 0), "{done:?}");
     assert_eq!(status["steps"][0].get("toolBudgetBlocked"), None);
+
+    // A runner config leaves it to the guard inside the agent: what goes beyond is seen and told, and ends nothing.
+    let scene =
+        Scene::new(&["open A read\nclose A read\nopen B read\nclose B read\nenv PI_SUBAGENT_TOOL_BUDGET\nsay fine"]);
+    let (run, done) = scene.run(&scene.config(&[step(json!({}))], budget.clone()));
+    let status = run.wait_end();
+    assert_eq!((states(&status).as_slice(), done.code), (["complete"].as_slice(), 0), "{done:?}");
+    let told = &status["steps"][0]["toolBudget"];
+    assert_eq!((&told["outcome"], &told["toolCount"]), (&"hard-blocked".into(), &2.into()));
+    assert_eq!(status["steps"][0].get("toolBudgetBlocked"), None, "the guard refused nothing");
+    let guard = std::fs::read_to_string(scene.scripts().join("env.0")).unwrap();
+    let guard: Value = serde_json::from_str(guard.trim()).unwrap();
+    assert_eq!(guard, json!({ "hard": 1, "soft": 1, "block": ["read", "grep", "find", "ls"] }));
 
     // The guard inside the agent refused a call: that is seen and told.
     for refusal in [
@@ -449,6 +467,14 @@ fn a_task_that_demands_edits_is_not_done_without_one() {
         let (run, done) = scene.run(&config(&scene, more.clone()));
         assert_eq!((states(&run.wait_end()).as_slice(), done.code), (["complete", "complete"].as_slice(), 0), "{more}");
         assert_eq!(raised(&run).len(), told, "{more}");
+    }
+    // One that was challenged to better its work may find that there is nothing better.
+    for (reply, code) in [("No better change is needed. All tests pass.", 0), ("All tests pass.", 1)] {
+        let scene = Scene::new(&[&format!("say {reply}"), "say next"]);
+        let mut with = step(json!({ "completionGuard": true }));
+        with["task"] = "Fix the bug in src/lexer.rs. Implementation challenge pass two.".into();
+        let (run, done) = scene.run(&scene.config(&[with], json!({})));
+        assert_eq!((done.code, raised(&run).len()), (code, usize::try_from(code).unwrap()), "{reply}: {done:?}");
     }
     // In a plan somebody has to ask for it.
     for (key, code) in [("", 0), ("completion_guard = true\n", 1)] {

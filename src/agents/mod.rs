@@ -3,6 +3,7 @@
 //! Adapters are pure state machines: bytes of a line in, [`AgentEvent`]s and text out. They own what a line means and
 //! what a child's report amounts to; they never start, signal or wait for anything, and they know no clock.
 
+pub mod acceptance;
 pub mod acp;
 pub mod claude;
 pub mod codex;

@@ -3,18 +3,31 @@
 use super::clock::now;
 use super::dispatch::Engine;
 use super::prepare::{Earlier, Try, prepare};
-use crate::plan::{Runner, template};
+use crate::plan::{Runner, Step, template};
 use crate::run::retry::{self, Tried};
 use crate::run::{
-    Condition, Evidence, ExitInfo, Judgement, NextAttempt, Notice, Reason, Report, StepId, StepPhase, What, budget,
-    demands_edits, judge,
+    Condition, Evidence, ExitInfo, Judgement, Limit, NextAttempt, Notice, Reason, Report, Reported, StepId, StepPhase,
+    ToolBlock, What, acceptance_prompt, budget, demands_edits, judge, keeps_what_is,
 };
 use crate::rundir::capability;
+
+/// What an attempt left that is over.
+pub(super) struct Over<'a> {
+    /// What its output amounts to.
+    pub(super) report: &'a Report,
+    /// How its process ended.
+    pub(super) exit: ExitInfo,
+    /// The end of what it printed as errors.
+    pub(super) stderr_tail: &'a str,
+    /// What it reports of its work, for a step that is to show something.
+    pub(super) reported: Option<Reported>,
+}
 
 impl Engine {
     /// Starts the first attempt of a step. When the child cannot be started the step ends at once.
     pub(super) fn start_step(&mut self, id: StepId) {
         self.recorder.record(What::StepStarted { step: id });
+        self.begin_artifacts(id);
         let model = self.plan.flat().nth(id.flat()).and_then(|s| s.models.first().cloned());
         self.start_attempt(id, model, None);
     }
@@ -47,7 +60,9 @@ impl Engine {
         let task_by_file = known.is_some_and(|s| s.task_by_file);
         self.recorder.record(What::AttemptStarted { step: id, attempt, model: model.clone(), reason: reason.clone() });
         let earlier = Earlier { task: self.plan.task.as_deref(), previous: &self.previous, texts: &self.texts };
-        let this = Try { model: model.as_deref(), task_by_file };
+        let told = self.told_variables(id, &step);
+        let acceptance = acceptance_prompt(&step.acceptance);
+        let this = Try { model: model.as_deref(), task_by_file, acceptance: &acceptance, told: &told };
         let prepared = match prepare(&step, id, &self.home, &earlier, &this) {
             Ok(prepared) => prepared,
             Err(error) => return self.spawn_failed(id, &error),
@@ -87,6 +102,20 @@ impl Engine {
         }
     }
 
+    /// What an agent of the package reads in its environment: its limit of tool calls, and the way to those above it when
+    /// it may start agents of its own.
+    fn told_variables(&self, id: StepId, step: &Step) -> Vec<(&'static str, String)> {
+        let mut told = Vec::new();
+        let limits = self.recorder.state().step(id).map(|s| s.limits.clone()).unwrap_or_default();
+        if let Some(budget) = limits.tool_calls.filter(|_| limits.tool_calls_observed) {
+            told.push(("PI_SUBAGENT_TOOL_BUDGET", tool_budget(budget, &limits.tool_block)));
+        }
+        if step.tools.as_ref().is_some_and(|tools| tools.iter().any(|tool| tool == "subagent")) {
+            told.extend(self.route_variables(id.flat(), &step.agent));
+        }
+        told
+    }
+
     fn spawn_failed(&mut self, id: StepId, error: &str) {
         let judgement = judge(&Evidence {
             report: &Report::default(),
@@ -111,7 +140,8 @@ impl Engine {
             && matches!(step.runner, Runner::Pi { .. })
             && could
             && !state.changed_files
-            && demands_edits(&step.agent, &task);
+            && demands_edits(&step.agent, &task)
+            && !keeps_what_is(&task, &judgement.text);
         if !guarded {
             return false;
         }
@@ -140,14 +170,8 @@ impl Engine {
     }
 
     /// An attempt is over: the step ends with it, or another one follows.
-    pub(super) fn attempt_over(
-        &mut self,
-        id: StepId,
-        report: &Report,
-        exit: ExitInfo,
-        stderr_tail: &str,
-        mut judgement: Judgement,
-    ) {
+    pub(super) fn attempt_over(&mut self, id: StepId, over: Over<'_>, mut judgement: Judgement) {
+        let Over { report, exit, stderr_tail, reported } = over;
         let guarded = self.guard(id, report, &mut judgement);
         let Some(step) = self.recorder.state().step(id) else { return };
         let models = self.plan.flat().nth(id.flat()).map_or(Vec::new(), |s| s.models.clone());
@@ -172,10 +196,23 @@ impl Engine {
                 {
                     *text = format!("{text}\n\n{help}");
                 }
-                self.end_step(id, judgement, true);
+                self.accept(id, judgement, reported);
             }
         }
     }
+}
+
+/// The limit of tool calls as the guard inside an agent reads it (runner-behaviour 3.2).
+fn tool_budget(limit: Limit<u64>, block: &ToolBlock) -> String {
+    let block = match block {
+        ToolBlock::All => serde_json::json!("*"),
+        ToolBlock::Names(names) => serde_json::json!(names),
+    };
+    let mut budget = serde_json::json!({ "hard": limit.hard.or(limit.soft), "block": block });
+    if let (Some(soft), Some(fields)) = (limit.soft, budget.as_object_mut()) {
+        fields.insert("soft".to_owned(), soft.into());
+    }
+    budget.to_string()
 }
 
 /// Tools that change nothing (runner-behaviour 4.6).

@@ -20,7 +20,9 @@ impl Engine {
         };
         let told = if sent { "it was asked to wrap up" } else { "it cannot be told to wrap up" };
         let line = format!("turn budget: {turns} of {} turns; {told}", limit.max);
-        if let Err(error) = active.tell_log(&line) {
+        let told = active.tell_log(&line);
+        self.recorder.absorb(now(), What::OutputLines { step, lines: vec![line] });
+        if let Err(error) = told {
             self.recorder.record(What::LogFailed { step, error: error.to_string() });
         }
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use super::accept::Examining;
 use super::clock::{now, slept};
 use super::descriptors::Descriptors;
 use super::notes::Note;
@@ -17,6 +18,7 @@ use super::step::Active;
 use super::tree;
 use crate::plan::Plan;
 use crate::run::{ControlSource, Effect, Metric, RunPhase, Stage, StepId, What, decide, verdict};
+use crate::rundir::transcript::Transcript;
 use crate::rundir::{ControlRequest, Home, InboxReader, Place, RunDir, Watch};
 
 /// Notes that may wait for the loop; a pump that is further ahead waits.
@@ -65,6 +67,12 @@ pub struct Engine {
     slept: Duration,
     /// Room on the disk.
     pub(super) disk: super::disk::Disk,
+    /// The transcripts of steps that run.
+    pub(super) transcripts: BTreeMap<StepId, Transcript>,
+    /// Steps whose child is gone and whose work is looked at.
+    pub(super) examining: BTreeMap<StepId, Examining>,
+    /// What the runs below were told.
+    pub(super) passed: super::nested::Passed,
 }
 
 /// Everything that the loop listens to beside its notes.
@@ -121,6 +129,9 @@ impl Engine {
             told: BTreeSet::new(),
             slept: slept(),
             disk: super::disk::Disk::default(),
+            transcripts: BTreeMap::new(),
+            examining: BTreeMap::new(),
+            passed: super::nested::Passed::default(),
         };
         (engine, receiver)
     }
@@ -146,6 +157,8 @@ impl Engine {
             }
             let finished = self.move_on();
             let next = self.perform_due();
+            self.end_examinations();
+            self.pass_down();
             // Readers may wait for what children and signals need not wait for.
             self.recorder.flush_due();
             if !std::mem::replace(&mut open, true) {
@@ -154,7 +167,7 @@ impl Engine {
                 look_at = Instant::now();
                 continue;
             }
-            if finished && self.active.is_empty() {
+            if finished && self.active.is_empty() && self.examining.is_empty() {
                 break;
             }
             self.write_late();
@@ -179,7 +192,11 @@ impl Engine {
                     }
                 }
                 Happened::Control => look_at = Instant::now(),
-                Happened::Death => tree::reap_orphans(&self.active.values().map(Active::child_pid).collect()),
+                Happened::Death => {
+                    let mut own = self.examining_pids();
+                    own.extend(self.active.values().map(Active::child_pid));
+                    tree::reap_orphans(&own);
+                }
                 Happened::Note(None) | Happened::Time => {}
             }
             self.notice_sleep();
@@ -205,7 +222,8 @@ impl Engine {
         loop {
             // A step that waits for its next attempt has no child and is not over.
             let waits = self.recorder.state().steps.iter().filter(|s| s.next_attempt.is_some()).map(|s| s.id);
-            let alive: BTreeSet<StepId> = self.active.keys().copied().chain(waits).collect();
+            let examined = self.examining.keys().copied();
+            let alive: BTreeSet<StepId> = self.active.keys().copied().chain(waits).chain(examined).collect();
             let moves = self.schedule.next(&self.plan, self.recorder.state(), &alive);
             let mut changed = false;
             for step in moves {
@@ -344,6 +362,7 @@ impl Engine {
             }
             Note::Swept { step: Some(step), swept } => self.step_swept(step, swept),
             Note::Swept { step: None, .. } => {}
+            Note::Examined { step, ledger } => self.examined(step, *ledger),
         }
     }
 

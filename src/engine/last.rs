@@ -101,6 +101,9 @@ impl<D: Disk> Recorder<D> {
         let Some(last) = &mut self.last else { return };
         last.told = true;
         let event = last.event.clone();
+        if let Some(nested) = &mut self.nested {
+            nested.tell(&self.state, true);
+        }
         self.append(&event);
         let text = logmd::encode(&self.state, &self.result.texts);
         if let Err(failure) = self.writer.write(&self.dir.log_markdown(), text, now()) {

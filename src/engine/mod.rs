@@ -5,7 +5,9 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod accept;
 mod ahead;
+mod artifacts;
 mod attempt;
 mod attend;
 mod capture;
@@ -27,6 +29,7 @@ mod last;
 mod launch;
 mod leftovers;
 mod live_log;
+mod nested;
 mod not_started;
 mod notes;
 mod output_file;

@@ -1,6 +1,6 @@
 //! What the threads and tasks of the engine tell its one loop.
 
-use crate::run::{AgentEvent, ExitInfo, Report, StepId, Stream, Timestamp};
+use crate::run::{AgentEvent, ExitInfo, Ledger, Report, StepId, Stream, Timestamp};
 
 use super::kept::Kept;
 use super::tree::Swept;
@@ -61,6 +61,13 @@ pub enum Note {
         attempt: u32,
         /// How.
         exit: ExitInfo,
+    },
+    /// A look at what a step's work shows has ended.
+    Examined {
+        /// Which step.
+        step: StepId,
+        /// What came of it.
+        ledger: Box<Ledger>,
     },
     /// What a step had left behind was ended.
     Swept {

@@ -64,6 +64,10 @@ pub struct Try<'a> {
     pub model: Option<&'a str>,
     /// The task is handed over in a file, however short it is.
     pub task_by_file: bool,
+    /// What is asked of its work, to be told at the end of the task.
+    pub acceptance: &'a str,
+    /// Variables that an agent of the package reads, beside those that mark it.
+    pub told: &'a [(&'static str, String)],
 }
 
 /// Prepares an attempt of a step.
@@ -80,7 +84,7 @@ pub fn prepare(
     let dir = home.dir();
     let output = |name: &str| earlier.texts.get(name).map(String::as_str);
     let values = Values { task: earlier.task, previous: earlier.previous, output: &output };
-    let task = template::fill(&step.task, step.filling, &values);
+    let task = template::fill(&step.task, step.filling, &values) + this.acceptance;
     if !step.cwd.is_dir() {
         return Err(format!("the folder of the step does not exist: {}", step.cwd.display()));
     }
@@ -130,6 +134,11 @@ pub fn prepare(
         };
         for (name, value) in command::variables(&marks, |name| std::env::var(name).ok()) {
             env.push((name.into(), Some(value.into())));
+        }
+        // These stand in place of the empty ones of a child that starts no agents.
+        for (name, value) in this.told {
+            env.retain(|(known, _)| known != name);
+            env.push(((*name).into(), Some(value.into())));
         }
     }
     env.extend(step.env.iter().map(|(name, value)| (name.into(), Some(value.into()))));

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::clock::now;
 use super::complain::complain;
 use super::last::LastWords;
+use super::nested::Nested;
 use crate::run::{Event, RunPhase, RunState, StepId, TargetState, Timestamp, What, reduce};
 use crate::rundir::records::{self, RecordContext};
 use crate::rundir::{
@@ -41,6 +42,8 @@ pub struct Recorder<D: Disk = HomeDisk> {
     /// Files that cannot be written, for another reason than lack of room; they are not tried again.
     pub(super) given_up: BTreeSet<PathBuf>,
     pub(super) last: Option<LastWords>,
+    /// Who is told of the run beside its own readers.
+    pub(super) nested: Option<Nested>,
 }
 
 impl Recorder {
@@ -80,6 +83,7 @@ impl<D: Disk> Recorder<D> {
             provisional: false,
             given_up: BTreeSet::new(),
             last: None,
+            nested: None,
         }
     }
 
@@ -254,6 +258,9 @@ impl<D: Disk> Recorder<D> {
         // What waits for room is not known to be done, and is done again with the next status.
         match self.perform(&key, ops)? {
             Written::Now => {
+                if let Some(nested) = &mut self.nested {
+                    nested.tell(&self.state, false);
+                }
                 self.marked |= !early_end;
                 self.provisional = early_end;
             }

@@ -12,11 +12,12 @@ use super::clock::now;
 use super::complain::complain;
 use super::dispatch::{Doors, Engine};
 use super::launch::HandOver;
+use super::nested::Nested;
 use super::recorder::Recorder;
 use super::signals::Signals;
 use crate::plan::stored;
 use crate::plan::{LogicalStep, Plan, Runner};
-use crate::run::{Group, RunMeta, RunnerKind, StepMeta, Timestamp, What};
+use crate::run::{Group, Limits, RunContract, RunMeta, RunnerKind, StepContract, StepMeta, Timestamp, What};
 use crate::rundir::{EventLog, Home, InboxReader, Place, ResultContext, RunDir, RunnerIdentity, RunnerLock, Watch};
 
 /// The exit code of a runner whose run could not be recorded.
@@ -137,6 +138,7 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     let inbox = InboxReader::new(way).of_steps(plan.flat().count());
     let meta = meta(&plan, &dir);
     let mut recorder = Recorder::new(&home, log, ResultContext::of_run(&dir, plan.result_path.as_deref()));
+    recorder.nested = Nested::of(&plan, &dir);
     recorder.record(What::RunStarted(Box::new(meta)));
     let capture = Capture::new(handed.caps.step, handed.caps.run);
     let (engine, notes) = Engine::new(plan, home, recorder, capture);
@@ -187,9 +189,19 @@ fn meta(plan: &Plan, dir: &RunDir) -> RunMeta {
                 has_task: !step.task.is_empty(),
                 timeout_ms: step.budget.time.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
                 cwd: step.cwd.display().to_string(),
-                limits: step.limits(),
+                limits: Limits { tool_calls_observed: plan.usage_spares_children, ..step.limits() },
                 thresholds: step.attention.clone(),
                 carried_over: step.carried.is_some(),
+                contract: StepContract {
+                    models: step.models.clone(),
+                    output_name: step.extras.output_name.clone(),
+                    context: step.extras.context.clone(),
+                    launch_digest: step.extras.launch_digest.clone(),
+                    launch_extensions: step.extras.launch_extensions.clone(),
+                    agent_contract: step.extras.agent_contract.clone(),
+                    artifacts: super::artifacts::of(plan, step, steps.len(), dir.id_str()),
+                    ..StepContract::default()
+                },
             });
         }
     }
@@ -213,6 +225,24 @@ fn meta(plan: &Plan, dir: &RunDir) -> RunMeta {
         groups,
         logical_count: plan.steps.len(),
         resumed_from: plan.resumed_from.clone().map(crate::run::RunId),
+        contract: contract(plan),
+    }
+}
+
+/// What the launcher said for the package's readers.
+fn contract(plan: &Plan) -> RunContract {
+    let extras = &plan.extras;
+    RunContract {
+        session_dir: plan.session_dir.as_ref().map(|p| p.display().to_string()),
+        artifacts_dir: extras.artifacts.as_ref().map(|kept| kept.folder.clone()),
+        parent_workflow: extras.parent_workflow.clone(),
+        workflow_key: plan.control.workflow_key.clone(),
+        nested: extras.nested.is_some(),
+        launch_digest: extras.launch_digest.clone(),
+        launch_extensions: extras.launch_extensions.clone(),
+        task_index: extras.task_index,
+        total_tasks: extras.total_tasks,
+        graph: extras.graph.as_ref().and_then(crate::rundir::graph::read),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::attempt::Over;
 use super::child::{self, Child};
 use super::clock::now;
 use super::dispatch::Engine;
@@ -195,7 +196,8 @@ impl Engine {
         self.descriptors.give_back(pid);
         let events = self.recorder.log().clone();
         let agent = self.plan.flat().nth(id.flat()).map_or_else(String::new, |s| s.agent.clone());
-        let whose = Whose { run: self.dir.id_str().to_owned(), step: id, agent };
+        let transcript = self.transcripts.get(&id).cloned();
+        let whose = Whose { run: self.dir.id_str().to_owned(), step: id, agent, transcript };
         let (talk, out_meaning, err_meaning) = match prepared.voice {
             Voice::Agent { adapter, talk } => (
                 talk,
@@ -332,9 +334,12 @@ impl Engine {
         }
     }
 
-    /// The children of all other steps: a sweep leaves them and what is below them alone.
+    /// The children of all other steps, and commands that look at the work of some: a sweep leaves them and what is below
+    /// them alone.
     fn pids_except(&self, id: StepId) -> BTreeSet<u32> {
-        self.active.iter().filter(|(step, _)| **step != id).map(|(_, a)| a.pid).collect()
+        let mut others = self.examining_pids();
+        others.extend(self.active.iter().filter(|(step, _)| **step != id).map(|(_, a)| a.pid));
+        others
     }
 
     /// The step's processes are gone, or it is known which are not: judge it.
@@ -359,10 +364,7 @@ impl Engine {
             ending: ending.as_ref(),
             stderr_tail: &stderr_tail,
         });
-        let judgement = match &active.output {
-            Some(file) => file.settle(judgement),
-            None => judgement,
-        };
+        let (judgement, reported) = self.settle(id, judgement, active.output.as_ref());
         if active.plain {
             // Foreign readers look for the final text of a plain command here (run-directory 2.6).
             let written = append(&self.home.way().output(id)).and_then(|mut file| {
@@ -377,7 +379,8 @@ impl Engine {
         self.late.extend(out.late.into_iter().chain(err.late).map(Late::Raw));
         self.late.push(Late::Live(active.log));
         self.write_late();
-        self.attempt_over(id, &report, active.exit.unwrap_or_default(), &stderr_tail, judgement);
+        let over = Over { report: &report, exit: active.exit.unwrap_or_default(), stderr_tail: &stderr_tail, reported };
+        self.attempt_over(id, over, judgement);
     }
 
     /// Records the end of a step and keeps what later steps may use.
@@ -394,11 +397,13 @@ impl Engine {
         if matches!(self.plan.steps.get(logical), Some(LogicalStep::Single(_))) {
             self.previous.clone_from(&text);
         }
-        if ran || !text.is_empty() || outcome.error.is_some() {
+        self.fail_open_steers(id, "child terminated before steering delivery");
+        let told = ran || !text.is_empty() || outcome.error.is_some();
+        self.recorder.record(What::StepEnded { step: id, outcome: Box::new(outcome) });
+        self.end_artifacts(id, &text);
+        if told {
             self.finals.insert(id, text);
         }
-        self.fail_open_steers(id, "child terminated before steering delivery");
-        self.recorder.record(What::StepEnded { step: id, outcome: Box::new(outcome) });
     }
 
     /// Takes the outcome of an earlier run over.

@@ -7,6 +7,7 @@ use crate::agents::{Adapter, Framer, Line, Sink};
 use crate::run::{AgentEvent, Report, StepId, Stream};
 use crate::rundir::EventLog;
 use crate::rundir::records::{ChildContext, annotate, plain_line};
+use crate::rundir::transcript::Transcript;
 
 /// A buffer for records is kept for the next piece unless one burst made it huge.
 const BUFFER: usize = 256 * 1024;
@@ -20,6 +21,8 @@ pub struct Whose {
     pub step: StepId,
     /// The agent's name.
     pub agent: String,
+    /// What was said and done, for those who keep it.
+    pub transcript: Option<Transcript>,
 }
 
 impl Whose {
@@ -72,7 +75,7 @@ impl Understanding {
         match meaning {
             Meaning::Agent { adapter, events, whose } => {
                 framer.push(bytes, |line| said(adapter.as_mut(), &line, keeper, whose, records));
-                adapter.flush(&mut Collector { keeper, records, context: whose.context(), line: b"" });
+                adapter.flush(&mut Collector { keeper, records, whose, line: b"" });
                 write_records(events, records);
                 keeper.flush_log();
             }
@@ -96,7 +99,7 @@ impl Understanding {
         match meaning {
             Meaning::Agent { mut adapter, events, whose } => {
                 framer.finish(|line| said(adapter.as_mut(), &line, keeper, &whose, records));
-                adapter.flush(&mut Collector { keeper, records, context: whose.context(), line: b"" });
+                adapter.flush(&mut Collector { keeper, records, whose: &whose, line: b"" });
                 write_records(&events, records);
                 keeper.flush_log();
                 Some(adapter.report())
@@ -116,7 +119,7 @@ fn said(adapter: &mut dyn Adapter, line: &Line<'_>, keeper: &mut Keeper, whose: 
         Line::Text { bytes, .. } => bytes,
         Line::Oversize(long) => long.prefix,
     };
-    adapter.line(line, &mut Collector { keeper, records, context: whose.context(), line: bytes });
+    adapter.line(line, &mut Collector { keeper, records, whose, line: bytes });
 }
 
 fn printed(line: &Line<'_>, keeper: &Keeper, whose: &Whose, records: &mut Vec<u8>) {
@@ -125,6 +128,9 @@ fn printed(line: &Line<'_>, keeper: &Keeper, whose: &Whose, records: &mut Vec<u8
         Line::Oversize(long) => long.prefix,
     };
     plain_line(bytes, Stream::Err, &whose.context(), keeper.at, records);
+    if let Some(transcript) = &whose.transcript {
+        transcript.line(Stream::Err, bytes, keeper.at);
+    }
 }
 
 fn write_records(events: &EventLog, records: &mut Vec<u8>) {
@@ -139,7 +145,7 @@ fn write_records(events: &EventLog, records: &mut Vec<u8>) {
 struct Collector<'a> {
     keeper: &'a mut Keeper,
     records: &'a mut Vec<u8>,
-    context: ChildContext<'a>,
+    whose: &'a Whose,
     line: &'a [u8],
 }
 
@@ -152,13 +158,22 @@ impl Sink for Collector<'_> {
     }
 
     fn keep_line(&mut self) {
-        if !annotate(self.line, &self.context, self.keeper.at, self.records) {
-            plain_line(self.line, Stream::Out, &self.context, self.keeper.at, self.records);
+        let kept = annotate(self.line, &self.whose.context(), self.keeper.at, self.records);
+        if !kept {
+            plain_line(self.line, Stream::Out, &self.whose.context(), self.keeper.at, self.records);
+        }
+        match &self.whose.transcript {
+            Some(transcript) if kept => transcript.record(self.line, self.keeper.at),
+            Some(transcript) => transcript.line(Stream::Out, self.line, self.keeper.at),
+            None => {}
         }
     }
 
     fn record(&mut self, json: &[u8]) {
-        annotate(json, &self.context, self.keeper.at, self.records);
+        annotate(json, &self.whose.context(), self.keeper.at, self.records);
+        if let Some(transcript) = &self.whose.transcript {
+            transcript.record(json, self.keeper.at);
+        }
     }
 
     fn text(&mut self, stream: Stream, text: &str) {

@@ -76,12 +76,16 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
             ("output_truncated", Some(*step), json!({ "stream": stream_word(*stream), "cap_bytes": cap }))
         }
         What::LogFailed { step, error } => ("log_failed", Some(*step), json!({ "error": error })),
+        What::ArtifactFailed { step, which, error } => {
+            ("artifact_failed", Some(*step), json!({ "artifact": which.as_str(), "error": error }))
+        }
         What::StepEnded { step, outcome } => (
             "step_ended",
             Some(*step),
             json!({
                 "state": outcome.phase.as_str(), "exit_code": outcome.exit_code, "error": outcome.error,
                 "timed_out": outcome.timed_out.then_some(true), "signal": outcome.signal,
+                "acceptance": outcome.acceptance.as_ref().map(|ledger| ledger.status.as_str()),
             }),
         ),
         What::GroupStarted { logical } => ("group_started", None, json!({ "group": logical + 1 })),

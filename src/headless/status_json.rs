@@ -149,6 +149,11 @@ fn step(state: &RunState, step: &StepState) -> Value {
         fields.insert("transport".into(), agent.transport.word().into());
         fields.insert("permission".into(), agent.permission.word().into());
     }
+    if let Some(fields) = value.as_object_mut() {
+        let acceptance = step.contract.acceptance.as_ref().map(|ledger| ledger.status.as_str());
+        fields.insert("transcript".into(), json!(step.contract.artifacts.transcript));
+        fields.insert("acceptance".into(), json!(acceptance));
+    }
     if let (Some(fields), Value::Object(more)) = (value.as_object_mut(), status_watch::step(state, step)) {
         fields.extend(more);
     }

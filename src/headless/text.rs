@@ -108,6 +108,7 @@ impl TextPrinter {
             What::LogFailed { step: id, error } => {
                 format!("{}▲ a log cannot be written: {}", step(id), SafeText::line(error))
             }
+            What::ArtifactFailed { step: id, error, .. } => format!("{}▲ {}", step(id), SafeText::line(error)),
             What::TreeSwept { step: id, survivors, .. } if !survivors.is_empty() => {
                 let list: Vec<_> = survivors.iter().map(u32::to_string).collect();
                 format!("{}▲ would not die: pid {}", step(id), list.join(", "))

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::reader::Spanned;
-use super::{AgentRunner, Attention, Budget, Control, PiTransport, SystemPromptMode};
-use crate::run::RunMode;
+use super::{AgentRunner, Attention, Budget, Control, PiTransport, RunExtras, StepExtras, SystemPromptMode};
+use crate::run::{Acceptance, RunMode};
 
 /// The whole plan.
 #[derive(Debug, Default)]
@@ -37,6 +37,7 @@ pub(crate) struct Fixed {
     pub(crate) mode: Option<RunMode>,
     pub(crate) deadline_at_ms: Option<i64>,
     pub(crate) control: Control,
+    pub(crate) extras: RunExtras,
 }
 
 #[derive(Debug)]
@@ -73,6 +74,8 @@ pub(crate) struct DraftStep {
     pub(crate) budget: Budget,
     pub(crate) attention: Attention,
     pub(crate) completion_guard: bool,
+    pub(crate) acceptance: Acceptance,
+    pub(crate) extras: StepExtras,
     /// `{task}` in the arguments is meant literally when the step has no task.
     pub(crate) literal: bool,
     /// Something of the step was wrong already, so that what is missing is not worth a second error.

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep, Fixed};
+use super::foreign_extras;
 use super::foreign_limits::{attention, control, grant, tool_budget, turn_budget, usage_budget};
 use super::reader::{Fields, Reader, Spanned};
 use super::stored::parse_mode;
@@ -15,7 +16,6 @@ use super::{Budget, SystemPromptMode};
 /// Fields of the whole run that this version cannot honour.
 const RUN_LATER: &[(&str, &str)] = &[
     ("revivalLease", "going on with the session of another run"),
-    ("nestedRoute", "a run nested in another run"),
     ("capabilityCeiling", "a ceiling on what children may do"),
 ];
 
@@ -66,6 +66,7 @@ pub(super) fn plan(reader: &mut Reader<'_>, root: &Node) -> DraftPlan {
         mode: word(reader, &fields, "resultMode").map(|s| parse_mode(&s.value)),
         deadline_at_ms,
         control: control(reader, &fields),
+        extras: foreign_extras::run(reader, &fields),
     };
     let mut draft = DraftPlan {
         cwd: required(reader, &fields, "cwd"),
@@ -152,6 +153,8 @@ fn step(reader: &mut Reader<'_>, node: &Node) -> Option<DraftStep> {
         session: word(reader, &fields, "sessionFile"),
         tool_timeout: tool_timeout(reader, &fields),
         budget: Budget { time: milliseconds(reader, &fields, "timeoutMs"), ..tool_budget(reader, &fields) },
+        acceptance: foreign_extras::acceptance(reader, &fields),
+        extras: foreign_extras::step(reader, &fields),
         ..DraftStep::default()
     };
     // On unless it is switched off; with a contract off unless it is switched on (run-directory 4).
@@ -199,7 +202,7 @@ pub(super) fn word(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> O
     reader.string(fields, key).filter(|text| !text.value.trim().is_empty())
 }
 
-fn required(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Spanned<String>> {
+pub(super) fn required(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<Spanned<String>> {
     let found = word(reader, fields, key);
     let wrong_type = present(fields, key).is_some_and(|n| !matches!(n.kind, Kind::String(_)));
     if found.is_none() && !wrong_type {
@@ -211,7 +214,7 @@ fn required(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<S
     found
 }
 
-fn required_path(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> String {
+pub(super) fn required_path(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> String {
     let Some(path) = required(reader, fields, key) else { return String::new() };
     if !std::path::Path::new(&path.value).is_absolute() {
         reader.error_at(&path, format!("`{key}` is not an absolute path"));
@@ -224,7 +227,7 @@ pub(super) fn list(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> O
     reader.strings(fields, key).map(|s| s.value)
 }
 
-fn truth(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<bool> {
+pub(super) fn truth(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<bool> {
     present(fields, key)?;
     reader.bool(fields, key)
 }

@@ -5,8 +5,10 @@
 
 pub mod agents;
 mod attention;
+mod contract;
 mod draft;
 mod foreign;
+mod foreign_extras;
 mod foreign_limits;
 mod ids;
 pub mod keys;
@@ -33,6 +35,7 @@ pub mod tree;
 
 pub use crate::run::{End, Raise};
 pub use attention::{Attention, Rule};
+pub use contract::{KeptFiles, NestedSelf, PathEntry, Route, RunExtras, StepExtras};
 pub use load::{
     Defaults, Input, LoadOptions, Loaded, ScriptCheck, ScriptProblem, from_agent, from_command, load, load_source,
 };

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::template::Filling;
-use crate::run::{AgentKind, CostUsd, RunMode, Thresholds, ToolBlock, TurnLimit};
+use super::{RunExtras, StepExtras};
+use crate::run::{Acceptance, AgentKind, CostUsd, RunMode, Thresholds, ToolBlock, TurnLimit};
 
 pub use crate::run::Limit;
 
@@ -43,6 +44,8 @@ pub struct Plan {
     pub usage_spares_children: bool,
     /// Who is told of what needs a look.
     pub control: Control,
+    /// What else its launcher said (runner configs only).
+    pub extras: RunExtras,
 }
 
 /// Who is told of what needs a look, in the words of the records that tell it (runner-behaviour 4.4). Only runner
@@ -192,6 +195,10 @@ pub struct Step {
     pub session_file: Option<PathBuf>,
     /// The step is not run; its outcome is taken over from an earlier run.
     pub carried: Option<Carried>,
+    /// What its work has to show (runner configs only).
+    pub acceptance: Acceptance,
+    /// What else its launcher said (runner configs only).
+    pub extras: StepExtras,
 }
 
 /// What a finished step of an earlier run left.

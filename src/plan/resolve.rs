@@ -96,6 +96,7 @@ pub(super) fn resolve(reader: &mut Reader<'_>, mut draft: DraftPlan, base: &Path
         resumed_from: None,
         usage_spares_children: foreign,
         control: fixed.control,
+        extras: fixed.extras,
     }
 }
 
@@ -248,6 +249,8 @@ impl Resolver<'_, '_> {
             completion_guard: draft.completion_guard,
             session_file: draft.session.as_ref().map(|s| absolute(&cwd, &s.value, self.options)),
             carried: None,
+            acceptance: draft.acceptance.clone(),
+            extras: draft.extras.clone(),
             runner: self.runner(runner),
         };
         self.unheeded(draft, base, &step);

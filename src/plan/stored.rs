@@ -3,6 +3,7 @@
 //! Holds the prompts, so the file is for its owner alone. Of variables it holds the names and never a value; whoever
 //! reads the plan to run it again supplies the values. Unknown fields of a newer version are passed over.
 
+mod acceptance;
 mod limits;
 mod step;
 
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{LogicalStep, Plan};
+use super::{LogicalStep, Plan, RunExtras};
 use crate::run::RunMode;
 use limits::{BudgetDoc, ControlDoc};
 use step::StepDoc;
@@ -74,8 +75,12 @@ impl Secrets {
     /// The values of a plan.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
-        let with_env = plan.flat().filter(|step| !step.env.is_empty());
-        Self(with_env.map(|step| (step.key.clone(), step.env.iter().cloned().collect())).collect())
+        let mut values: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+        for step in plan.flat() {
+            let own = step.env.iter().cloned().chain(acceptance::secrets(&step.acceptance));
+            own.for_each(|(name, value)| drop(values.entry(step.key.clone()).or_default().insert(name, value)));
+        }
+        Self(values)
     }
 
     /// The value of one variable.
@@ -127,6 +132,8 @@ struct Doc {
     usage_spares_children: bool,
     #[serde(default, skip_serializing_if = "ControlDoc::is_default")]
     control: ControlDoc,
+    #[serde(default, skip_serializing_if = "RunExtras::is_empty")]
+    extras: RunExtras,
 }
 
 /// A group has `parallel`, a single step everything else.
@@ -179,6 +186,7 @@ impl Doc {
             resumed_from: plan.resumed_from.clone(),
             usage_spares_children: plan.usage_spares_children,
             control: ControlDoc::of(&plan.control),
+            extras: plan.extras.clone(),
         }
     }
 
@@ -211,6 +219,7 @@ impl Doc {
             resumed_from: self.resumed_from,
             usage_spares_children: self.usage_spares_children,
             control: self.control.control(),
+            extras: self.extras,
         }
     }
 }

@@ -70,6 +70,21 @@ impl Node {
         entries.iter().find(|e| e.key == key).map(|e| &e.node)
     }
 
+    /// The value without its places.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match &self.kind {
+            Kind::Table(entries) => Json::Object(entries.iter().map(|e| (e.key.clone(), e.node.to_json())).collect()),
+            Kind::Array(nodes) => nodes.iter().map(Self::to_json).collect(),
+            Kind::String(text) => text.as_str().into(),
+            Kind::Int(number) => (*number).into(),
+            Kind::Float(number) => (*number).into(),
+            Kind::Bool(truth) => (*truth).into(),
+            Kind::Null | Kind::Date => Json::Null,
+        }
+    }
+
     fn child_path(&self, key: &str) -> String {
         let plain = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
         let key = if plain { key.to_owned() } else { format!("{key:?}") };

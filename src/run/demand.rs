@@ -141,6 +141,49 @@ fn is_file(word: &str) -> bool {
     })
 }
 
+/// Whether an agent that was challenged to better what it had made says that nothing better is to be made: to change
+/// nothing is then what it was asked to decide, and no fault (runner-behaviour 4.6).
+#[must_use]
+pub fn keeps_what_is(task: &str, reply: &str) -> bool {
+    let challenged = task.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
+    if !challenged.contains("challenge pass") {
+        return false;
+    }
+    let reply = reply.to_lowercase().replace(['\u{2019}', '\u{2018}'], "'");
+    let sentences: Vec<String> = reply
+        .split(['.', '!', '?', '\n'])
+        .map(|s| s.split_whitespace().collect::<Vec<_>>().join(" "))
+        .filter(|s| !s.is_empty())
+        .collect();
+    // What is told of somebody else's words, or doubted, is no word of its own.
+    let plain = |s: &str| {
+        !s.contains(['"', '\u{201c}', '\u{201d}'])
+            && !["not sure", "unsure", "uncertain", "disagree", "wrong", "maybe", "might", "cannot", "can't"]
+                .iter()
+                .any(|doubt| s.contains(doubt))
+    };
+    let says = |words: &[&str]| sentences.iter().any(|s| plain(s) && words.iter().any(|w| s.contains(w)));
+    let needless = sentences.first().is_some_and(|s| {
+        plain(s)
+            && ["no better", "no further", "no additional"].iter().any(|w| s.starts_with(w))
+            && ["is needed", "are needed"].iter().any(|w| s.contains(w))
+    });
+    let kept =
+        says(&["kept the current", "kept current", "current implementation was kept", "current candidate was kept"])
+            && says(&[
+                "no changes were made",
+                "no change was made",
+                "no code changes were made",
+                "no code change was made",
+            ]);
+    let taken_back = sentences.iter().skip(1).any(|s| {
+        ["change is needed", "changes are needed", "change is required", "changes are required", "work remains"]
+            .iter()
+            .any(|w| s.contains(w) && !s.contains(&format!("no {w}")))
+    });
+    (needless || kept) && !taken_back
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +220,25 @@ mod tests {
             ("worker", "Fix the module (dry run)"),
         ] {
             assert!(!demands_edits(agent, task), "{agent}: {task}");
+        }
+    }
+
+    #[test]
+    fn an_agent_that_was_challenged_may_keep_what_is() {
+        let task = "Implementation challenge pass two and implement any better current-scope change.";
+        for (reply, keeps) in [
+            ("No better current-scope change is needed. All tests pass.", true),
+            ("No further code changes are needed", true),
+            ("I looked again. Kept the current implementation, and no changes were made.", true),
+            ("Kept the current implementation.", false),
+            ("No better change is needed. On a second look, changes are required in src/a.rs.", false),
+            ("Maybe no better change is needed.", false),
+            ("The last report said \"No better change is needed\".", false),
+            ("All is well.", false),
+            ("", false),
+        ] {
+            assert_eq!(keeps_what_is(task, reply), keeps, "{reply}");
+            assert!(!keeps_what_is("Fix the bug in src/a.rs.", reply), "nobody challenged it: {reply}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What can happen in a run. Each event is recorded in `events.jsonl` (run-directory 2.5 and 3.9) and reduced.
 
 use super::{
-    AgentEvent, EndingCause, Group, Limits, Metric, NextAttempt, Notice, Raise, Reason, RunId, RunMode, RunPhase,
-    RunnerKind, Stage, SteerRequest, StepId, StepOutcome, TargetState, Thresholds, Timestamp,
+    AgentEvent, EndingCause, Group, Limits, Metric, NextAttempt, Notice, Raise, Reason, RunContract, RunId, RunMode,
+    RunPhase, RunnerKind, Stage, SteerRequest, StepContract, StepId, StepOutcome, TargetState, Thresholds, Timestamp,
 };
 
 /// Something that happened, and when.
@@ -104,6 +104,15 @@ pub enum What {
     LogFailed {
         /// Which step.
         step: StepId,
+        /// What the system says.
+        error: String,
+    },
+    /// A file of a step that outlives its run directory cannot be written; the child goes on.
+    ArtifactFailed {
+        /// Which step.
+        step: StepId,
+        /// Which file.
+        which: Artifact,
         /// What the system says.
         error: String,
     },
@@ -305,6 +314,38 @@ pub enum What {
     },
 }
 
+/// A file of a step that outlives its run directory and whose failure is told (run-directory 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Artifact {
+    /// What was said and done.
+    Transcript,
+    /// The final text.
+    Output,
+    /// What it was and how it ended.
+    Metadata,
+}
+
+impl Artifact {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Transcript, Self::Output, Self::Metadata];
+
+    /// The word that records use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Transcript => "transcript",
+            Self::Output => "output",
+            Self::Metadata => "metadata",
+        }
+    }
+
+    /// From the word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|artifact| artifact.as_str() == word)
+    }
+}
+
 /// What is known of a run when it starts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunMeta {
@@ -338,6 +379,8 @@ pub struct RunMeta {
     pub logical_count: usize,
     /// The run this one goes on from.
     pub resumed_from: Option<RunId>,
+    /// What its launcher said for the package's readers.
+    pub contract: RunContract,
 }
 
 /// What is known of a step before it starts.
@@ -373,6 +416,8 @@ pub struct StepMeta {
     pub thresholds: Thresholds,
     /// The result is taken over from an earlier run; the step does not run again.
     pub carried_over: bool,
+    /// What its launcher said for the package's readers.
+    pub contract: StepContract,
 }
 
 /// How a process ended. One of the two is set; neither when it could not be learnt.

@@ -80,6 +80,9 @@ pub struct Limits {
     /// A hard limit on tokens or money lets the running child go on and only keeps the next one from starting, as
     /// runner configs mean it (runner-behaviour 3.3).
     pub usage_spares_children: bool,
+    /// The hard limit on tool calls is kept by a guard inside the agent, and only seen and told here, as runner configs
+    /// mean it (runner-behaviour 3.2).
+    pub tool_calls_observed: bool,
 }
 
 impl Limits {

@@ -2,14 +2,17 @@
 //!
 //! Pure: no clock (time is an argument), no I/O, no tokio. Everything here can be tested as a table.
 
+mod acceptance;
 mod agent_event;
 pub mod attention;
 mod awake;
 pub mod budget;
+mod contract;
 mod decide;
 mod demand;
 mod event;
 mod family;
+mod graph;
 mod judge;
 mod limits;
 mod outcome;
@@ -23,18 +26,24 @@ mod step_state;
 mod values;
 pub mod words;
 
+pub use acceptance::{
+    Acceptance, AcceptanceLevel, AcceptanceReport, AcceptanceStatus, Check, CheckStatus, Claim, Criterion, Ledger,
+    Reported, Review, Verify, VerifyRun, prompt as acceptance_prompt,
+};
 pub use agent_event::{
     AgentEvent, CallFacts, Choice, MessageRole, QueueContents, StopReason, ToolOutcome, Usage, broken_off,
 };
 pub use attention::{Amount, Condition, Level, Notice, Reason};
 pub use awake::{Gap, Gaps};
 pub use budget::{BudgetState, Meter, Metric, Reached, Stage};
+pub use contract::{Artifacts, RunContract, StepContract};
 pub use decide::{
     ABORT_TO_TERM, BUDGET_TO_TERM, DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect, INT_TO_TERM, TERM_TO_KILL, decide,
 };
-pub use demand::demands_edits;
-pub use event::{ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What};
+pub use demand::{demands_edits, keeps_what_is};
+pub use event::{Artifact, ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What};
 pub use family::{AgentKind, Family, Permission, Transport};
+pub use graph::{Graph, Node as GraphNode};
 pub use judge::{Evidence, Judgement, Report, STOPPED, judge, signal_name};
 pub use limits::{Limit, Limits, Thresholds, ToolBlock, TurnLimit};
 pub use outcome::{ExitCause, RunVerdict, StepOutcome, exit_code, verdict};

@@ -1,6 +1,6 @@
 //! How steps and runs end, and the exit code that says so.
 
-use super::{NamedOutput, RunPhase, RunState, StepPhase};
+use super::{Ledger, NamedOutput, RunPhase, RunState, StepPhase};
 
 /// How a step ended.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,6 +20,8 @@ pub struct StepOutcome {
     pub signal: Option<i32>,
     /// What later steps may use, and under which name.
     pub output: Option<(String, NamedOutput)>,
+    /// How its acceptance went, where one was asked for.
+    pub acceptance: Option<Box<Ledger>>,
 }
 
 /// The end of a run, decided from its steps (run-directory 8.1, runner-behaviour 11).

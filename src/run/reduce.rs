@@ -90,6 +90,7 @@ pub fn reduce(state: &mut RunState, event: &Event) {
         | What::OutputHeld { step, .. }
         | What::OutputTruncated { step, .. }
         | What::LogFailed { step, .. }
+        | What::ArtifactFailed { step, .. }
         | What::StepEnded { step, .. }
         | What::StepEnding { step, .. }
         | What::Capability { step, .. }
@@ -130,6 +131,7 @@ fn run_started(state: &mut RunState, meta: &RunMeta, at: Timestamp) {
         groups: meta.groups.clone(),
         logical_count: meta.logical_count,
         resumed_from: meta.resumed_from.clone(),
+        contract: meta.contract.clone(),
         anomalies: state.anomalies,
         ..RunState::default()
     };
@@ -151,6 +153,7 @@ fn run_started(state: &mut RunState, meta: &RunMeta, at: Timestamp) {
             limits: step.limits.clone(),
             thresholds: step.thresholds.clone(),
             carried_over: step.carried_over,
+            contract: step.contract.clone(),
             steerable: if step.runner.is_agent() {
                 Steerable::Unknown
             } else {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::{
-    BudgetState, ControlSource, CostUsd, Gaps, Limits, RunId, Steering, StepId, StepPhase, StepState, Timestamp, Tokens,
+    BudgetState, ControlSource, CostUsd, Gaps, Limits, RunContract, RunId, Steering, StepId, StepPhase, StepState,
+    Timestamp, Tokens,
 };
 
 /// Everything known of one run.
@@ -74,6 +75,8 @@ pub struct RunState {
     pub outputs: BTreeMap<String, NamedOutput>,
     /// The run this one goes on from.
     pub resumed_from: Option<RunId>,
+    /// What its launcher said for the package's readers.
+    pub contract: RunContract,
     /// The runner died without an end: what is known of it.
     pub lost: Option<String>,
     /// Control files that were refused: name and reason, newest last, at most 20.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     AgentKind, BudgetState, CallFacts, Conflict, CostUsd, ExitInfo, Failures, Level, Limits, Notice, Question, Repeat,
-    Steering, StepId, Thresholds, Timestamp, Tokens, Usage,
+    Steering, StepContract, StepId, Thresholds, Timestamp, Tokens, Usage,
 };
 
 /// Everything known of one step.
@@ -133,6 +133,8 @@ pub struct StepState {
     pub task_by_file: bool,
     /// Another attempt is to be made.
     pub next_attempt: Option<NextAttempt>,
+    /// What its launcher said for the package's readers, and what became of that.
+    pub contract: StepContract,
 }
 
 impl StepState {

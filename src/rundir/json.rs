@@ -56,6 +56,12 @@ impl Obj {
         self
     }
 
+    /// Adds the fields of another object.
+    pub(super) fn extend(&mut self, other: &Self) -> &mut Self {
+        self.0.extend(other.0.iter().cloned());
+        self
+    }
+
     /// Adds a field that has a value; absent fields are left out, never null (run-directory 0).
     pub(super) fn opt<T: Into<Json>>(&mut self, key: &str, value: Option<T>) -> &mut Self {
         if let Some(value) = value {
@@ -194,6 +200,20 @@ impl From<Obj> for Json {
 impl From<Written> for Json {
     fn from(text: Written) -> Self {
         Self::Written(text)
+    }
+}
+impl From<&serde_json::Value> for Json {
+    /// A value of somebody else's, as it is.
+    fn from(value: &serde_json::Value) -> Self {
+        use serde_json::Value;
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(b) => Self::Bool(*b),
+            Value::Number(n) => n.as_i64().map_or_else(|| Self::Num(n.as_f64().unwrap_or_default()), Self::Int),
+            Value::String(s) => Self::Str(s.clone()),
+            Value::Array(items) => items.iter().collect(),
+            Value::Object(fields) => Self::Obj(Obj(fields.iter().map(|(k, v)| (k.clone(), v.into())).collect())),
+        }
     }
 }
 impl From<Timestamp> for Json {

@@ -1,6 +1,6 @@
 //! One picture of a run from its event log and its status. Pure.
 
-use crate::run::{RunState, StepMeta, StepPhase, StepState};
+use crate::run::{RunContract, RunState, StepContract, StepMeta, StepPhase, StepState};
 
 /// What is known of a step before it starts, from a status.
 pub(super) fn meta_of(step: &StepState) -> StepMeta {
@@ -20,6 +20,7 @@ pub(super) fn meta_of(step: &StepState) -> StepMeta {
         limits: step.limits.clone(),
         thresholds: step.thresholds.clone(),
         carried_over: step.carried_over,
+        contract: step.contract.clone(),
     }
 }
 
@@ -40,6 +41,7 @@ pub(super) fn unstarted(step: &StepState) -> StepState {
         limits: step.limits.clone(),
         thresholds: step.thresholds.clone(),
         steerable: step.steerable.clone(),
+        contract: StepContract { acceptance: None, ..step.contract.clone() },
         ..StepState::default()
     }
 }
@@ -70,6 +72,9 @@ pub(super) fn merge(events: &RunState, status: &RunState, behind: bool) -> RunSt
     view.pid = view.pid.or(status.pid);
     view.timeout_ms = view.timeout_ms.or(status.timeout_ms);
     view.deadline_at = view.deadline_at.or(status.deadline_at);
+    if view.contract == RunContract::default() {
+        view.contract.clone_from(&status.contract);
+    }
     for step in &mut view.steps {
         if let Some(known) = status.steps.iter().find(|s| s.id == step.id && s.agent == step.agent) {
             add_unrecorded(step, known);
@@ -153,6 +158,9 @@ fn add_unrecorded(step: &mut StepState, status: &StepState) {
         },
     );
     step.session_file = step.session_file.take().or_else(|| status.session_file.clone());
+    if step.contract == StepContract::default() {
+        step.contract.clone_from(&status.contract);
+    }
     step.model = step.model.take().or_else(|| status.model.clone());
     step.last_activity = step.last_activity.max(status.last_activity);
 }

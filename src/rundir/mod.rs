@@ -3,16 +3,20 @@
 //! The only door between a runner and everything else (law 4). Readers here never write anything but control files;
 //! on-disk field names appear nowhere else.
 
+mod acceptance;
 mod append;
+pub mod artifacts;
 mod budget_read;
 pub mod capability;
 mod child;
 mod child_record;
+mod contract;
 mod control;
 mod control_own;
 pub mod drafts;
 pub mod find;
 pub mod follow;
+pub mod graph;
 mod home;
 pub mod identity;
 mod inbox;
@@ -24,6 +28,7 @@ pub mod logmd;
 mod look;
 mod marks;
 mod merge;
+pub mod nested;
 pub mod notice_record;
 pub mod open;
 mod paths;
@@ -40,6 +45,7 @@ mod status_read;
 mod step_read;
 mod supervision;
 mod tail;
+pub mod transcript;
 pub mod trust;
 pub mod user;
 pub mod watch;

@@ -1,6 +1,7 @@
 //! Writing the lines of `events.jsonl` (run-directory 2.5, 3.9; runner-behaviour, Appendix B). Reading them is
 //! `records_read`'s.
 
+use super::contract;
 use super::json::{Json, Obj};
 use super::status::{self, cost_summary, millis, tokens};
 use super::supervision;
@@ -90,6 +91,11 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
         What::LogFailed { step, error } => {
             let mut obj = of_step("subdeck.log.failed", *step);
             obj.set("error", error);
+            obj
+        }
+        What::ArtifactFailed { step, which, error } => {
+            let mut obj = of_step("subdeck.artifact.failed", *step);
+            obj.set("which", which.as_str()).set("error", error);
             obj
         }
         What::StepEnded { step, outcome } => step_ended(*step, outcome, at, context),
@@ -300,6 +306,7 @@ fn run_started(meta: &RunMeta, at: Timestamp) -> Obj {
     });
     own.set("groups", groups.collect::<Json>());
     own.set("steps", meta.steps.iter().map(step_meta).collect::<Json>());
+    own.opt("contract", contract::whole_run(&meta.contract, meta.id.as_str()));
     obj.set("subdeck", own);
     obj
 }
@@ -314,6 +321,7 @@ fn step_meta(meta: &StepMeta) -> Obj {
     step.opt("timeoutMs", meta.timeout_ms).flag("carriedOver", meta.carried_over);
     step.opt("cwd", Some(&meta.cwd).filter(|c| !c.is_empty()));
     step.opt("limits", supervision::limits(&meta.limits)).opt("thresholds", supervision::thresholds(&meta.thresholds));
+    step.opt("contract", contract::whole_step(&meta.contract));
     step
 }
 
@@ -341,6 +349,7 @@ fn step_ended(step: StepId, outcome: &StepOutcome, at: Timestamp, context: &Reco
     }
     own.opt("error", outcome.error.as_ref()).flag("timedOut", outcome.timed_out).flag("stopped", outcome.stopped);
     own.opt("signal", outcome.signal);
+    own.opt("acceptance", outcome.acceptance.as_deref().map(super::acceptance::encode));
     if let Some((name, output)) = &outcome.output {
         let mut entry = Obj::new();
         entry.set("name", name).set("text", &output.text).set("agent", &output.agent);

@@ -5,13 +5,14 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::contract;
 use super::look::Look;
 use super::status::SIGNALS;
 use super::status_read as read;
 use super::supervision;
 use crate::run::{
-    AgentEvent, EndingCause, Event, ExitInfo, Group, Metric, Raise, Reason, RunId, RunMeta, RunPhase, Stage, SteerMode,
-    SteerRequest, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, TargetState, Timestamp, What,
+    AgentEvent, Artifact, EndingCause, Event, ExitInfo, Group, Metric, Raise, Reason, RunId, RunMeta, RunPhase, Stage,
+    SteerMode, SteerRequest, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, TargetState, Timestamp, What,
 };
 
 /// Appends what a line says; one line of a child may say several things, and a line that is no record none. Returns
@@ -206,6 +207,11 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
             What::OutputTruncated { step: step?, stream: stream(look.str("stream")?), cap: look.count("cap")? }
         }
         "subdeck.log.failed" => What::LogFailed { step: step?, error: look.text("error")? },
+        "subdeck.artifact.failed" => What::ArtifactFailed {
+            step: step?,
+            which: Artifact::parse(look.str("which")?)?,
+            error: look.text("error")?,
+        },
         "subdeck.step.ending" => What::StepEnding {
             step: step?,
             cause: EndingCause::parse(look.str("cause")?)?,
@@ -313,6 +319,7 @@ fn run_meta(look: &Look<'_>) -> RunMeta {
         groups: own.objs("groups").filter_map(group).collect(),
         logical_count: own.place("logicalCount").unwrap_or(0),
         resumed_from: own.text("resumedFrom").map(RunId),
+        contract: own.obj("contract").map(|c| contract::read_run(&c, &c)).unwrap_or_default(),
     }
 }
 
@@ -334,6 +341,7 @@ fn step_meta(look: &Look<'_>) -> StepMeta {
         limits: supervision::read_limits(look, "limits"),
         thresholds: supervision::read_thresholds(look, "thresholds"),
         carried_over: look.is("carriedOver"),
+        contract: look.obj("contract").map(|c| contract::read_step(&c, &c)).unwrap_or_default(),
     }
 }
 
@@ -350,6 +358,7 @@ fn step_ended(look: &Look<'_>, phase: StepPhase) -> Option<What> {
         stopped,
         signal: own.code("signal"),
         output: own.obj("output").and_then(|o| Some((o.text("name")?, read::output(&o)))),
+        acceptance: super::acceptance::read(&own, "acceptance").map(Box::new),
     };
     Some(What::StepEnded { step: look.step("stepIndex")?, outcome: Box::new(outcome) })
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::json::{Json, Obj};
 use super::status::{self, cost_summary, tokens};
 use super::write::Op;
-use super::{RunDir, segment, supervision};
+use super::{RunDir, contract, graph, segment, supervision};
 use crate::run::{RunMode, RunPhase, RunState, StepId, StepPhase, StepState, Timestamp};
 
 /// What a result needs to know besides the state.
@@ -132,6 +132,9 @@ fn close(obj: &mut Obj, state: &RunState, dir: &RunDir) {
     obj.opt("sessionId", state.session_id.as_ref()).opt("completionOwnerId", state.owner_id.as_ref());
     let newest = state.last_started.and_then(|id| state.step(id)).and_then(|s| s.session_file.as_ref());
     obj.opt("sessionFile", newest);
+    obj.opt("workflowGraph", state.contract.graph.as_ref().map(|g| graph::encode(&g.now(state), state.id.as_str())));
+    contract::run(obj, &state.contract);
+    contract::task(obj, &state.contract);
 }
 
 /// A single name, `parallel:a+b`, or `chain:a->b` over all flat steps.
@@ -168,20 +171,17 @@ fn entry(state: &RunState, step: &StepState, context: &ResultContext) -> Obj {
     obj.flag("timedOut", step.timed_out).flag("stopped", step.stopped);
     supervision::budgets_of_step(&mut obj, step);
     obj.opt("sessionFile", step.session_file.as_ref()).opt("model", step.model.as_ref());
-    let mut models: Vec<&String> = Vec::new();
-    for model in step.attempts.iter().filter_map(|a| a.model.as_ref()) {
-        if !models.contains(&model) {
-            models.push(model);
-        }
-    }
-    if !models.is_empty() {
-        obj.set("attemptedModels", models.into_iter().collect::<Json>());
-    }
+    obj.opt("attemptedModels", status::attempted_models(step));
     let attempts: Vec<Obj> = step.attempts.iter().filter_map(status::model_attempt).collect();
     if !attempts.is_empty() {
         obj.set("modelAttempts", attempts.into_iter().collect::<Json>());
     }
     obj.opt("totalCost", cost_summary(step.tokens, step.cost));
+    // Of a step that was never begun nothing was written.
+    obj.opt("artifactPaths", contract::artifacts(&step.contract.artifacts).filter(|_| !step.attempts.is_empty()));
+    obj.opt("outputSaveError", step.contract.output_error.as_ref());
+    obj.opt("metadataSaveError", step.contract.metadata_error.as_ref());
+    contract::step(&mut obj, &step.contract);
     if !state.groups.iter().any(|g| g.logical == step.logical) {
         obj.opt("runner", status::runner(&step.runner)).opt("externalProcess", status::external(step, &context.dir));
     }

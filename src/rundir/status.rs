@@ -3,10 +3,10 @@
 
 use super::RunDir;
 use super::json::{Json, Obj};
-use super::supervision;
+use super::{contract, graph, supervision};
 use crate::run::{
     Attempt, ControlSource, CostUsd, ExitInfo, NamedOutput, OpenCall, RunMode, RunState, RunnerKind, Steerable,
-    Steering, StepState, Timestamp, Tokens, ToolOutcome,
+    Steering, StepPhase, StepState, Timestamp, Tokens, ToolOutcome,
 };
 
 /// The literal that stands for every task in shared documents (runner-behaviour 14.20).
@@ -57,6 +57,8 @@ pub(super) fn document(state: &RunState, context: &StatusContext<'_>, steps: Jso
     run.set("currentStep", state.current.map_or(0, |s| s.flat()));
     run.set("chainStepCount", state.logical_count);
     run.set("parallelGroups", groups(state));
+    run.opt("workflowGraph", state.contract.graph.as_ref().map(|g| graph::encode(&g.now(state), state.id.as_str())));
+    contract::run(&mut run, &state.contract);
     run.opt("processTerminal", context.instance.map(|instance| process_terminal(state, instance, None)));
     run.set("steps", steps);
     let last = state.last_started.unwrap_or_default();
@@ -86,7 +88,7 @@ pub(super) fn mode_word(mode: &RunMode) -> &str {
     }
 }
 
-fn worst_activity(state: &RunState) -> Option<&str> {
+pub(super) fn worst_activity(state: &RunState) -> Option<&str> {
     let mut running = state.steps.iter().filter(|s| !s.phase.is_terminal()).filter_map(|s| s.activity.as_deref());
     let mut worst = None;
     running
@@ -97,7 +99,7 @@ fn worst_activity(state: &RunState) -> Option<&str> {
         .or(worst)
 }
 
-fn newest_call(state: &RunState) -> Option<&OpenCall> {
+pub(super) fn newest_call(state: &RunState) -> Option<&OpenCall> {
     let calls = state.steps.iter().filter_map(StepState::current_call);
     calls.min_by_key(|c| (std::cmp::Reverse(c.started_at), c.seq))
 }
@@ -192,6 +194,7 @@ pub(super) fn step(step: &StepState, state: &RunState, context: &StatusContext<'
     obj.set("agent", &step.agent).set("status", step.phase.as_str());
     obj.opt("description", step.has_task.then_some(REDACTED));
     obj.opt("phase", step.phase_title.as_ref()).opt("label", step.label.as_ref());
+    contract::step(&mut obj, &step.contract);
     obj.opt("runner", runner(&step.runner));
     obj.opt("externalProcess", external(step, context.dir));
     obj.opt("sessionFile", step.session_file.as_ref());
@@ -223,15 +226,7 @@ pub(super) fn step(step: &StepState, state: &RunState, context: &StatusContext<'
         obj.opt("totalCost", cost_summary(step.tokens, step.cost));
     }
     obj.opt("model", step.model.as_ref()).opt("thinking", step.thinking.as_ref());
-    let mut models: Vec<&String> = Vec::new();
-    for model in step.attempts.iter().filter_map(|a| a.model.as_ref()) {
-        if !models.contains(&model) {
-            models.push(model);
-        }
-    }
-    if !models.is_empty() {
-        obj.set("attemptedModels", models.into_iter().collect::<Json>());
-    }
+    obj.opt("attemptedModels", attempted_models(step));
     let ended: Vec<Obj> = step.attempts.iter().filter_map(model_attempt).collect();
     if !ended.is_empty() {
         obj.set("modelAttempts", ended.into_iter().collect::<Json>());
@@ -246,6 +241,21 @@ pub(super) fn step(step: &StepState, state: &RunState, context: &StatusContext<'
         obj.set("subdeck", own);
     }
     obj
+}
+
+/// The models that were asked, in their order; before the first those that may be (run-directory 2.1.1). `None` when there
+/// are none.
+pub(super) fn attempted_models(step: &StepState) -> Option<Json> {
+    let mut models: Vec<&String> = Vec::new();
+    for model in step.attempts.iter().filter_map(|a| a.model.as_ref()) {
+        if !models.contains(&model) {
+            models.push(model);
+        }
+    }
+    if step.attempts.is_empty() && step.phase == StepPhase::Pending {
+        models.extend(&step.contract.models);
+    }
+    (!models.is_empty()).then(|| models.into_iter().collect())
 }
 
 /// Whole milliseconds between two moments.
@@ -334,6 +344,7 @@ fn run_extras(state: &RunState) -> Obj {
         own.set("rejected", rejected.collect::<Json>());
     }
     own.flag("deadlineFixed", state.deadline_fixed);
+    contract::task(&mut own, &state.contract);
     own.opt("limits", supervision::limits(&state.limits)).opt("budget", supervision::budget(&state.budget));
     own.opt("slept", supervision::gaps(&state.gaps));
     own.opt(
@@ -363,6 +374,7 @@ fn step_extras(step: &StepState) -> Obj {
     let mut own = Obj::new();
     own.opt("key", Some(&step.key).filter(|k| !k.is_empty()));
     own.set("logical", step.logical);
+    contract::own_step(&mut own, &step.contract);
     own.opt("runner", runner_word(&step.runner));
     own.opt("pid", step.pid).opt("startTicks", step.start_ticks);
     own.opt("exit", step.exit.map(exit));

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use serde_json::{Map, Value};
 
 use super::budget_read;
+use super::contract;
 use super::look::Look;
 use super::step_read;
 use super::supervision;
@@ -110,6 +111,7 @@ fn run(doc: &Map<String, Value>) -> RunState {
         ended_by: own.obj("endedBy").map(|s| source(&s)),
         outputs: look.obj("outputs").map(|o| outputs(&o)).unwrap_or_default(),
         resumed_from: own.text("resumedFrom").map(RunId),
+        contract: contract::read_run(&look, &own),
         lost: own.text("lost"),
         rejected: own
             .objs("rejected")

@@ -31,6 +31,7 @@ pub(super) fn limits(limits: &Limits) -> Option<Obj> {
     obj.opt("costUsd", limits.cost.map(|l| soft_hard(l.soft.map(|c| c.0), l.hard.map(|c| c.0))));
     obj.opt("toolMs", limits.tool_ms);
     obj.opt("toolExempt", names(&limits.tool_exempt)).flag("sparesChildren", limits.usage_spares_children);
+    obj.flag("toolCallsObserved", limits.tool_calls_observed);
     Some(obj).filter(|o| !o.is_empty())
 }
 
@@ -58,6 +59,7 @@ pub(super) fn read_limits(look: &Look<'_>, key: &str) -> Limits {
         tool_ms: look.count("toolMs"),
         tool_exempt: look.strings("toolExempt").unwrap_or_default(),
         usage_spares_children: look.is("sparesChildren"),
+        tool_calls_observed: look.is("toolCallsObserved"),
     }
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # A pi that plays a script: the file in AGENT_SCRIPTS that is named after its step, `0`, or `0.2` for the second start
-# of that step where there is one. What it was started with is kept beside it as `started.0.1`, `started.0.2` and so on.
+# of that step where there is one. What it was started with is kept beside it as `started.0.1`, `started.0.2` and so on,
+# and what it was asked over rpc as `prompt.0.1`.
 #
 #   {...}                   prints the record as it stands
 #   turn IN OUT COST        an answer that goes on, with its usage
@@ -15,6 +16,7 @@
 #   touch FILE              makes one there
 #   deaf                    ignores SIGINT and SIGTERM from here on
 #   hear                    rpc: waits for a message to the running agent, keeps it in `heard.0`, acknowledges it
+#   env NAME                keeps the value of a variable in `env.0`
 #   leave                   leaves a process behind that holds the output open
 #   exit N, kill SIGNAL     ends at once
 #   hang                    waits for ever
@@ -49,7 +51,7 @@ await() { # COMMAND: reads until it comes; its line is in $line
   exit 0
 }
 
-case "$*" in *"--mode rpc"*) await prompt; acknowledge prompt "$line" ;; esac
+case "$*" in *"--mode rpc"*) await prompt; printf '%s\n' "$line" >"prompt.$me.$n"; acknowledge prompt "$line" ;; esac
 exec 3<"$script"
 while IFS= read -r step <&3; do
   word=${step%% *}
@@ -101,6 +103,7 @@ while IFS= read -r step <&3; do
     wait) sleep "$(printf '%d.%03d' $((rest / 1000)) $((rest % 1000)))" ;;
     until) while [ ! -e "$rest" ]; do sleep 0.02; done ;;
     touch) : >"$rest" ;;
+    env) eval "printf '%s\n' \"\${$rest-unset}\"" >>"env.$me" ;;
     leave) sleep 300 3<&- & ;;
     deaf) trap '' INT TERM ;;
     hear)

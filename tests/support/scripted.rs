@@ -99,6 +99,18 @@ impl Scene {
         self.world.file("plan.toml", text).to_str().unwrap().to_owned()
     }
 
+    /// A route for runs within runs, below the root; as a config names it.
+    pub fn route(&self, top: &str) -> Value {
+        let base = self.world.root().join("nested-subagent-events").join(format!("{top}-token"));
+        for folder in ["events", "controls"] {
+            std::fs::create_dir_all(base.join(folder)).unwrap();
+        }
+        let file = json!({ "rootRunId": top, "capabilityToken": "token", "createdAt": 1 });
+        std::fs::write(base.join("route.json"), file.to_string()).unwrap();
+        json!({ "rootRunId": top, "capabilityToken": "token", "eventSink": base.join("events"),
+            "controlInbox": base.join("controls") })
+    }
+
     /// The result of a run.
     pub fn result(&self, run: &Run) -> Value {
         let path = self.world.root().join("async-subagent-results").join(format!("{}.json", run.id()));

@@ -11,6 +11,7 @@ use super::fast::{Known, known};
 use super::live::Live;
 use super::record::{Record, with_record};
 use super::talk::PROMPT_ID;
+use crate::agents::acceptance;
 use crate::agents::wrapping::unwrapped;
 use crate::agents::{Adapter, Facts, Line, Oversize, Sink, outside};
 use crate::run::{AgentEvent, CallFacts, MessageRole, Report, StopReason, Stream, ToolOutcome, broken_off};
@@ -287,7 +288,11 @@ impl PiAdapter {
             report.assistant_error = None;
         }
         if !text.trim().is_empty() {
-            report.final_text = Some(text.to_owned());
+            // A message with a report of the work is the answer, whatever is said after it (runner-behaviour 1.7).
+            let reported = report.final_text.as_deref().is_some_and(acceptance::holds) && !acceptance::holds(text);
+            if !reported {
+                report.final_text = Some(text.to_owned());
+            }
             report.hidden_error = None;
         }
     }

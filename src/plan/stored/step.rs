@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::limits::millis;
 use super::super::template::Filling;
-use super::super::{AgentRunner, Carried, PiTransport, Runner, Step, SystemPromptMode};
+use super::super::{AgentRunner, Carried, PiTransport, Runner, Step, StepExtras, SystemPromptMode};
+use super::acceptance::AcceptanceDoc;
 use super::limits::{AttentionDoc, BudgetDoc};
 use super::{is_false, text};
 use crate::run::AgentKind;
@@ -62,6 +63,10 @@ pub(super) struct StepDoc {
     session_file: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     carried: Option<CarriedDoc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    acceptance: Option<AcceptanceDoc>,
+    #[serde(default, skip_serializing_if = "StepExtras::is_empty")]
+    extras: StepExtras,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -170,6 +175,8 @@ impl StepDoc {
             },
             session_file: step.session_file.as_deref().map(text),
             carried: step.carried.as_ref().map(|c| CarriedDoc { output: c.output.clone() }),
+            acceptance: AcceptanceDoc::of(&step.acceptance),
+            extras: step.extras.clone(),
         }
     }
 
@@ -185,6 +192,8 @@ impl StepDoc {
                 None => missing.push((self.id.clone(), name)),
             }
         }
+        let acceptance =
+            self.acceptance.map(|doc| doc.acceptance(&|name| value_of(&self.id, name))).unwrap_or_default();
         let replace = self.replace_system_prompt;
         Step {
             key: self.id,
@@ -229,6 +238,8 @@ impl StepDoc {
             },
             session_file: self.session_file.map(PathBuf::from),
             carried: self.carried.map(|c| Carried { output: c.output }),
+            acceptance,
+            extras: self.extras,
         }
     }
 }

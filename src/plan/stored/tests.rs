@@ -1,9 +1,12 @@
 use std::time::Duration;
 
 use super::super::template::Filling;
-use super::super::{Budget, Carried, Control, Limit, NotifyOn, PiTransport, Runner, Step, SystemPromptMode};
+use super::super::{
+    Budget, Carried, Control, KeptFiles, Limit, NestedSelf, NotifyOn, PathEntry, PiTransport, Route, Runner, Step,
+    StepExtras, SystemPromptMode,
+};
 use super::*;
-use crate::run::{CostUsd, Thresholds, ToolBlock, TurnLimit};
+use crate::run::{Acceptance, AcceptanceLevel, CostUsd, Criterion, Review, Thresholds, ToolBlock, TurnLimit, Verify};
 
 fn full_step() -> Step {
     Step {
@@ -52,6 +55,38 @@ fn full_step() -> Step {
         tool_timeout: Some(Duration::from_secs(600)),
         session_file: Some("/s.jsonl".into()),
         carried: Some(Carried { output: "done".into() }),
+        acceptance: Acceptance {
+            level: AcceptanceLevel::Verified,
+            explicit: true,
+            inferred: vec!["guess".into()],
+            criteria: vec![Criterion {
+                id: "c".into(),
+                must: "hold".into(),
+                evidence: vec!["manual-notes".into()],
+                recommended: true,
+            }],
+            evidence: vec!["changed-files".into()],
+            verify: vec![Verify {
+                id: "v".into(),
+                command: "make".into(),
+                timeout_ms: Some(5),
+                cwd: Some("sub".into()),
+                env: vec![("KEY".into(), "s3cret".into())],
+                allow_failure: true,
+            }],
+            review: Some(Review { agent: Some("r".into()), focus: Some("f".into()), optional: true }),
+            stop_rules: vec!["stop".into()],
+            reason: Some("why".into()),
+            contract: true,
+            gate: true,
+        },
+        extras: StepExtras {
+            output_name: Some("out".into()),
+            context: Some("fork".into()),
+            launch_digest: Some("digest".into()),
+            launch_extensions: Some(serde_json::json!({ "version": 1 })),
+            agent_contract: Some(serde_json::json!({ "version": 1 })),
+        },
     }
 }
 
@@ -92,6 +127,33 @@ fn full_plan() -> Plan {
             workflow_key: Some("key".into()),
         },
         resumed_from: Some("before".into()),
+        extras: RunExtras {
+            artifacts: Some(KeptFiles {
+                folder: "/a".into(),
+                input: true,
+                output: false,
+                transcript: true,
+                metadata: false,
+            }),
+            graph: Some(serde_json::json!({ "nodes": [] })),
+            route: Some(Route {
+                root_run_id: "root".into(),
+                event_sink: "/e".into(),
+                control_inbox: "/c".into(),
+                capability_token: "token".into(),
+            }),
+            nested: Some(NestedSelf {
+                parent_run_id: "parent".into(),
+                parent_step_index: Some(1),
+                depth: 2,
+                path: vec![PathEntry { run_id: "root".into(), step_index: Some(0), agent: Some("a".into()) }],
+            }),
+            parent_workflow: Some("wf".into()),
+            launch_digest: Some("digest".into()),
+            launch_extensions: Some(serde_json::json!({ "version": 1 })),
+            task_index: Some(1),
+            total_tasks: Some(2),
+        },
     }
 }
 
@@ -100,7 +162,7 @@ fn everything_but_values_comes_back() {
     let plan = full_plan();
     let bytes = encode(&plan);
     assert!(!String::from_utf8(bytes.clone()).unwrap().contains("s3cret"));
-    let value_of = |_step: &str, name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
+    let value_of = |_step: &str, name: &str| matches!(name, "TOKEN" | "verify v KEY").then(|| "s3cret".to_owned());
     let stored = decode(&bytes, &value_of).unwrap();
     assert_eq!(stored.missing_env, [("a".to_owned(), "GONE".to_owned())]);
     let mut expected = plan;

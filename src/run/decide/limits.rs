@@ -131,8 +131,9 @@ fn counts(decision: &mut Decision, step: &StepState) {
                 }
             }
             Metric::Turns => {}
-            // The call that is one too many ends it, if it is one that is blocked (runner-behaviour 3.2).
-            Metric::ToolCalls if used > hard => {
+            // The call that is one too many ends it, if it is one that is blocked and nobody else sees to that
+            // (runner-behaviour 3.2).
+            Metric::ToolCalls if used > hard && !step.limits.tool_calls_observed => {
                 if step.open.iter().any(|call| step.limits.tool_block.blocks(&call.tool)) {
                     reach(Stage::Hard);
                 }

@@ -3,8 +3,8 @@
 use super::agent::{agent_event, lose_open_calls};
 use super::watch;
 use crate::run::{
-    AgentEvent, Attempt, Ending, EndingCause, ExternalProcess, Raise, RunState, Stage, StepId, StepOutcome, StepPhase,
-    StepState, Timestamp, What,
+    AgentEvent, Artifact, Attempt, Ending, EndingCause, ExternalProcess, Raise, RunState, Stage, StepId, StepOutcome,
+    StepPhase, StepState, Timestamp, What,
 };
 
 /// A stronger cause replaces a weaker one and starts its own ladder; a weaker one changes nothing.
@@ -167,6 +167,14 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
         What::OutputHeld { pids, .. } => step.held_by.clone_from(pids),
         What::OutputTruncated { cap, .. } => step.truncated_at = Some(*cap),
         What::LogFailed { error, .. } => step.log_error = Some(error.clone()),
+        What::ArtifactFailed { which, error, .. } => {
+            let told = match which {
+                Artifact::Transcript => &mut step.contract.transcript_error,
+                Artifact::Output => &mut step.contract.output_error,
+                Artifact::Metadata => &mut step.contract.metadata_error,
+            };
+            *told = Some(error.clone());
+        }
         What::StepEnded { outcome, .. } => {
             step_ended(step, outcome, at);
             if let Some((name, output)) = &outcome.output {
@@ -225,6 +233,7 @@ fn step_ended(step: &mut StepState, outcome: &StepOutcome, at: Timestamp) {
     step.error.clone_from(&outcome.error);
     step.timed_out = outcome.timed_out;
     step.stopped = outcome.stopped;
+    step.contract.acceptance = outcome.acceptance.as_deref().cloned();
     step.started_at = step.started_at.or(Some(at));
     step.ended_at = Some(at);
     step.pid = None;

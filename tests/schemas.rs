@@ -449,6 +449,8 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
     (step.timed_out, step.stopped, step.carried_over) = (true, true, true);
     step.phase_title = text();
     step.error = text();
+    step.contract.artifacts.transcript = text();
+    step.contract.acceptance = Some(subdeck::run::Ledger::default());
     step.model = text();
     step.thinking = text();
     step.session_id = text();

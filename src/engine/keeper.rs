@@ -1,7 +1,6 @@
 //! The keeper: the process above the runner. It only waits. When the runner dies without having ended its run, the
 //! keeper ends what fell to it (it is a subreaper, so orphans are its children) and records the run as lost.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -10,17 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::complain::complain;
-use super::recorder::Recorder;
+use super::settle;
 use super::tree::{self, Snapshot, Swept};
-use crate::plan::stored;
-use crate::run::{RunPhase, RunState, SteerRequest, StepId, StepOutcome, StepPhase, StepState, TargetState, What};
-use crate::rundir::{self, EventLog, Follower, Home, Place, ResultContext, RunDir};
+use crate::run::RunState;
+use crate::rundir::{self, Home, RunDir};
 
 /// What is left of the runner's children gets this long between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(1500);
-
-/// How often a full disk is tried again before a loss is left unrecorded; readers find it by the dead runner.
-const RECORDING_TRIES: u32 = 20;
 
 /// Becomes the one that orphans fall to.
 pub fn become_subreaper() {
@@ -137,9 +132,8 @@ pub enum Aftermath {
 
 /// What the keeper does once the runner is gone: it ends what is left, and records a run without an end as lost.
 pub fn after(home: &Arc<Home>, status: ExitStatus) -> Aftermath {
-    let dir = home.dir();
     let ended = read_state(home.way()).is_some_and(|s| s.ended_at.is_some());
-    let run = dir.id().0;
+    let run = home.dir().id().0;
     // A runner that ended its run left nothing; what is below us now is by definition an orphan.
     let swept = if ended && tree::has_other_children(&std::collections::BTreeSet::new()) == Some(false) {
         Swept::default()
@@ -154,110 +148,10 @@ pub fn after(home: &Arc<Home>, status: ExitStatus) -> Aftermath {
             found
         })
     };
-    if ended {
-        return Aftermath::Ended;
-    }
-    if home.place() == Place::Gone {
-        return Aftermath::Unrecorded(format!("the run directory {} was removed", dir.path().display()));
-    }
-    match record_lost(home, status, &swept) {
-        Ok(()) => Aftermath::Lost,
-        Err(error) => Aftermath::Unrecorded(format!("the end of the run could not be recorded: {error}")),
-    }
+    settle::settle(home, status, &swept)
 }
 
-fn read_state(dir: &RunDir) -> Option<RunState> {
+/// What the newest status says; `None` when it cannot be read.
+pub(super) fn read_state(dir: &RunDir) -> Option<RunState> {
     rundir::decode_status(&std::fs::read(dir.status()).ok()?).ok()
-}
-
-fn record_lost(home: &Arc<Home>, status: ExitStatus, swept: &Swept) -> io::Result<()> {
-    let (dir, way) = (home.dir(), home.way());
-    // The runner may have recorded more than its last status says, so the picture is made of both.
-    let mut follower = Follower::open(way.path())?;
-    while follower.poll().behind {}
-    let state = follower.state().clone();
-    if state.started_at.is_none() {
-        return Ok(());
-    }
-    if state.ended_at.is_some() {
-        return Err(io::Error::other("its last status.json could not be written; events.jsonl has its end"));
-    }
-    let message = lost_message(way, &state, status, swept);
-    let log = EventLog::open(&way.events(), u64::MAX)?;
-    let stored = std::fs::read(way.plan_json()).ok().and_then(|bytes| stored::decode(&bytes, &|_, _| None).ok());
-    let public = stored.and_then(|s| s.plan.result_path);
-    let result = ResultContext::of_run(dir, public.as_deref());
-    let mut recorder = Recorder::resume(home, log, result, state);
-    recorder.record(What::RunLost { message: message.clone() });
-    let open = |s: &&StepState| s.phase == StepPhase::Running || s.ending.is_some();
-    let open: Vec<_> = recorder.state().steps.iter().filter(open).map(|s| s.id).collect();
-    for step in open {
-        let outcome = StepOutcome {
-            phase: StepPhase::Failed,
-            exit_code: 1,
-            error: Some(message.clone()),
-            ..StepOutcome::default()
-        };
-        recorder.record(What::StepEnded { step, outcome: Box::new(outcome) });
-    }
-    recorder.close_inbox(RunPhase::Failed.as_str());
-    let unsettled: Vec<_> = recorder.state().steering.recent.iter().flat_map(open_targets).collect();
-    for (id, step) in unsettled {
-        let detail = Some("child terminated before steering delivery".to_owned());
-        recorder.record(What::SteerMoved { id, step, to: TargetState::Failed, detail });
-    }
-    let texts = texts_of(recorder.state());
-    recorder.end(RunPhase::Failed, Some(message), texts);
-    for _ in 0..RECORDING_TRIES {
-        if !recorder.is_pending() {
-            return Ok(());
-        }
-        std::thread::sleep(rundir::RETRY);
-        recorder.flush_all();
-    }
-    Err(io::Error::other("there is no room on the disk"))
-}
-
-fn open_targets(request: &SteerRequest) -> Vec<(String, StepId)> {
-    request.targets.iter().filter(|t| t.state.is_open()).map(|t| (request.id.clone(), t.step)).collect()
-}
-
-/// What is left of the final texts: those that later steps could have named.
-fn texts_of(state: &RunState) -> BTreeMap<StepId, String> {
-    let text = |s: &StepState| state.outputs.get(&s.key).map(|output| (s.id, output.text.clone()));
-    state.steps.iter().filter_map(text).collect()
-}
-
-fn lost_message(dir: &RunDir, state: &RunState, status: ExitStatus, swept: &Swept) -> String {
-    use std::os::unix::process::ExitStatusExt;
-    let how = match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("was killed by signal {}", crate::run::signal_name(signal)),
-        (None, Some(code)) => format!("ended with exit code {code} before its run did"),
-        (None, None) => "ended before its run did".to_owned(),
-    };
-    let pid = state.pid.map_or_else(|| "?".to_owned(), |p| p.to_string());
-    let mut message = format!("The runner (pid {pid}) {how}.");
-    if !swept.ended.is_empty() {
-        message.push_str(&format!(" Its keeper ended {} of its processes.", swept.ended.len()));
-    }
-    if !swept.survivors.is_empty() {
-        message.push_str(&format!(" These would not die: {:?}.", swept.survivors));
-    }
-    let tail = stderr_tail(dir);
-    if !tail.is_empty() {
-        message.push_str("\nThe end of runner.stderr.log:\n");
-        message.push_str(&tail);
-    }
-    message
-}
-
-/// The last 30 lines, at most 4000 characters, of the runner's standard error (run-directory 2.7).
-fn stderr_tail(dir: &RunDir) -> String {
-    let bytes = std::fs::read(dir.runner_err()).unwrap_or_default();
-    let start = bytes.len().saturating_sub(64 * 1024);
-    let text = String::from_utf8_lossy(bytes.get(start..).unwrap_or_default()).into_owned();
-    let lines: Vec<&str> = text.lines().collect();
-    let tail = lines.get(lines.len().saturating_sub(30)..).unwrap_or_default().join("\n");
-    let surplus = tail.chars().count().saturating_sub(4000);
-    tail.chars().skip(surplus).collect()
 }

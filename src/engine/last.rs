@@ -1,10 +1,12 @@
 //! The last documents of a run and their order. A terminal status is never on the disk without a result, and both are
 //! there before anything says that the run has ended (run-directory 11.6, runner-behaviour 10).
 
+use std::collections::BTreeMap;
+
 use super::clock::now;
 use super::complain::complain;
 use super::recorder::Recorder;
-use crate::run::{Event, RunPhase, RunState, What, reduce};
+use crate::run::{Event, RunPhase, RunState, StepId, What, reduce};
 use crate::rundir::{Disk, Op, WriteFailure, Written, index, logmd};
 
 /// The end of a run on its way to the disk.
@@ -14,13 +16,17 @@ pub(super) struct LastWords {
     before: RunState,
     event: Event,
     without_result: bool,
+    /// The result is on the disk already, and is not made anew from what is known.
+    has_result: bool,
+    /// So is the status.
+    has_status: bool,
     /// Everything that must come first is on the disk, and the end has been told.
     pub(super) told: bool,
 }
 
 impl LastWords {
     pub(super) const fn new(before: RunState, event: Event) -> Self {
-        Self { before, event, without_result: false, told: false }
+        Self { before, event, without_result: false, has_result: false, has_status: false, told: false }
     }
 }
 
@@ -33,7 +39,8 @@ impl<D: Disk> Recorder<D> {
             if last.told {
                 return;
             }
-            let ops = self.last_ops(last.without_result);
+            let (without_result, has_result, has_status) = (last.without_result, last.has_result, last.has_status);
+            let ops = self.last_ops(without_result, has_result, has_status);
             match self.perform(&key, ops) {
                 Ok(Written::Now) => return self.tell_end(),
                 Ok(Written::Deferred) => return,
@@ -43,26 +50,46 @@ impl<D: Disk> Recorder<D> {
         }
     }
 
-    fn last_ops(&mut self, without_result: bool) -> Vec<Op> {
+    fn last_ops(&mut self, without_result: bool, has_result: bool, has_status: bool) -> Vec<Op> {
         let steps = self.result.steps(&self.state, now());
         let mut ops = Vec::new();
-        let mut publish = None;
+        let mut publish = Vec::new();
         match steps {
+            Some(steps) if has_result => {
+                publish = steps.make_public().into();
+                if !steps.pending.path().exists() {
+                    publish.remove(0);
+                }
+            }
             Some(steps) if !without_result => {
-                publish = Some(steps.publish.clone());
+                publish = steps.make_public().into();
                 ops.extend(steps.leave_pending());
             }
             // A provisional result of something else must not pass for the end.
             Some(steps) if self.provisional => ops.extend(steps.withdraw()),
             _ => {}
         }
-        ops.push(Op::Replace(self.dir.status(), self.status_bytes()));
+        if !has_status {
+            ops.push(Op::Replace(self.dir.status(), self.status_bytes()));
+        }
         if let Some(root) = self.dir.root() {
             ops.push(index::inactive(&root, &self.state.id));
             ops.extend(index::terminal(&root, &self.state));
         }
         ops.extend(publish);
         ops
+    }
+
+    /// Writes what is missing of an end that is in the state and of which the result is on the disk, with `status` the
+    /// status too.
+    pub(super) fn finish(&mut self, texts: BTreeMap<StepId, String>, status: bool) {
+        self.result.texts = texts;
+        self.given_up.clear();
+        let what = What::RunEnded { state: self.state.phase.clone(), error: self.state.error.clone() };
+        let event = Event { at: self.state.ended_at.unwrap_or_else(now), what };
+        let last = LastWords::new(self.state.clone(), event);
+        self.last = Some(LastWords { has_result: true, has_status: status, ..last });
+        self.write_status();
     }
 
     /// Decides how the end goes on without a file that cannot be written.

@@ -40,6 +40,7 @@ mod recorder;
 mod runner;
 mod schedule;
 pub mod session;
+mod settle;
 mod signals;
 mod step;
 pub mod tree;

@@ -246,7 +246,7 @@ impl<D: Disk> Recorder<D> {
         if (early_end || self.provisional)
             && let Some(steps) = self.result.steps(&self.state, now())
         {
-            ops.extend(if early_end { steps.leave_pending() } else { steps.withdraw() });
+            ops.extend(if early_end { steps.leave_pending().to_vec() } else { steps.withdraw().to_vec() });
         }
         ops.push(Op::Replace(key.clone(), self.status_bytes()));
         if !self.marked

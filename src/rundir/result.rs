@@ -34,7 +34,7 @@ impl ResultContext {
         Self { dir: dir.clone(), results, public: public.map(Path::to_path_buf), texts: BTreeMap::new() }
     }
 
-    fn public(&self, state: &RunState) -> PathBuf {
+    pub(super) fn public(&self, state: &RunState) -> PathBuf {
         self.public.clone().unwrap_or_else(|| self.results.join(format!("{}.json", state.id.as_str())))
     }
 
@@ -78,6 +78,16 @@ pub struct ResultSteps {
 }
 
 impl ResultSteps {
+    /// What makes a pending result public, and leaves no empty folder of its session behind.
+    #[must_use]
+    pub fn make_public(&self) -> [Op; 2] {
+        [self.publish.clone(), self.leave_no_folder()]
+    }
+
+    fn leave_no_folder(&self) -> Op {
+        Op::RemoveEmpty(self.pending.path().parent().unwrap_or(Path::new("")).to_owned())
+    }
+
     /// What leaves a pending result.
     #[must_use]
     pub fn leave_pending(self) -> [Op; 3] {
@@ -86,8 +96,10 @@ impl ResultSteps {
 
     /// What takes a pending result back.
     #[must_use]
-    pub fn withdraw(&self) -> [Op; 3] {
-        [&self.run_entry, &self.session_entry, &self.pending].map(|op| Op::Remove(op.path().to_owned()))
+    pub fn withdraw(&self) -> [Op; 4] {
+        let [run, session, pending] =
+            [&self.run_entry, &self.session_entry, &self.pending].map(|op| Op::Remove(op.path().to_owned()));
+        [run, session, pending, self.leave_no_folder()]
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::look::Look;
-use super::{RunDir, open, segment};
+use super::{ResultContext, RunDir, open, segment};
 use crate::run::{RunPhase, RunState, StepId, StepPhase, Timestamp};
 
 /// The largest result that is read, in bytes.
@@ -18,8 +18,18 @@ const MOST: u64 = 256 * 1024 * 1024;
 /// more, as after a parent took it.
 #[must_use]
 pub fn outputs(dir: &RunDir, state: &RunState) -> BTreeMap<StepId, String> {
-    let Some(document) = document(dir, state) else { return BTreeMap::new() };
-    let texts = entries(&document, state).into_iter();
+    let Some(document) = document(&ResultContext::of_run(dir, None), state) else { return BTreeMap::new() };
+    texts(&document, state)
+}
+
+/// The same of a result that may be in another place.
+#[must_use]
+pub fn outputs_in(place: &ResultContext, state: &RunState) -> BTreeMap<StepId, String> {
+    document(place, state).map(|document| texts(&document, state)).unwrap_or_default()
+}
+
+fn texts(document: &Map<String, Value>, state: &RunState) -> BTreeMap<StepId, String> {
+    let texts = entries(document, state).into_iter();
     texts.filter_map(|(step, entry)| Some((step, entry.text("output")?))).collect()
 }
 
@@ -45,7 +55,13 @@ struct StepEnding {
 /// How the run ended by its result, public or pending; `None` without one of this run.
 #[must_use]
 pub fn ending(dir: &RunDir, state: &RunState) -> Option<Ending> {
-    let document = document(dir, state)?;
+    ending_in(&ResultContext::of_run(dir, None), state)
+}
+
+/// The same of a result that may be in another place.
+#[must_use]
+pub fn ending_in(place: &ResultContext, state: &RunState) -> Option<Ending> {
+    let document = document(place, state)?;
     let look = Look(&document);
     let ok = look.is("success");
     let zero = look.code("exitCode") == Some(0);
@@ -91,7 +107,7 @@ fn like_the_run(run: &RunPhase) -> StepPhase {
 
 impl Ending {
     /// The picture of a run that has this result and no end in its status: what had ended stays as it is.
-    pub(super) fn show(&self, view: &mut RunState) {
+    pub fn show(&self, view: &mut RunState) {
         view.phase = self.phase.clone();
         view.ended_at = self.at.or(view.last_update).or(view.started_at);
         view.error = view.error.take().or_else(|| self.error.clone());
@@ -121,14 +137,10 @@ impl Ending {
 }
 
 /// The result of this run, public or pending.
-fn document(dir: &RunDir, state: &RunState) -> Option<Map<String, Value>> {
-    let results = dir.root()?.results();
+fn document(place: &ResultContext, state: &RunState) -> Option<Map<String, Value>> {
     let name = format!("{}.json", segment::stem(state.id.as_str()));
     let session = state.session_id.as_deref().unwrap_or_default();
-    let places = [
-        results.join(format!("{}.json", state.id.as_str())),
-        results.join("result-pending").join(segment::folder(session)).join(&name),
-    ];
+    let places = [place.public(state), place.results.join("result-pending").join(segment::folder(session)).join(&name)];
     let read = |path: &PathBuf| {
         let file = open::regular(path).ok()?;
         let value = serde_json::from_slice(&open::read_at_most(&file, MOST).ok()?).ok()?;

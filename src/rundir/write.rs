@@ -77,6 +77,8 @@ pub enum Op {
     Touch(PathBuf),
     /// Remove a file; that there is none is as good.
     Remove(PathBuf),
+    /// Remove a folder if nothing is in it; that it stays is as good.
+    RemoveEmpty(PathBuf),
 }
 
 impl Op {
@@ -84,7 +86,11 @@ impl Op {
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
-            Self::Replace(path, _) | Self::Rename(_, path) | Self::Touch(path) | Self::Remove(path) => path,
+            Self::Replace(path, _)
+            | Self::Rename(_, path)
+            | Self::Touch(path)
+            | Self::Remove(path)
+            | Self::RemoveEmpty(path) => path,
         }
     }
 }
@@ -111,7 +117,7 @@ impl Disk for RealDisk {
 /// Does one thing, each path by the name that `real` gives it.
 pub(super) fn act(op: &Op, real: &dyn for<'a> Fn(&'a Path) -> io::Result<Cow<'a, Path>>) -> io::Result<()> {
     let path = match (real(op.path()), op) {
-        (Err(error), Op::Remove(_)) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        (Err(error), Op::Remove(_) | Op::RemoveEmpty(_)) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         (path, _) => path?,
     };
     match op {
@@ -127,18 +133,30 @@ pub(super) fn act(op: &Op, real: &dyn for<'a> Fn(&'a Path) -> io::Result<Cow<'a,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         },
+        Op::RemoveEmpty(_) => {
+            // Whoever needs it makes it again.
+            let _ = fs::remove_dir(&path);
+            Ok(())
+        }
     }
 }
 
-/// Tries, and if the folder was missing makes it and tries once more.
+/// How often a folder is made that somebody else removes again because nothing is in it yet.
+const FOLDER_TRIES: usize = 20;
+
+/// Tries, and if the folder was missing makes it and tries again.
 fn in_folder_of(path: &Path, act: impl Fn() -> io::Result<()>) -> io::Result<()> {
-    match act() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match path.parent() {
-            Some(folder) if !folder.exists() => private_dir(folder).and_then(|()| act()),
-            _ => Err(error),
-        },
-        other => other,
+    let mut done = act();
+    for _ in 0..FOLDER_TRIES {
+        match (&done, path.parent()) {
+            (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {
+                private_dir(folder)?;
+                done = act();
+            }
+            _ => break,
+        }
     }
+    done
 }
 
 /// What became of a write.

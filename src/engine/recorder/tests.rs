@@ -103,6 +103,7 @@ impl World {
                 Op::Rename(..) => "to ",
                 Op::Touch(..) => "mark ",
                 Op::Remove(..) => "no ",
+                Op::RemoveEmpty(..) => "no empty ",
             };
             format!("{kind}{}", op.path().strip_prefix(self.temp.path()).unwrap().display()).replace(ID, "ID")
         };
@@ -143,6 +144,7 @@ fn the_documents_of_a_run_come_in_their_order() {
         "no async-subagent-runs/.active-runs/ID".to_owned(),
         format!("async-subagent-runs/.terminal-runs/s/{ended:016}-ID.json"),
         "to async-subagent-results/ID.json".to_owned(),
+        "no empty async-subagent-results/result-pending/s".to_owned(),
         "async-subagent-runs/ID/subagent-log-ID.md".to_owned(),
     ];
     assert_eq!(world.places(), want);
@@ -377,5 +379,57 @@ fn a_request_that_did_not_arrive_everywhere_is_told_once_when_it_is_settled() {
             assert_eq!(notice["requestId"], "r1");
             assert!(notice["message"].as_str().unwrap().contains("it said no"), "{notice}");
         }
+    }
+}
+
+/// What the keeper makes of a run whose runner was killed after it had done so many of the last operations.
+fn cut_off_after(many: usize) -> (World, super::super::keeper::Aftermath) {
+    use std::os::unix::process::ExitStatusExt;
+    let mut world = World::running();
+    for step in [0, 1] {
+        let outcome = StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
+        world.recorder.record(What::StepEnded { step: StepId(step), outcome: Box::new(outcome) });
+    }
+    world.recorder.flush_due();
+    world.done.lock().unwrap().clear();
+    // What lacks room waits, and so does everything behind it: no more is on the disk when its process is gone.
+    let mut left = many;
+    world.set_mood(move |_| {
+        let room = left > 0;
+        left = left.saturating_sub(1);
+        (!room).then_some(ENOSPC)
+    });
+    world.recorder.end(RunPhase::Complete, None, BTreeMap::from([(StepId(0), "Found.".to_owned())]));
+    assert_eq!(world.done.lock().unwrap().len(), many);
+    let home = Arc::new(Home::open(&world.recorder.dir).unwrap());
+    let killed = std::process::ExitStatus::from_raw(9);
+    let aftermath = super::super::settle::settle(&home, killed, &crate::engine::tree::Swept::default());
+    (world, aftermath)
+}
+
+#[test]
+fn an_end_that_the_runner_had_begun_to_write_is_finished_and_not_overwritten() {
+    use super::super::keeper::Aftermath;
+    // The result, its two entries, the status, two indexes, and what makes the result public.
+    for many in 0..=7 {
+        let (world, aftermath) = cut_off_after(many);
+        let ended = world.records("subagent.run.completed");
+        let status = world.status();
+        assert_eq!(ended.len(), 1, "{many}");
+        assert!(world.exists("async-subagent-results/ID.json"), "{many}");
+        assert!(!world.exists("async-subagent-results/result-pending/s"), "{many}");
+        assert!(!world.exists("async-subagent-runs/.active-runs/ID"), "{many}");
+        assert!(world.exists("async-subagent-runs/ID/subagent-log-ID.md"), "{many}");
+        let terminal = std::fs::read_dir(world.temp.path().join("async-subagent-runs/.terminal-runs/s")).unwrap();
+        assert_eq!(terminal.count(), 1, "{many}");
+        let want = if many == 0 { RunPhase::Failed } else { RunPhase::Complete };
+        assert_eq!((&status.phase, ended[0]["status"].as_str().unwrap()), (&want, want.as_str()), "{many}");
+        assert_eq!(status.steps[0].phase, StepPhase::Complete, "{many}");
+        assert_eq!(aftermath, if many == 0 { Aftermath::Lost } else { Aftermath::Ended }, "{many}");
+        let result = std::fs::read(world.temp.path().join(format!("async-subagent-results/{ID}.json"))).unwrap();
+        let result: serde_json::Value = serde_json::from_slice(&result).unwrap();
+        assert_eq!(result["results"][0]["output"], if many == 0 { "" } else { "Found." }, "{many}");
+        let log = std::fs::read_to_string(world.recorder.dir.log_markdown()).unwrap();
+        assert_eq!(log.contains("Found."), many > 0, "{many}: {log}");
     }
 }

@@ -1,5 +1,7 @@
 //! Pictures of fixed runs at fixed sizes, as text and as styles; and sizes at which nothing may panic.
 
+mod cast;
+mod pictures;
 mod stage;
 
 use crossterm::event::KeyCode;
@@ -10,50 +12,6 @@ use crate::deck::theme::Palette;
 use crate::run::{RunId, RunPhase, RunnerKind, Steerable, StepPhase, Stream};
 use stage::step;
 pub(crate) use stage::{NOW, Stage, run};
-
-#[test]
-fn overviews() {
-    for (name, width, height) in
-        [("overview-120x36", 120, 36), ("overview-80x24", 80, 24), ("overview-50x14", 50, 14), ("overview-29x8", 29, 8)]
-    {
-        insta::assert_snapshot!(name, Stage::new(width, height).text());
-    }
-}
-
-#[test]
-fn styles_of_the_overview() {
-    let mut stage = Stage::new(80, 24);
-    insta::assert_snapshot!("styles-80x24", stage.styles());
-    stage.theme = Theme { palette: Palette::Mono, ascii: false };
-    insta::assert_snapshot!("styles-mono-80x24", stage.styles());
-}
-
-#[test]
-fn ascii_only() {
-    let mut stage = Stage::new(80, 24);
-    stage.theme = Theme { palette: Palette::Mono, ascii: true };
-    let text = stage.text();
-    assert!(text.is_ascii(), "{text}");
-    insta::assert_snapshot!("ascii-80x24", text);
-}
-
-#[test]
-fn a_zoomed_step() {
-    for (number, tab) in (1..).zip(Tab::ALL) {
-        let mut stage = Stage::new(100, 20);
-        stage.keys(&number.to_string());
-        insta::assert_snapshot!(format!("zoom-{}", tab.name()), stage.text());
-    }
-}
-
-#[test]
-fn grid_and_tabs() {
-    let mut stage = Stage::new(120, 36);
-    stage.keys("v");
-    insta::assert_snapshot!("grid-120x36", stage.text());
-    stage.keys("v");
-    insta::assert_snapshot!("tabs-120x36", stage.text());
-}
 
 #[test]
 fn a_picture_costs_what_is_visible_and_not_what_there_is() {
@@ -113,58 +71,6 @@ fn a_bar_of_many_tabs_shows_the_selected_one_and_those_around_it() {
         assert!(bar.contains(&format!("›{shown}")), "{bar}");
         assert!(bar.trim_end().chars().count() > 60, "the bar is used: {bar}");
     }
-}
-
-#[test]
-fn overlays() {
-    for (name, keys) in [
-        ("help", "?"),
-        ("palette", ":st"),
-        ("stop-step", "x"),
-        ("stop-run", "X"),
-        ("quit", "q"),
-        ("why", "jw"),
-        ("budget", "+"),
-        ("armed", "i"),
-    ] {
-        let mut stage = Stage::new(80, 24);
-        stage.keys(keys);
-        insta::assert_snapshot!(format!("overlay-{name}"), stage.text());
-    }
-}
-
-#[test]
-fn the_composer() {
-    let mut stage = Stage::new(80, 24);
-    stage.keys("sDo not hold the lock.");
-    stage.key(KeyCode::Enter);
-    stage.keys("x and q are text here");
-    insta::assert_snapshot!("composer-80x24", stage.text());
-}
-
-#[test]
-fn ends_of_runs_and_steps() {
-    let mut stage = Stage::new(80, 24);
-    stage.feed.state.phase = RunPhase::Failed;
-    stage.feed.state.ended_at = Some(NOW);
-    for (at, phase) in [(2, StepPhase::Failed), (3, StepPhase::Stopped), (4, StepPhase::Paused), (5, StepPhase::Failed)]
-    {
-        let step = &mut stage.feed.state.steps[at];
-        step.phase = phase;
-        step.activity = None;
-        step.ended_at = Some(NOW);
-        step.exit_code = Some(1);
-    }
-    stage.feed.state.steps[2].error = Some("the tests still fail".to_owned());
-    stage.feed.state.steps[4].exit_code = Some(0);
-    stage.feed.state.steps[5].exit_code = Some(-1);
-    stage.feed.hands = Hands::Over;
-    insta::assert_snapshot!("over-80x24", stage.text());
-    stage.feed.state.phase = RunPhase::Running;
-    stage.feed.state.ended_at = None;
-    stage.feed.hands = Hands::Lost(SafeText::line("pid 48200 does not exist"));
-    stage.feed.state.lost = Some("gone".to_owned());
-    insta::assert_snapshot!("lost-80x24", stage.text());
 }
 
 #[test]

@@ -204,6 +204,7 @@ pub(crate) struct Stage {
     pub theme: Theme,
     pub read_only: Option<SafeText>,
     pub now: Timestamp,
+    pub facts: StepFacts,
 }
 
 impl Stage {
@@ -249,7 +250,11 @@ impl Stage {
         ui.selected = StepId(2);
         ui.unread = [(StepId(3), 0), (StepId(4), 128)].into_iter().collect();
         let theme = Theme::default();
-        Self { feed, history, ui, theme, read_only: None, now: NOW }
+        let facts = StepFacts {
+            task: SafeText::block("Mend the flaky tests that the scout found.\n\nKeep the public API as it is."),
+            limits: vec![("turns", "40, 2 more to finish".to_owned()), ("time", "10m".to_owned())],
+        };
+        Self { feed, history, ui, theme, read_only: None, now: NOW, facts }
     }
 
     pub(crate) fn key(&mut self, code: KeyCode) -> Vec<crate::deck::model::UiEffect> {
@@ -284,7 +289,7 @@ impl Stage {
             wall: NOW,
             theme: self.theme,
             history: &self.history,
-            facts: &StepFacts::default(),
+            facts: &self.facts,
             zone: &TimeZone::UTC,
         };
         draw(&mut buf, &scene, &self.ui, &windows);

@@ -1,0 +1,219 @@
+//! Other fixed runs for the stage.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::stage::{NOW, Stage, ago, step};
+use crate::deck::feed::Hands;
+use crate::deck::model::{Anchor, Count, Position, Search};
+use crate::run::{
+    Attempt, CostUsd, Ending, EndingCause, ExitInfo, Group, Retrying, RunPhase, RunnerKind, StepId, StepPhase,
+    StepState, Steerable, Stream, Tokens,
+};
+
+/// Sixty steps in groups of five, most of them over.
+pub(super) fn many(stage: &mut Stage) {
+    let names = ["scout", "planner", "worker", "reviewer", "acceptance"];
+    let make = |n: u32| {
+        let phase = match n {
+            0..40 => StepPhase::Complete,
+            40..48 => StepPhase::Running,
+            _ => StepPhase::Pending,
+        };
+        let at = n as usize;
+        let mut step = step(n, &format!("{}-{}", names[at % names.len()], at / names.len()), at / 5, phase.clone());
+        if phase != StepPhase::Pending {
+            step.started_at = Some(ago(760 - 12 * u64::from(n)));
+            step.cost = Some(CostUsd(0.01 * f64::from(n % 7 + 1)));
+            step.tokens = Tokens { input: 1000 * u64::from(n + 1), output: 90, ..Tokens::default() };
+            step.turn_count = 3;
+        }
+        if phase == StepPhase::Complete {
+            step.ended_at = Some(ago(700 - 12 * u64::from(n)));
+            step.exit_code = Some(0);
+            step.last_message = Some("All of it is done.".to_owned());
+        } else if phase == StepPhase::Running {
+            step.pid = Some(50_000 + n);
+            step.last_activity = Some(ago(2));
+        }
+        step
+    };
+    stage.feed.state.steps = (0..60).map(make).collect();
+    stage.feed.state.groups = (0..12).map(|g| Group { start: g * 5, count: 5, logical: g }).collect();
+    stage.feed.state.logical_count = 12;
+    for n in 40..48 {
+        stage.feed.print(n, Stream::Out, &format!("working on part {n}"));
+    }
+    stage.ui.selected = StepId(42);
+    stage.ui.unread = [(StepId(43), 7), (StepId(44), 12_345), (StepId(45), 0)].into_iter().collect();
+}
+
+/// A step in each state that there is.
+pub(super) fn every_state(stage: &mut Stage) {
+    let base = |n: u32, name: &str, phase: StepPhase| {
+        let mut step = step(n, name, n as usize, phase);
+        step.started_at = Some(ago(300 - u64::from(n)));
+        if step.phase.is_terminal() {
+            step.ended_at = Some(ago(100));
+        }
+        step
+    };
+    let mut steps: Vec<StepState> = Vec::new();
+    steps.push(step(0, "queued", 0, StepPhase::Pending));
+    let mut starting = base(1, "starting", StepPhase::Running);
+    starting.started_at = Some(ago(1));
+    steps.push(starting);
+    let mut running = base(2, "running", StepPhase::Running);
+    running.pid = Some(100);
+    running.last_activity = Some(ago(1));
+    running.turn_count = 2;
+    steps.push(running);
+    let mut attention = stage.feed.state.steps[3].clone();
+    attention.id = StepId(3);
+    steps.push(attention);
+    let mut retrying = base(4, "retrying", StepPhase::Running);
+    retrying.pid = Some(101);
+    retrying.last_activity = Some(ago(5));
+    retrying.retrying = Some(Retrying {
+        attempt: Some(2),
+        max: Some(5),
+        since: ago(4),
+        until: Some(NOW + Duration::from_secs(8)),
+        reason: "529: the provider is overloaded".to_owned(),
+    });
+    steps.push(retrying);
+    steps.push(base(5, "paused", StepPhase::Paused));
+    let mut stopping = base(6, "stopping", StepPhase::Running);
+    stopping.ending = Some(Ending {
+        cause: EndingCause::StepStop,
+        since: ago(3),
+        message: "Stopped by the person.".to_owned(),
+        abort_at: None,
+        int_at: None,
+        term_at: Some(ago(2)),
+        kill_at: None,
+    });
+    steps.push(stopping);
+    let mut done = base(7, "done", StepPhase::Complete);
+    done.last_message = Some("It is done.".to_owned());
+    done.exit_code = Some(0);
+    steps.push(done);
+    let mut failed = base(8, "failed", StepPhase::Failed);
+    failed.error = Some("the tests still fail: 3 of 40".to_owned());
+    failed.exit_code = Some(1);
+    failed.attempts = vec![
+        Attempt { model: Some("m-large".into()), success: Some(false), error: Some("429".into()), ..Attempt::default() },
+        Attempt { model: Some("m-small".into()), success: Some(false), ..Attempt::default() },
+    ];
+    steps.push(failed);
+    let mut late = base(9, "timed-out", StepPhase::Failed);
+    late.timed_out = true;
+    late.error = Some("Timed out after 200000ms.".to_owned());
+    steps.push(late);
+    let mut over = base(10, "over-budget", StepPhase::Failed);
+    over.budget.exceeded = Some(crate::run::Metric::Cost);
+    over.error = Some("Cost budget exceeded: $1.02 of $1.00.".to_owned());
+    steps.push(over);
+    let mut stopped = base(11, "stopped", StepPhase::Stopped);
+    stopped.exit = Some(ExitInfo { signal: Some(15), code: None });
+    steps.push(stopped);
+    let mut skipped = base(12, "skipped", StepPhase::Failed);
+    skipped.exit_code = Some(-1);
+    skipped.started_at = None;
+    skipped.ended_at = None;
+    steps.push(skipped);
+    steps.push(base(13, "lost", StepPhase::Lost));
+    let mut unknown = base(14, "unknown", StepPhase::Unknown("dreaming".to_owned()));
+    unknown.ended_at = None;
+    steps.push(unknown);
+    stage.feed.state.steps = steps;
+    stage.feed.state.groups.clear();
+    stage.feed.state.logical_count = 15;
+    stage.ui.selected = StepId(8);
+}
+
+/// Names, paths and messages that are longer than their places, in scripts that are wider than their letters.
+pub(super) fn long_names(stage: &mut Stage) {
+    let state = &mut stage.feed.state;
+    state.name = Some("mend-every-flaky-test-of-the-whole-workspace-and-then-some-more-of-them".to_owned());
+    state.cwd = "/home/someone/projects/a-very-long-name-of-a-folder/below/another/one/src".to_owned();
+    let names = [
+        "look for every test that ever failed on any branch",
+        "плановик",
+        "直してください、すべてのテスト",
+        "reviewer 👩‍🔬 of flags 🇩🇪",
+        "worker-b",
+        "acceptance-of-everything-that-was-changed-here",
+    ];
+    for (step, name) in state.steps.iter_mut().zip(names) {
+        step.label = Some(name.to_owned());
+    }
+    let call = &mut state.steps[2].open[0];
+    call.args = "src/a/very/deep/folder/structure/with/many/levels/of/nesting/and/a/long/file_name_at_the_end.rs".into();
+    call.path = Some(call.args.clone());
+}
+
+/// A run of plain commands, which have no turns, tokens or money.
+pub(super) fn commands(stage: &mut Stage) {
+    let state = &mut stage.feed.state;
+    state.name = None;
+    for step in &mut state.steps {
+        step.runner =
+            RunnerKind::ExternalCli { command: "/usr/bin/make".to_owned(), args: vec!["-j8".to_owned(), "all".to_owned()] };
+        step.steerable = Steerable::No("it is a plain command".to_owned());
+        step.tokens = Tokens::default();
+        step.cost = None;
+        (step.turn_count, step.tool_count) = (0, 0);
+        step.open.clear();
+        step.recent_tools.clear();
+        step.last_message = None;
+        step.limits = Default::default();
+        step.steering = Default::default();
+        step.attention.clear();
+        step.activity = None;
+        step.last_activity = step.started_at;
+        step.recent_output = VecDeque::from([format!("cc -c part-{}.c", step.id)]);
+    }
+    state.steering = Default::default();
+}
+
+/// Two hundred more lines, so that there is something to scroll in.
+pub(super) fn long_log(stage: &mut Stage) {
+    for n in 0..200 {
+        stage.feed.print(2, Stream::Out, &format!("line {n} of the longer part"));
+    }
+}
+
+/// A search that found something.
+pub(super) fn searched(stage: &mut Stage) {
+    let start = stage.feed.logs[&StepId(2)][7].start;
+    stage.ui.search = Some(Search {
+        needle: "drain".to_owned(),
+        back: true,
+        found: Some((StepId(2), start)),
+        count: Some(Count { step: StepId(2), nth: 1, total: 3, upto: 10_000 }),
+    });
+    stage.ui.pane_mut(StepId(2)).output = Position::At { top: Anchor { line: 0, row: 0 }, seen: 200 };
+}
+
+/// Everything has ended, in different ways.
+pub(super) fn over(stage: &mut Stage) {
+    let state = &mut stage.feed.state;
+    state.phase = RunPhase::Failed;
+    state.ended_at = Some(NOW);
+    for (at, phase) in [(2, StepPhase::Failed), (3, StepPhase::Stopped), (4, StepPhase::Paused), (5, StepPhase::Failed)] {
+        let step = &mut state.steps[at];
+        step.phase = phase;
+        step.activity = None;
+        step.open.clear();
+        step.attention.clear();
+        step.ended_at = Some(NOW);
+        step.exit_code = Some(1);
+        step.session_file = Some("/runs/session.jsonl".to_owned());
+    }
+    state.steps[2].error = Some("the tests still fail".to_owned());
+    state.steps[4].exit_code = Some(0);
+    state.steps[5].exit_code = Some(-1);
+    state.steps[5].ended_at = None;
+    stage.feed.hands = Hands::Over;
+}

@@ -1,0 +1,179 @@
+//! Every view at four sizes and in every look, from fixed runs: text, colours, modifiers without colours, and ASCII.
+//!
+//! One file a view and size. Below the text stand planes of the same shape that have one letter a cell for its style:
+//! `.` plain, `d` dim, `b` bold, `c` accent, `g` good, `r` bad, `m` halted, `s` selected, `R` alarm; capitals and digits
+//! are told in a legend.
+
+use std::collections::BTreeMap;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::buffer::Buffer;
+use ratatui::style::{Color, Modifier, Style};
+
+use super::cast;
+use super::stage::{NOW, Stage};
+use crate::deck::feed::Hands;
+use crate::deck::theme::{Palette, Theme};
+use crate::run::{RunPhase, RunState, StepId, StepPhase};
+use crate::text::SafeText;
+
+const SIZES: [(u16, u16); 4] = [(200, 60), (120, 36), (80, 24), (50, 14)];
+
+/// Draws a view at every size in every look and compares it with what was approved.
+fn picture(name: &str, dress: impl Fn(&mut Stage)) {
+    for (width, height) in SIZES {
+        let drawn = |palette, ascii| {
+            let mut stage = Stage::new(width, height);
+            dress(&mut stage);
+            stage.theme = Theme { palette, ascii };
+            stage.buffer()
+        };
+        let colour = drawn(Palette::Sixteen, false);
+        let mono = drawn(Palette::Mono, false);
+        let ascii = drawn(Palette::Mono, true);
+        assert_eq!(text(&colour), text(&mono), "{name}: a palette changes no text");
+        let whole = format!(
+            "{}\n== colour\n{}\n== mono\n{}\n== ascii\n{}",
+            text(&colour),
+            plane(&colour),
+            plane(&mono),
+            text(&ascii)
+        );
+        insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false, snapshot_path => "../snapshots" }, {
+            insta::assert_snapshot!(format!("{name}-{width}x{height}"), whole);
+        });
+    }
+}
+
+fn text(buf: &Buffer) -> String {
+    rows(buf, |x, y| buf[(x, y)].symbol().to_owned(), " ")
+}
+
+fn rows(buf: &Buffer, cell: impl Fn(u16, u16) -> String, empty: &str) -> String {
+    let row = |y| (0..buf.area.width).map(|x| cell(x, y)).collect::<String>();
+    (0..buf.area.height).map(|y| format!("{}\n", row(y).trim_end_matches(empty))).collect()
+}
+
+/// One letter a cell for its style.
+fn plane(buf: &Buffer) -> String {
+    let mut legend = BTreeMap::new();
+    let letters = rows(buf, |x, y| letter(buf[(x, y)].style(), &mut BTreeMap::new()).to_string(), ".");
+    for cell in &buf.content {
+        letter(cell.style(), &mut legend);
+    }
+    let told: String = legend.iter().map(|(letter, style)| format!("{letter}: {style}\n")).collect();
+    format!("{letters}{told}")
+}
+
+fn letter(style: Style, legend: &mut BTreeMap<char, String>) -> char {
+    let fg = style.fg.filter(|c| *c != Color::Reset);
+    let bg = style.bg.filter(|c| *c != Color::Reset);
+    let m = style.add_modifier;
+    let known = match (fg, bg) {
+        (None, None) if m.is_empty() => Some('.'),
+        (None, None) if m == Modifier::DIM => Some('d'),
+        (None, None) if m == Modifier::BOLD => Some('b'),
+        (None, None) if m == Modifier::BOLD | Modifier::REVERSED => Some('R'),
+        (Some(Color::Cyan), None) if m.is_empty() => Some('c'),
+        (Some(Color::Green), None) if m.is_empty() => Some('g'),
+        (Some(Color::Red), None) if m.is_empty() => Some('r'),
+        (Some(Color::Magenta), None) if m.is_empty() => Some('m'),
+        (Some(Color::Blue), None) if m == Modifier::BOLD => Some('s'),
+        _ => None,
+    };
+    if let Some(known) = known {
+        return known;
+    }
+    let (letter, told) = match (fg, bg) {
+        (Some(Color::Red), None) if m == Modifier::BOLD => ('F', "red bold".to_owned()),
+        (None, None) if m == Modifier::BOLD | Modifier::DIM => ('P', "bold dim".to_owned()),
+        (Some(Color::Yellow), None) if m.is_empty() => ('Y', "yellow, of a child".to_owned()),
+        (None, None) if m == Modifier::REVERSED => ('V', "reversed".to_owned()),
+        (None, None) if m == Modifier::UNDERLINED => ('U', "underlined".to_owned()),
+        _ => ('?', format!("{style:?}")),
+    };
+    legend.insert(letter, told);
+    letter
+}
+
+fn ctrl(stage: &mut Stage, c: char) {
+    stage.press(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL));
+}
+
+macro_rules! pictures {
+    ($($name:ident: $dress:expr;)*) => {
+        $(#[test] fn $name() { picture(&stringify!($name).replace('_', "-"), $dress); })*
+    };
+}
+
+pictures! {
+    overview: |_| {};
+    overview_of_many: |s| cast::many(s);
+    overview_of_every_state: |s| cast::every_state(s);
+    overview_of_long_names: |s| cast::long_names(s);
+    overview_of_commands: |s| cast::commands(s);
+    overview_of_nothing: |s| {
+        s.feed.state = RunState { name: Some("empty".into()), phase: RunPhase::Running, ..RunState::default() };
+        s.history = Default::default();
+        s.ui.selected = StepId(0);
+    };
+    queued_step: |s| s.ui.selected = StepId(5);
+    ended_step: |s| s.ui.selected = StepId(0);
+    step_that_needs_you: |s| s.ui.selected = StepId(3);
+    scrolled_back: |s| { cast::long_log(s); s.keys("\tkkkkk"); };
+    frozen: |s| { s.keys(" "); s.ui.frozen = Some(NOW - std::time::Duration::from_secs(12)); };
+    grid: |s| s.keys("v");
+    grid_of_many: |s| { cast::many(s); s.keys("v"); };
+    tabs: |s| s.keys("vv");
+    tabs_of_many: |s| { cast::many(s); s.keys("vv"); };
+    zoom_output: |s| s.keys("1");
+    zoom_tools: |s| s.keys("2");
+    zoom_transcript: |s| s.keys("3");
+    zoom_budget: |s| s.keys("4");
+    zoom_changes: |s| s.keys("5");
+    zoom_events: |s| s.keys("6");
+    zoom_queued: |s| { s.ui.selected = StepId(5); s.keys("z"); };
+    zoom_ended: |s| { s.ui.selected = StepId(0); s.keys("z"); };
+    help: |s| s.keys("?");
+    palette: |s| s.keys(":st");
+    stop_step: |s| s.keys("x");
+    stop_run: |s| s.keys("X");
+    quit: |s| s.keys("q");
+    why: |s| s.keys("jw");
+    raise: |s| s.keys("+6");
+    armed: |s| s.keys("i");
+    search_typed: |s| s.keys("/drain");
+    search_found: |s| { s.keys("z"); cast::searched(s); };
+    filter: |s| s.keys("&work");
+    composer: |s| { s.keys("sDo not hold the lock."); s.key(KeyCode::Enter); s.keys("x and q are text here"); };
+    composer_to_all: |s| s.keys("SStop and write down what you know.");
+    composer_refused: |s| { s.keys("s"); ctrl(s, 's'); };
+    read_only: |s| s.read_only = Some(SafeText::line("its root belongs to another user"));
+    notice: |s| { s.ui.selected = StepId(5); s.keys("x"); };
+    over: |s| cast::over(s);
+    over_go_on: |s| { cast::over(s); s.ui.can_go_on = true; s.keys("sTry the other lock."); };
+    lost: |s| {
+        s.feed.hands = Hands::Lost(SafeText::line("pid 48200 does not exist"));
+        s.read_only = Some(SafeText::line("the runner is gone"));
+        s.feed.state.lost = Some("gone".to_owned());
+        for step in s.feed.state.steps.iter_mut().filter(|step| step.phase == StepPhase::Running) {
+            step.phase = StepPhase::Lost;
+            step.open.clear();
+            step.activity = None;
+        }
+    };
+    gone: |s| { s.feed.hands = Hands::Gone; s.read_only = Some(SafeText::line("the run's directory is gone")); };
+    leaving: |s| { s.keys("qs"); s.feed.state.stopped = true; };
+}
+
+#[test]
+fn everything_of_ours_is_ascii_where_only_ascii_may_be_drawn() {
+    for keys in ["", "v", "vv", "1", "2", "3", "4", "5", "6", "?", ":st", "x", "q", "+", "w", "i", "/a", "s"] {
+        let mut stage = Stage::new(120, 36);
+        cast::every_state(&mut stage);
+        stage.theme = Theme { palette: Palette::Mono, ascii: true };
+        stage.keys(keys);
+        let text = text(&stage.buffer());
+        assert!(text.is_ascii(), "{keys:?}: {text}");
+    }
+}

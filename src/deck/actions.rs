@@ -301,6 +301,18 @@ pub fn search(query: &str) -> Vec<&'static Row> {
     found.into_iter().map(|(_, r)| r).collect()
 }
 
+/// The rows that have every word in their name, their help or their keys, in the order of the table.
+#[must_use]
+pub fn matching(words: &str) -> Vec<&'static Row> {
+    let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+    let has = |r: &&Row| {
+        let keys: Vec<String> = r.keys.iter().map(|k| super::keymap::key_name(*k)).collect();
+        let text = format!("{} {} {}", r.name, r.help, keys.join(" ")).to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    };
+    TABLE.iter().filter(has).collect()
+}
+
 /// How far the letters of a query lie apart in a text; `None` when they are not there in this order.
 fn score(query: &str, text: &str) -> Option<usize> {
     let mut total = 0;

@@ -81,7 +81,7 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
             };
         }
         KeyCode::Tab => next_target(composer, cx.state),
-        KeyCode::F(1) => ui.overlays.push(Overlay::Help { top: 0 }),
+        KeyCode::F(1) => ui.overlays.push(Overlay::Help { top: 0, query: None }),
         KeyCode::Char('z') if ctrl => return vec![UiEffect::Suspend],
         KeyCode::Char('l') if ctrl => return vec![UiEffect::Repaint],
         _ => {

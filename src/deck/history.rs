@@ -16,6 +16,8 @@ pub struct History {
     pub ticker: VecDeque<Entry>,
     /// For a step's own tabs, oldest first.
     pub steps: BTreeMap<StepId, VecDeque<Entry>>,
+    /// What became of limits, oldest first: they are few and matter long.
+    pub budget: VecDeque<Entry>,
 }
 
 /// How an entry is meant.
@@ -58,6 +60,9 @@ impl History {
     pub fn add(&mut self, state: &RunState, events: &[Event]) {
         for event in events {
             let Some(entry) = entry(state, event) else { continue };
+            if matches!(event.what, What::BudgetReached { .. } | What::BudgetRaised { .. }) {
+                keep(&mut self.budget, entry.clone());
+            }
             if let Some(step) = entry.step {
                 keep(self.steps.entry(step).or_default(), entry.clone());
             }

@@ -12,6 +12,8 @@ pub enum Overlay {
     Help {
         /// First visible row.
         top: usize,
+        /// The words that are looked for among them, once that was begun.
+        query: Option<String>,
     },
     /// All actions by name.
     Palette {
@@ -42,7 +44,12 @@ pub enum Overlay {
         question: Question,
     },
     /// Why a step needs a person.
-    Why(StepId),
+    Why {
+        /// Which.
+        step: StepId,
+        /// First visible row.
+        top: usize,
+    },
     /// A limit is to be changed.
     Budget(BudgetDialog),
 }

@@ -269,6 +269,15 @@ const ASCII: &[(&str, &str)] = &[
     ("▏", "|"),
     ("•", "*"),
     ("×", "x"),
+    ("»", ">"),
+    ("▸", ">"),
+    ("▾", "v"),
+    ("▶", ">"),
+    ("┬", "+"),
+    ("┴", "+"),
+    ("┐", "+"),
+    ("┘", "+"),
+    ("┼", "+"),
 ];
 
 /// Replaces our glyphs by ASCII in a drawn buffer. Doing it at the end keeps one set of draw functions; the widths of

@@ -103,7 +103,7 @@ fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
         Some(Overlay::Palette { .. }) => on_palette_key(ui, cx, key),
         Some(Overlay::Search { .. }) => on_search_key(ui, key),
         Some(Overlay::Filter) => on_filter_key(ui, cx, key),
-        Some(Overlay::Help { .. } | Overlay::Why(_)) => on_reading_key(ui, key),
+        Some(Overlay::Help { .. } | Overlay::Why { .. }) => on_reading_key(ui, key),
         Some(Overlay::Confirm { what, question }) => {
             let (what, shown) = (*what, question.shown);
             on_confirm_key(ui, cx, key, what, shown)
@@ -199,7 +199,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::TakeBack => return take_back(ui, cx.state),
         Action::NextAttention => jump(ui, cx.state),
         Action::Acknowledge => return acknowledge(ui, cx),
-        Action::Why => ui.overlays.push(Overlay::Why(ui.selected)),
+        Action::Why => ui.overlays.push(Overlay::Why { step: ui.selected, top: 0 }),
         Action::Copy => return vec![UiEffect::Copy],
         Action::Pager => return vec![UiEffect::Pager(ui.selected)],
         Action::Editor => return vec![UiEffect::Editor(ui.selected)],
@@ -210,7 +210,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         }
         Action::Repaint => return vec![UiEffect::Repaint],
         Action::Palette => ui.overlays.push(Overlay::Palette { query: String::new(), index: 0 }),
-        Action::Help => ui.overlays.push(Overlay::Help { top: 0 }),
+        Action::Help => ui.overlays.push(Overlay::Help { top: 0, query: None }),
         Action::Suspend => return vec![UiEffect::Suspend],
         Action::Quit => return quit(ui, cx),
     }
@@ -327,7 +327,9 @@ fn quit(ui: &mut UiState, cx: Context<'_>) -> Vec<UiEffect> {
 fn on_paste(ui: &mut UiState, cx: Context<'_>, text: &str) {
     match ui.overlays.last_mut() {
         Some(Overlay::Composer(_)) => compose::paste(ui, text),
-        Some(Overlay::Palette { query, .. } | Overlay::Search { query }) => {
+        Some(
+            Overlay::Palette { query, .. } | Overlay::Search { query } | Overlay::Help { query: Some(query), .. },
+        ) => {
             query.push_str(SafeText::line(text).as_str())
         }
         Some(Overlay::Filter) => {

@@ -4,7 +4,6 @@ use std::io;
 
 use super::{App, Source, wall};
 use crate::deck::feed::Hands;
-use crate::deck::model::Tab;
 use crate::deck::terminal::Screen;
 use crate::deck::view::{self, Scene, layout};
 use crate::deck::window::{Windows, fetch};
@@ -30,6 +29,7 @@ impl<S: Source> App<'_, S> {
                 theme: self.theme,
                 history: &self.history,
                 facts: &self.facts.1,
+                facts_of: self.facts.0,
                 zone: &self.zone,
             };
             return screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &windows));
@@ -47,6 +47,7 @@ impl<S: Source> App<'_, S> {
             theme: self.theme,
             history: &frozen.history,
             facts: &self.facts.1,
+            facts_of: self.facts.0,
             zone: &self.zone,
         };
         screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &windows))
@@ -80,8 +81,7 @@ impl<S: Source> App<'_, S> {
 
     pub(super) fn look_up_facts(&mut self) {
         let selected = self.ui.selected;
-        let needed = self.ui.zoom && matches!(self.ui.tab(selected), Tab::Transcript | Tab::Budget);
-        if needed && self.facts.0 != Some(selected) {
+        if self.facts.0 != Some(selected) {
             self.facts = (Some(selected), self.source.facts(selected));
         }
     }

@@ -71,8 +71,33 @@ pub(super) fn on_confirm_key(
 
 pub(super) fn on_reading_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
     let page = usize::from(ui.size.1 / 2).max(1);
+    if let Some(Overlay::Help { query: typed @ Some(_), top }) = ui.overlays.last_mut() {
+        // Letters are typed here; what else moves in the text moves still.
+        let plain = !Key::from(key).ctrl;
+        match key.code {
+            KeyCode::Esc => *typed = None,
+            KeyCode::Char(c) if plain => typed.iter_mut().for_each(|query| query.push(c)),
+            KeyCode::Char(_) => *typed = None,
+            KeyCode::Backspace => typed.iter_mut().for_each(|query| {
+                query.pop();
+            }),
+            KeyCode::Down => return moved(top, 1, true),
+            KeyCode::Up => return moved(top, 1, false),
+            KeyCode::PageDown => return moved(top, page, true),
+            KeyCode::PageUp => return moved(top, page, false),
+            _ => {}
+        }
+        *top = 0;
+        return Vec::new();
+    }
     let action = ui.keymap.lookup(key);
-    if let Some(Overlay::Help { top }) = ui.overlays.last_mut() {
+    if let Some(Overlay::Help { top, query }) = ui.overlays.last_mut()
+        && action == Some(Action::Search)
+    {
+        (*top, *query) = (0, Some(String::new()));
+        return Vec::new();
+    }
+    if let Some(Overlay::Help { top, .. } | Overlay::Why { top, .. }) = ui.overlays.last_mut() {
         match action {
             Some(Action::Down) => return moved(top, 1, true),
             Some(Action::Up) => return moved(top, 1, false),

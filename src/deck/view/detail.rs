@@ -4,7 +4,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::paint::{bar, piece, put, put_cut, put_right, row};
+use super::paint::{Piece, bar, piece, put, put_cut, put_right, row};
 use super::{Scene, elapsed, now_text, took};
 use crate::deck::attention::needs_person;
 use crate::run::{
@@ -84,7 +84,7 @@ pub fn facts(step: &StepState, width: usize) -> Vec<Fact> {
         let lines = SafeText::block(error).into_iter().flat_map(|l| l.wrap(width.saturating_sub(11)));
         rows.extend(lines.take(3).map(Fact::Error));
     }
-    if matches!(step.steerable, Steerable::No(_)) && step.phase == StepPhase::Running {
+    if matches!(step.steerable, Steerable::No(_)) && step.phase == StepPhase::Running && !plain {
         rows.push(Fact::Deaf);
     }
     if !step.steering.recent.is_empty() {
@@ -131,8 +131,7 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
         Fact::Note(at) => {
             if let Some(notice) = step.attention.get(*at) {
                 label(buf, "note");
-                let text = format!("{}: {}", notice.condition.reason.as_str(), notice.condition.evidence);
-                put_cut(buf, area, 10, dy, &SafeText::line(&text), area.width, theme.dim());
+                put_cut(buf, area, 10, dy, &SafeText::line(&notice.condition.evidence), area.width, theme.dim());
             }
         }
         Fact::Meter(metric) => {
@@ -152,7 +151,7 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
         }
         Fact::Usage => {
             label(buf, "used");
-            let pieces = usage(step).into_iter().map(|(text, rank)| piece(text, theme.plain()).rank(rank)).collect();
+            let pieces = usage(step, theme.plain());
             row(buf, Rect { x: area.x + 10, width: area.width.saturating_sub(10), ..area }, dy, pieces, Vec::new());
         }
         Fact::Time => {
@@ -199,17 +198,17 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
 fn state_row(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, scene: &Scene<'_>) {
     let theme = scene.theme;
     let face = theme.face(step.face());
-    let mut left = vec![piece(format!("{} {}", face.glyph, face.word), face.style), piece("  ", theme.plain())];
-    left.push(piece(format!("{}  ", SafeText::line(&step.agent)), theme.plain()));
-    left.push(piece(format!("{}  ", runner(step)), theme.dim()).rank(3));
+    let mut left = vec![piece(format!("{} {}", face.glyph, face.word), face.style)];
+    left.push(piece(SafeText::line(&step.agent).to_string(), theme.plain()).gap(2));
+    left.push(piece(runner(step), theme.dim()).rank(3).gap(2));
     if let Some(model) = &step.model {
-        left.push(piece(format!("{}  ", SafeText::line(model)), theme.plain()).rank(4));
+        left.push(piece(SafeText::line(model).to_string(), theme.plain()).rank(4).gap(2));
     }
     if step.attempt() > 1 {
-        left.push(piece(format!("attempt {}  ", step.attempt()), theme.bold()).rank(5));
+        left.push(piece(format!("attempt {}", step.attempt()), theme.bold()).rank(5).gap(2));
     }
     if let Some(pid) = step.pid.filter(|_| step.phase == StepPhase::Running) {
-        left.push(piece(format!("pid {pid}"), theme.dim()).rank(2));
+        left.push(piece(format!("pid {pid}"), theme.dim()).rank(2).gap(2));
     }
     let clock = vec![piece(elapsed(step, scene.now), theme.bold())];
     row(buf, area, dy, left, clock);
@@ -232,27 +231,57 @@ pub fn runner(step: &StepState) -> String {
     }
 }
 
-fn usage(step: &StepState) -> Vec<(String, u8)> {
+/// What a step used, for a line of this style. What has a limit of its own row is told there.
+fn usage(step: &StepState, style: ratatui::style::Style) -> Vec<Piece> {
     let mut out = Vec::new();
     let tokens = step.tokens;
     if step.turn_count > 0 {
-        out.push((format!("{}   ", many(step.turn_count, "turn")), 5));
+        out.push(piece(many(step.turn_count, "turn"), style).rank(5).gap(3));
     }
     if step.tool_count > 0 {
-        out.push((format!("{}   ", many(step.tool_count, "tool")), 4));
+        out.push(piece(many(step.tool_count, "tool"), style).rank(4).gap(3));
     }
     if !tokens.is_zero() {
-        out.push((format!("in {}  out {}  ", count(tokens.input), count(tokens.output)), 6));
+        let text = format!("in {}  out {}", count(tokens.input), count(tokens.output));
+        out.push(piece(text, style).rank(6).gap(3));
         if tokens.cache_read > 0 {
-            out.push((format!("cache {}  ", count(tokens.cache_read)), 2));
+            out.push(piece(format!("cache {}", count(tokens.cache_read)), style).rank(2).gap(2));
         }
     }
     if let Some(usd) = step.cost {
-        out.push((format!(" {}", cost(usd.0)), 7));
+        out.push(piece(cost(usd.0), style).rank(7).gap(3));
     }
     if out.is_empty() {
-        out.push((UNKNOWN.to_owned(), 7));
+        out.push(piece(UNKNOWN, style).rank(7));
     }
+    out
+}
+
+/// What a step used of its limits, each in a few cells, for a line without room for bars.
+pub(super) fn of_limits(step: &StepState, scene: &Scene<'_>) -> Vec<Piece> {
+    let theme = scene.theme;
+    let meters = budget::meters(scene.state, step, scene.now);
+    let told = |metric: Metric| meters.iter().find(|m| m.metric == metric);
+    let mut out = Vec::new();
+    let mut add = |metric: Metric, name: &str, bare: Option<String>, rank: u8| {
+        let (text, style) = match (told(metric), bare) {
+            (Some(meter), _) => {
+                let text = meter_text(meter).replace(" of ", "/");
+                (text, if meter_is_high(meter) { theme.bad() } else { theme.plain() })
+            }
+            (None, Some(bare)) => (bare, theme.dim()),
+            (None, None) => return,
+        };
+        let name = if name.is_empty() { String::new() } else { format!("{name} ") };
+        out.push(piece(format!("{name}{text}"), style).rank(rank).gap(3));
+    };
+    let turns = (step.turn_count > 0).then(|| crate::text::grouped(step.turn_count));
+    add(Metric::Turns, "turn", turns, 6);
+    let calls = (step.tool_count > 0).then(|| crate::text::grouped(step.tool_count));
+    add(Metric::ToolCalls, "calls", calls, 3);
+    let tokens = (!step.tokens.is_zero()).then(|| count(step.tokens.total()));
+    add(Metric::Tokens, "tok", tokens, 5);
+    add(Metric::Cost, "", step.cost.map(|c| cost(c.0)), 7);
     out
 }
 
@@ -307,8 +336,12 @@ pub(super) fn meter_warning(meter: &Meter) -> Option<String> {
 }
 
 pub(super) fn meter_style(meter: &Meter, scene: &Scene<'_>) -> ratatui::style::Style {
-    let warned = meter.soft.is_some_and(|soft| meter.used >= soft);
-    if warned || meter.share() >= 0.8 { scene.theme.bad() } else { scene.theme.accent() }
+    if meter_is_high(meter) { scene.theme.bad() } else { scene.theme.accent() }
+}
+
+/// Whether the warning was reached, or nearly the limit.
+fn meter_is_high(meter: &Meter) -> bool {
+    meter.soft.is_some_and(|soft| meter.used >= soft) || meter.share() >= 0.8
 }
 
 /// An estimate of when the limit comes.
@@ -379,22 +412,31 @@ fn call_text(args: &str, path: Option<&str>) -> SafeText {
 pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, scene: &Scene<'_>) {
     let theme = scene.theme;
     let mut left = Vec::new();
-    match step.current_call() {
-        Some(call) => {
+    // What it uses keeps its room beside what it does.
+    let right = if step.phase == StepPhase::Pending { Vec::new() } else { of_limits(step, scene) };
+    let most = usize::from(area.width * 3 / 5);
+    match (step.current_call(), &step.runner) {
+        (Some(call), _) => {
             let what = call_text(&call.args, call.path.as_deref());
-            left.push(piece(format!("{} ", SafeText::line(&call.tool).truncate(16)), theme.accent()));
-            left.push(piece(what.truncate(usize::from(area.width / 2)).to_string(), theme.plain()));
-            left.push(piece(format!("  open {}", clock(scene.now.since(call.started_at))), theme.bold()).rank(6));
+            left.push(piece(SafeText::line(&call.tool).truncate(16).to_string(), theme.accent()));
+            left.push(piece(what.truncate(usize::from(area.width / 2)).to_string(), theme.plain()).gap(1));
+            left.push(piece(format!("open {}", clock(scene.now.since(call.started_at))), theme.bold()).rank(8).gap(2));
         }
-        None if step.phase == StepPhase::Pending => {}
-        None => {
+        (None, RunnerKind::ExternalCli { command, args }) => {
+            let text = SafeText::line(&format!("{command} {}", args.join(" ")));
+            left.push(piece("$", theme.accent()));
+            left.push(piece(text.truncate(usize::from(area.width.saturating_sub(2))).to_string(), theme.dim()).gap(1));
+        }
+        (None, _) if step.phase == StepPhase::Pending => {
+            left.push(piece(SafeText::line(&step.agent).truncate(most).to_string(), theme.dim()));
+            left.push(piece(runner(step), theme.dim()).rank(3).gap(2));
+            left.extend(step.model.as_deref().map(|m| piece(SafeText::line(m).to_string(), theme.dim()).rank(4).gap(2)));
+        }
+        (None, _) => {
             let text = SafeText::line(&now_text(scene.state, step, scene.now));
-            left.push(piece(text.truncate(usize::from(area.width * 2 / 3)).to_string(), theme.dim()));
+            left.push(piece(text.truncate(most).to_string(), theme.dim()));
         }
     }
-    let plain = matches!(step.runner, RunnerKind::ExternalCli { .. });
-    let right = if plain || step.phase == StepPhase::Pending { Vec::new() } else { usage(step) };
-    let right = right.into_iter().map(|(text, rank)| piece(text, theme.dim()).rank(rank)).collect();
     row(buf, area, dy, left, right);
 }
 

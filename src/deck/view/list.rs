@@ -6,11 +6,11 @@ use ratatui::style::Style;
 
 use super::detail::many;
 use super::layout::{Shape, list_top};
-use super::paint::{frame, piece, put, put_cut, put_right};
+use super::paint::{Edge, frame, piece, put, put_cut, put_right};
 use super::{Scene, elapsed, now_text};
 use crate::deck::model::{Focus, UiState};
 use crate::deck::rows;
-use crate::run::{StepFace, StepState};
+use crate::run::{RunnerKind, StepFace, StepState};
 use crate::text::{SafeText, UNKNOWN, count, or_unknown};
 
 /// Draws the list.
@@ -21,33 +21,27 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
     let theme = scene.theme;
     let state = scene.state;
     let rows = rows::listed(ui, state);
+    let height = usize::from(area.height.saturating_sub(2));
+    let selected = rows.iter().position(|s| s.id == ui.selected).unwrap_or(0);
+    let top = list_top(selected, rows.len(), height);
+    let told = whereabouts(ui, state.steps.len(), rows.len(), top, height, state.steps_ended());
     let inner = if shape == Shape::Narrow {
         let rule = "─".repeat(usize::from(area.width));
         put(buf, area, 0, 0, &rule, theme.dim());
         put(buf, area, 0, area.height - 1, &rule, theme.dim());
+        // Without a frame only what is not to be seen otherwise is told: that there is more, or why there is less.
+        if ui.filter.is_some() || rows.len() > height {
+            put_right(buf, area, area.width - 1, 0, &format!(" {told} "), theme.dim());
+        }
         Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area }
     } else {
-        let hidden = state.steps.len() > usize::from(area.height.saturating_sub(2));
-        let ended = state.steps_ended();
-        let count = state.steps.len();
-        let right = match &ui.filter {
-            Some(words) => {
-                let words = SafeText::line(words).truncate(24);
-                format!("& {words}: {} of {count}", rows.len())
-            }
-            None if hidden => format!("{count} steps, {ended} ended"),
-            None => format!("{ended} of {count} ended"),
-        };
-        let active = ui.focus == Focus::Steps;
-        frame(buf, area, theme, active, vec![piece("steps", theme.bold())], vec![piece(right, theme.dim())])
+        let edge = Edge::focused(ui.focus == Focus::Steps);
+        frame(buf, area, theme, edge, vec![piece("steps", theme.bold())], vec![piece(told, theme.dim())])
     };
     if state.steps.is_empty() {
         put(buf, inner, 2, 0, "no steps yet", theme.dim());
         return;
     }
-    let height = usize::from(inner.height);
-    let selected = rows.iter().position(|s| s.id == ui.selected).unwrap_or(0);
-    let top = list_top(selected, rows.len(), height);
     let columns = Columns::of(scene, inner.width, shape);
     for ((at, step), dy) in rows.iter().enumerate().skip(top).take(height).zip(0_u16..) {
         // What lies between the rows of a filtered list is not shown, so nothing is tied together there.
@@ -57,7 +51,16 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
     }
     let spare = height.saturating_sub(rows.len());
     if shape == Shape::Wide && spare >= 6 {
-        totals(buf, Rect { y: inner.bottom() - 5, height: 4, ..inner }, scene);
+        totals(buf, inner, scene);
+    }
+}
+
+/// What the list shows of what there is.
+fn whereabouts(ui: &UiState, steps: usize, rows: usize, top: usize, height: usize, ended: usize) -> String {
+    match &ui.filter {
+        Some(words) => format!("& {}: {rows} of {steps}", SafeText::line(words).truncate(24)),
+        None if rows > height => format!("rows {}-{} of {rows}", top + 1, top + height),
+        None => format!("{ended} of {steps} ended"),
     }
 }
 
@@ -65,24 +68,28 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
 fn totals(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let theme = scene.theme;
     let state = scene.state;
-    let tokens = state.tokens();
-    let turns: u64 = state.steps.iter().map(|s| s.turn_count).sum();
-    let tools: u64 = state.steps.iter().map(|s| s.tool_count).sum();
-    let used = if tokens.is_zero() {
-        UNKNOWN.to_owned()
-    } else {
-        format!("in {}  out {}", count(tokens.input), count(tokens.output))
-    };
-    let lines = [
-        ("folder", SafeText::line(&state.cwd)),
-        ("started", SafeText::line(&or_unknown(state.started_at.map(|at| scene.time_of_day(at))))),
-        ("work", SafeText::line(&format!("{}  {}", many(turns, "turn"), many(tools, "tool")))),
-        ("tokens", SafeText::line(&used)),
-    ];
+    let started = or_unknown(state.started_at.map(|at| scene.time_of_day(at)));
+    let folder = if state.cwd.is_empty() { UNKNOWN } else { state.cwd.as_str() };
+    let mut lines = vec![("folder", SafeText::line(folder)), ("started", SafeText::line(&started))];
+    // Plain commands have no turns and no tokens.
+    if !state.steps.iter().all(|s| matches!(s.runner, RunnerKind::ExternalCli { .. })) {
+        let turns: u64 = state.steps.iter().map(|s| s.turn_count).sum();
+        let tools: u64 = state.steps.iter().map(|s| s.tool_count).sum();
+        let tokens = state.tokens();
+        let used = if tokens.is_zero() {
+            UNKNOWN.to_owned()
+        } else {
+            format!("in {}  out {}", count(tokens.input), count(tokens.output))
+        };
+        lines.push(("work", SafeText::line(&format!("{}  {}", many(turns, "turn"), many(tools, "tool")))));
+        lines.push(("tokens", SafeText::line(&used)));
+    }
+    let high = u16::try_from(lines.len()).unwrap_or(4);
+    let area = Rect { y: area.bottom().saturating_sub(high + 1), height: high, ..area };
     for ((name, value), dy) in lines.iter().zip(0_u16..area.height) {
-        put(buf, area, 3, dy, name, theme.dim());
-        let room = usize::from(area.width.saturating_sub(13));
-        put(buf, area, 12, dy, value.truncate_start(room).as_str(), theme.dim());
+        put(buf, area, 4, dy, name, theme.dim());
+        let room = usize::from(area.width.saturating_sub(14));
+        put(buf, area, 13, dy, value.truncate_start(room).as_str(), theme.dim());
     }
 }
 
@@ -92,6 +99,8 @@ struct Columns {
     /// 0 leaves the word of the state out.
     word: u16,
     /// 0 leaves the model out.
+    model: u16,
+    /// 0 leaves the cost out.
     cost: u16,
 }
 
@@ -101,11 +110,13 @@ impl Columns {
         let share = usize::from(width / 3).max(10);
         // Counted and not cleaned: this looks at every step, and a row is cut to its column anyway.
         let longest = steps.iter().map(|s| s.title().chars().take(share).count()).max().unwrap_or(0);
-        let number = u16::try_from(steps.len().to_string().len()).unwrap_or(3).max(2);
+        let number = u16::try_from(steps.len().to_string().len()).unwrap_or(3);
         let word = steps.iter().map(|s| scene.theme.face(s.face()).word.len()).max().unwrap_or(0).max(9);
         let word = if shape == Shape::Narrow { 0 } else { u16::try_from(word).unwrap_or(11) };
         let cost = if width >= 90 && scene.state.cost().is_some() { 7 } else { 0 };
-        Self { number, name: u16::try_from(longest.min(share)).unwrap_or(10), word, cost }
+        let models = steps.iter().filter_map(|s| s.model.as_deref()).map(|m| m.chars().count());
+        let model = models.max().filter(|_| width >= 90).map_or(0, |longest| u16::try_from(longest.min(16)).unwrap_or(16));
+        Self { number, name: u16::try_from(longest.min(share)).unwrap_or(10), word, model, cost }
     }
 }
 
@@ -132,7 +143,7 @@ impl ListRow<'_> {
             put(buf, area, 0, dy, "›", theme.select());
         }
         put(buf, area, 1, dy, bracket(at, scene), theme.dim());
-        let mut dx = 2 + columns.number;
+        let mut dx = 3 + columns.number;
         put_right(buf, area, dx, dy, &step.id.to_string(), if selected { theme.select() } else { theme.dim() });
         dx += 1;
         if columns.word == 0 {
@@ -156,6 +167,11 @@ impl ListRow<'_> {
             let cost = or_unknown(step.cost.map(|c| crate::text::cost(c.0)));
             put_right(buf, area, room_end, dy, &cost, quiet);
             room_end = room_end.saturating_sub(columns.cost + 1);
+        }
+        if columns.model > 0 {
+            let model = SafeText::line(step.model.as_deref().unwrap_or(UNKNOWN));
+            put_cut(buf, area, dx, dy, &model, columns.model, theme.dim());
+            dx += columns.model + 2;
         }
         let failed =
             matches!(step.face(), StepFace::Failed | StepFace::TimedOut | StepFace::OverBudget | StepFace::Lost);

@@ -26,7 +26,7 @@ use super::history::History;
 use super::model::UiState;
 use super::theme::{Theme, asciify};
 use super::window::Windows;
-use crate::run::{RunState, StepId, StepState, Timestamp};
+use crate::run::{RunState, StepId, StepPhase, StepState, Timestamp};
 use crate::text::{SafeText, span};
 use layout::Shape;
 
@@ -47,8 +47,10 @@ pub struct Scene<'a> {
     pub theme: Theme,
     /// What just happened.
     pub history: &'a History,
-    /// What the plan says of the selected step.
+    /// What the plan says of a step.
     pub facts: &'a StepFacts,
+    /// Of which.
+    pub facts_of: Option<StepId>,
     /// Where times of day are told.
     pub zone: &'a TimeZone,
 }
@@ -86,8 +88,13 @@ pub fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &UiState, windows: &Windows
                 _ => {}
             }
             for (id, pane) in &parts.panes {
-                if let Some(step) = scene.state.step(*id) {
-                    output::pane(buf, *pane, shape, step, scene, ui, windows);
+                match scene.state.step(*id) {
+                    Some(step) => output::pane(buf, *pane, shape, step, scene, ui, windows),
+                    // Nothing is there yet; the place is kept.
+                    None if shape != Shape::Narrow => {
+                        paint::frame(buf, *pane, scene.theme, paint::Edge::Plain, Vec::new(), Vec::new());
+                    }
+                    None => {}
                 }
             }
             ticker::draw(buf, parts.ticker, shape, scene, ui);
@@ -116,6 +123,16 @@ fn waits_for(state: &RunState, step: &StepState) -> Vec<StepId> {
     let before = state.steps.iter().filter(|s| s.logical < step.logical && !s.phase.is_terminal());
     let last = before.clone().map(|s| s.logical).max();
     before.filter(|s| Some(s.logical) == last).map(|s| s.id).collect()
+}
+
+/// What a queued step waits for, in words; `None` when it is next.
+fn waits(state: &RunState, step: &StepState) -> Option<String> {
+    let numbers: Vec<String> = waits_for(state, step).iter().map(ToString::to_string).collect();
+    match numbers.as_slice() {
+        [] => None,
+        [only] => Some(format!("waits for step {only}")),
+        [all @ .., last] => Some(format!("waits for steps {} and {last}", all.join(", "))),
+    }
 }
 
 /// What a step does just now, in a few words.
@@ -164,6 +181,15 @@ fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
             .or_else(last_line)
             .unwrap_or_default(),
         F::Skipped => "not run".to_owned(),
+        F::Paused => step.error.clone().or_else(last_line).unwrap_or_else(|| "its session can be gone on with".to_owned()),
+        F::Stopped => step.error.clone().or_else(last_line).unwrap_or_else(|| match step.exit {
+            Some(crate::run::ExitInfo { signal: Some(n), .. }) => format!("ended by signal {n}"),
+            _ => "ended before it was done".to_owned(),
+        }),
+        F::Unknown => match &step.phase {
+            StepPhase::Unknown(word) => format!("its status says {word}"),
+            _ => String::new(),
+        },
         F::Lost => state.lost.clone().unwrap_or_default(),
         _ => step.error.clone().or_else(last_line).unwrap_or_default(),
     }

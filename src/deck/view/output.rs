@@ -5,8 +5,8 @@ use ratatui::layout::Rect;
 
 use super::detail::{self, Fact};
 use super::layout::{Shape, above_log, inside, log_area};
-use super::paint::{Piece, frame, piece, put, put_cut};
-use super::{Scene, elapsed, sections, waits_for};
+use super::paint::{Edge, Piece, frame, piece, put, put_cut};
+use super::{Scene, elapsed, sections, waits};
 use crate::deck::actions::Action;
 use crate::deck::model::{Focus, Position, Tab, UiState};
 use crate::deck::window::{ERR_MARK, Row, Window, Windows};
@@ -40,10 +40,15 @@ pub(super) fn pane(
             Shape::Zoom => vec![piece(tab.name(), theme.bold())],
             Shape::Grid => {
                 let face = theme.face(step.face());
-                vec![
-                    piece(format!("{} {} ", step.id, SafeText::line(step.title()).truncate(24)), theme.bold()),
-                    piece(format!("{} {}", face.glyph, face.word), face.style),
-                ]
+                let agent = (step.agent != step.title()).then(|| SafeText::line(&step.agent));
+                let model = step.model.as_deref().map(SafeText::line);
+                let mut out = vec![
+                    piece(format!("{} {}", step.id, SafeText::line(step.title()).truncate(24)), theme.bold()),
+                    piece(format!("{} {}", face.glyph, face.word), face.style).gap(1),
+                ];
+                out.extend(agent.map(|text| piece(text.to_string(), theme.dim()).rank(2).gap(2)));
+                out.extend(model.map(|text| piece(text.to_string(), theme.dim()).rank(3).gap(2)));
+                out
             }
             _ => vec![piece(format!("{} {}", step.id, SafeText::line(step.title()).truncate(40)), theme.bold())],
         };
@@ -54,7 +59,7 @@ pub(super) fn pane(
         } else {
             Vec::new()
         };
-        frame(buf, area, theme, active, left, right);
+        frame(buf, area, theme, Edge::focused(active), left, right);
     }
     if tab != Tab::Output {
         let inner = inside(shape, area);
@@ -99,56 +104,61 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
     let follows = ui.pane(step.id).output == Position::Follow;
     let mut out = Vec::new();
     if !ui.wrap {
-        out.push(piece("not wrapped  ", theme.dim()).rank(2));
+        out.push(piece("not wrapped", theme.dim()).rank(2));
     }
     if !ui.fold {
-        out.push(piece("not folded  ", theme.dim()).rank(2));
+        out.push(piece("not folded", theme.dim()).rank(2).gap(2));
     }
     if let Some(count) = ui.search.as_ref().and_then(|s| s.count).filter(|c| c.step == step.id) {
         // What came since was not counted.
         let more = if window.len > count.upto { "+" } else { "" };
         let (text, style) = match count.total {
-            0 => (format!("nothing found{more}  "), theme.bad()),
-            total => (format!("{}/{total}{more}  ", count.nth), theme.accent()),
+            0 => (format!("nothing found{more}"), theme.bad()),
+            total => (format!("{}/{total}{more}", count.nth), theme.accent()),
         };
-        out.push(piece(text, style).rank(6));
+        out.push(piece(text, style).rank(6).gap(2));
     }
     if follows {
         let word = if step.phase.is_terminal() { "end" } else { "▼ following" };
-        out.push(piece(word, theme.dim()));
+        out.push(piece(word, theme.dim()).gap(2));
     } else {
         if window.behind > 0 {
-            out.push(piece(format!("+{} new  ", bytes(window.behind)), theme.accent()));
+            out.push(piece(format!("+{} new", bytes(window.behind)), theme.accent()).rank(7).gap(2));
         }
-        out.push(piece(format!("{}%  ", window.percent), theme.plain()));
-        out.push(piece(format!("{} follow", ui.keymap.hint(Action::Follow)), theme.bold()).rank(5));
+        out.push(piece(format!("{}%", window.percent), theme.plain()).gap(2));
+        out.push(piece(format!("{} follow", ui.keymap.hint(Action::Follow)), theme.bold()).rank(5).gap(2));
     }
     out
 }
 
 fn rows(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scene: &Scene<'_>) {
-    let theme = scene.theme;
     if window.rows.is_empty() {
-        let text = match &step.phase {
-            StepPhase::Pending => {
-                let waits: Vec<String> = waits_for(scene.state, step).iter().map(ToString::to_string).collect();
-                if waits.is_empty() {
-                    "not started yet".to_owned()
-                } else {
-                    format!("waits for step {}", waits.join(", "))
-                }
-            }
-            StepPhase::Running => match step.started_at {
-                Some(at) => format!("no output yet, started {} ago", clock(scene.now.since(at))),
-                None => "no output yet".to_owned(),
-            },
-            _ => "it printed nothing".to_owned(),
-        };
-        put_cut(buf, area, 0, 0, &SafeText::line(&text), area.width, theme.dim());
-        return;
+        return nothing(buf, area, step, scene);
     }
     for (row, dy) in window.rows.iter().zip(0_u16..).take(usize::from(area.height)) {
         log_row(buf, area, dy, row, scene);
+    }
+}
+
+/// What stands where a step printed nothing: why, and what it is to do.
+fn nothing(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let text = match &step.phase {
+        StepPhase::Pending => waits(scene.state, step).unwrap_or_else(|| "not started yet".to_owned()),
+        StepPhase::Running => match step.started_at {
+            Some(at) => format!("no output yet, started {} ago", clock(scene.now.since(at))),
+            None => "no output yet".to_owned(),
+        },
+        _ => "it printed nothing".to_owned(),
+    };
+    put_cut(buf, area, 0, 0, &SafeText::line(&text), area.width, theme.dim());
+    if step.phase.is_terminal() || scene.facts_of != Some(step.id) || scene.facts.task.is_empty() || area.height < 4 {
+        return;
+    }
+    put(buf, area, 0, 2, "task", theme.accent());
+    let lines = scene.facts.task.iter().flat_map(|l| l.wrap(usize::from(area.width.saturating_sub(2))));
+    for (line, dy) in lines.take(usize::from(area.height)).zip(3_u16..) {
+        put(buf, area, 2, dy, line.as_str(), theme.plain());
     }
 }
 

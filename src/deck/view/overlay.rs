@@ -2,11 +2,12 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::widgets::Widget;
 
 use super::Scene;
-use super::paint::{centred, fade, frame, piece, put, put_cut, put_right, row, wipe};
-use crate::deck::actions::{self, Section, Situation, TABLE};
+use super::paint::{Edge, centred, fade, frame, piece, put, put_cut, put_right, row, wipe};
+use crate::deck::actions::{self, Section, Situation};
 use crate::deck::attention::evidence;
 use crate::deck::budget_dialog;
 use crate::deck::compose::candidates;
@@ -23,59 +24,70 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
     }
     let body = Rect { height: area.height - 1, ..area };
     match top {
-        Overlay::Help { top } => help(buf, body, *top, scene, ui),
+        Overlay::Help { top, query } => help(buf, body, *top, query.as_deref(), scene, ui),
         Overlay::Palette { query, index } => palette(buf, body, query, *index, scene, ui),
         // Typed on the line for notices, so that nothing of the output is covered.
         Overlay::Search { .. } | Overlay::Filter => {}
         Overlay::Composer(composer) => compose(buf, body, composer, scene, ui),
         Overlay::Confirm { what, .. } => confirm(buf, body, *what, scene),
         Overlay::Quit { .. } => quit(buf, body, scene),
-        Overlay::Why(step) => why(buf, body, *step, scene),
+        Overlay::Why { step, top } => why(buf, body, *step, *top, scene),
         Overlay::Budget(dialog) => budget(buf, body, dialog, scene),
     }
 }
 
 fn dialog_box(buf: &mut Buffer, area: Rect, size: (u16, u16), title: &str, scene: &Scene<'_>) -> Rect {
     fade(buf, area, scene.theme);
-    let place = centred(area, size.0, size.1);
+    // A strip of a few cells beside a dialog shows nothing but the remains of words.
+    let wide = if area.width.saturating_sub(size.0) < 12 { area.width } else { size.0 };
+    let place = centred(area, wide, size.1);
     wipe(buf, place);
-    let inner = frame(buf, place, scene.theme, true, vec![piece(title, scene.theme.bold())], Vec::new());
+    let inner = frame(buf, place, scene.theme, Edge::Above, vec![piece(title, scene.theme.bold())], Vec::new());
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
-fn help(buf: &mut Buffer, area: Rect, top: usize, scene: &Scene<'_>, ui: &UiState) {
+fn help(buf: &mut Buffer, area: Rect, top: usize, query: Option<&str>, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
-    let mut lines: Vec<(String, String, &str)> = Vec::new();
+    let found = actions::matching(query.unwrap_or_default());
+    let mut lines: Vec<(&str, String, &str)> = Vec::new();
     for section in Section::ALL {
-        if !lines.is_empty() {
-            lines.push((String::new(), String::new(), ""));
+        let rows: Vec<_> = found.iter().filter(|r| r.section == section).collect();
+        if rows.is_empty() {
+            continue;
         }
-        lines.push((section.title().to_owned(), String::new(), ""));
-        for action in TABLE.iter().filter(|r| r.section == section) {
-            lines.push((String::new(), ui.keymap.shown(action), action.help));
+        if !lines.is_empty() {
+            lines.push(("", String::new(), ""));
+        }
+        lines.push((section.title(), String::new(), ""));
+        lines.extend(rows.iter().map(|r| ("", ui.keymap.shown(r), r.help)));
+    }
+    let typing = u16::from(query.is_some()) * 2;
+    let high = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2 + typing);
+    let inner = dialog_box(buf, area, (76, high), "keys", scene);
+    if let Some(query) = query {
+        let dx = put(buf, inner, 0, 0, "/ ", theme.key());
+        let dx = put(buf, inner, dx, 0, SafeText::line(query).as_str(), theme.plain());
+        put(buf, inner, dx, 0, "▏", theme.select());
+        if lines.is_empty() {
+            put(buf, inner, 0, 2, "no key has these words", theme.dim());
         }
     }
-    let high = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
-    let inner = dialog_box(buf, area, (76, high), "keys", scene);
-    let shown = usize::from(inner.height);
-    let top = top.min(lines.len().saturating_sub(shown));
-    for ((heading, keys, text), dy) in lines.iter().skip(top).take(shown).zip(0_u16..) {
+    let inner = Rect { y: inner.y + typing, height: inner.height.saturating_sub(typing), ..inner };
+    let top = scrolled(buf, inner, top, lines.len(), scene);
+    for ((heading, keys, text), dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
         if heading.is_empty() {
-            put_right(buf, inner, 12, dy, keys, theme.key());
-            put_cut(buf, inner, 14, dy, &SafeText::line(text), inner.width, theme.plain());
+            put_right(buf, inner, 10, dy, keys, theme.key());
+            put_cut(buf, inner, 12, dy, &SafeText::line(text), inner.width, theme.plain());
         } else {
             put(buf, inner, 0, dy, heading, theme.accent());
         }
-    }
-    if top + shown < lines.len() {
-        put_right(buf, inner, inner.width, inner.height.saturating_sub(1), "↓ more", theme.accent());
     }
 }
 
 fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let found = actions::search(query);
-    let inner = dialog_box(buf, area, (64, 18), "commands", scene);
+    let inner = dialog_box(buf, area, (84, 18), "commands", scene);
     let typed = SafeText::line(query);
     let dx = put(buf, inner, 0, 0, "› ", theme.select());
     let dx = put(buf, inner, dx, 0, typed.as_str(), theme.plain());
@@ -99,8 +111,8 @@ fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scen
             put(buf, list, 0, dy, "›", theme.select());
         }
         put(buf, list, 2, dy, found.name, style);
-        let room = list.width.saturating_sub(22 + 12);
-        put_cut(buf, list, 22, dy, &SafeText::line(found.help), room, theme.dim());
+        let room = list.width.saturating_sub(19 + 11);
+        put_cut(buf, list, 19, dy, &SafeText::line(found.help), room, theme.dim());
         put_right(buf, list, list.width, dy, &ui.keymap.shown(found), theme.key());
     }
 }
@@ -113,15 +125,15 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
     let place = Rect { y: area.y + above.height, height: high, ..area };
     wipe(buf, place);
     let right = vec![
-        piece("ctrl-s send   ", theme.bold()),
-        piece("esc keep draft   ", theme.dim()).rank(2),
-        piece("ctrl-c discard", theme.dim()).rank(1),
+        piece("ctrl-s send", theme.bold()),
+        piece("esc keep draft", theme.dim()).rank(2).gap(3),
+        piece("ctrl-c discard", theme.dim()).rank(1).gap(3),
     ];
     let inner = frame(
         buf,
         place,
         theme,
-        true,
+        Edge::Above,
         vec![piece(if composer.goes_on { "go on" } else { "steer" }, theme.bold())],
         right,
     );
@@ -157,7 +169,7 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
 /// Who gets the message.
 fn targets(buf: &mut Buffer, inner: Rect, composer: &Composer, scene: &Scene<'_>) {
     let theme = scene.theme;
-    let mut left = vec![piece("to    ", theme.dim())];
+    let mut left = vec![piece("to   ", theme.dim())];
     let steps = candidates(scene.state);
     let all = steps.len() > 1 && steps.iter().all(|s| composer.targets.contains(s));
     let mut shown = steps.clone();
@@ -168,12 +180,13 @@ fn targets(buf: &mut Buffer, inner: Rect, composer: &Composer, scene: &Scene<'_>
         let name = scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(16)).unwrap_or_default();
         let mark = if chosen { "[x]" } else { "[ ]" };
         let style = if chosen { theme.bold() } else { theme.dim() };
-        left.push(piece(format!("{mark} {id} {name}   "), style).rank(if chosen { u8::MAX } else { 2 }));
+        left.push(piece(format!("{mark} {id} {name}"), style).rank(if chosen { u8::MAX } else { 2 }).gap(3));
     }
     if steps.len() > 1 {
         let mark = if all { "[x]" } else { "[ ]" };
         let style = if all { theme.bold() } else { theme.dim() };
-        left.push(piece(format!("{mark} all {} running", steps.len()), style).rank(if all { u8::MAX } else { 3 }));
+        let rank = if all { u8::MAX } else { 3 };
+        left.push(piece(format!("{mark} all {} running", steps.len()), style).rank(rank).gap(3));
     }
     row(buf, inner, 0, left, vec![piece("tab", theme.key()).rank(1), piece(" target", theme.dim()).rank(1)]);
 }
@@ -183,10 +196,10 @@ fn modes(buf: &mut Buffer, inner: Rect, mode: SteerMode, scene: &Scene<'_>) {
     let theme = scene.theme;
     let choice = |which: SteerMode, text: &str| {
         let (mark, style) = if mode == which { ("(•)", theme.bold()) } else { ("( )", theme.dim()) };
-        piece(format!("{mark} {text}   "), style).rank(if mode == which { u8::MAX } else { 2 })
+        piece(format!("{mark} {text}"), style).rank(if mode == which { u8::MAX } else { 2 }).gap(2)
     };
     let left = vec![
-        piece("mode  ", theme.dim()),
+        piece("mode", theme.dim()),
         choice(SteerMode::Steer, "steer now"),
         choice(SteerMode::FollowUp, "follow up after this turn"),
         choice(SteerMode::Auto, "auto"),
@@ -216,6 +229,15 @@ fn capability(composer: &Composer, scene: &Scene<'_>) -> String {
     }
 }
 
+/// Sentences that are wrapped into a dialog, from a row on. Returns the row after them.
+fn sentences(buf: &mut Buffer, inner: Rect, dy: u16, text: &str, style: Style) -> u16 {
+    let lines = SafeText::line(text).wrap(usize::from(inner.width));
+    for (line, at) in lines.iter().zip(dy..) {
+        put(buf, inner, 0, at, line.as_str(), style);
+    }
+    dy.saturating_add(u16::try_from(lines.len()).unwrap_or(1))
+}
+
 fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
     let theme = scene.theme;
     let (title, question, consequence) = match what {
@@ -232,52 +254,79 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
             ("stop run", "End the whole run?".to_owned(), format!("{children}{never}."))
         }
     };
-    let inner = dialog_box(buf, area, (66, 8), title, scene);
-    put_cut(buf, inner, 0, 1, &SafeText::line(&question), inner.width, theme.bold());
-    put_cut(buf, inner, 0, 2, &SafeText::line(&consequence), inner.width, theme.plain());
+    let inner = dialog_box(buf, area, (66, 9), title, scene);
+    let dy = sentences(buf, inner, 1, &question, theme.bold());
+    let dy = sentences(buf, inner, dy, &consequence, theme.plain());
     let left = vec![
         piece("y", theme.key()),
-        piece(" stop it", theme.bad()),
-        piece("      ", theme.plain()),
-        piece("esc", theme.key()),
-        piece(" no, let it run (default)", theme.plain()),
+        piece("stop it", theme.bad()).gap(1),
+        piece("esc", theme.key()).gap(6),
+        piece("no, let it run (default)", theme.plain()).gap(1),
     ];
-    row(buf, inner, 4, left, Vec::new());
+    row(buf, inner, dy + 1, left, Vec::new());
 }
 
 fn quit(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let theme = scene.theme;
     let many = living(scene.state);
-    let inner = dialog_box(buf, area, (66, 10), "leave the deck", scene);
+    let inner = dialog_box(buf, area, (66, 9), "leave the deck", scene);
     let text = match many {
         0 => "The run is not over yet.".to_owned(),
         1 => "1 child is alive.".to_owned(),
         n => format!("{n} children are alive."),
     };
     put(buf, inner, 0, 1, &text, theme.bold());
+    let room = inner.width >= 60;
     let choices = [
-        ("l", "leave it running (default); subdeck attach comes back", theme.plain()),
-        ("s", "stop everything", theme.bad()),
-        ("esc", "stay here", theme.plain()),
+        ("l", if room { "leave it running (default); subdeck attach comes back" } else { "leave it running (default)" }),
+        ("s", "stop everything"),
+        ("esc", "stay here"),
     ];
-    for ((key, text, style), dy) in choices.into_iter().zip(3_u16..) {
+    for ((key, text), dy) in choices.into_iter().zip(3_u16..) {
         put_right(buf, inner, 3, dy, key, theme.key());
+        let style = if key == "s" { theme.bad() } else { theme.plain() };
         put_cut(buf, inner, 5, dy, &SafeText::line(text), inner.width, style);
     }
 }
 
-fn why(buf: &mut Buffer, area: Rect, step: StepId, scene: &Scene<'_>) {
+fn why(buf: &mut Buffer, area: Rect, step: StepId, top: usize, scene: &Scene<'_>) {
     let theme = scene.theme;
     let mut lines = evidence(scene.state, step, scene.now);
     if lines.is_empty() {
         lines.push(("over".to_owned(), "nothing is wrong with this step any more".to_owned()));
     }
-    let high = u16::try_from(lines.len()).unwrap_or(20).saturating_add(3);
+    // Values are wrapped, so that evidence is never cut.
+    let room = usize::from(area.width.min(76)).saturating_sub(19).max(10);
+    let lines: Vec<(String, SafeText)> = lines
+        .iter()
+        .flat_map(|(name, value)| {
+            let mut name = Some(name.clone());
+            let values = if value.is_empty() { vec![SafeText::default()] } else { SafeText::line(value).wrap(room) };
+            values.into_iter().map(move |value| (name.take().unwrap_or_default(), value)).collect::<Vec<_>>()
+        })
+        .collect();
+    let high = u16::try_from(lines.len()).unwrap_or(20).saturating_add(2);
     let inner = dialog_box(buf, area, (76, high), &format!("why step {step} needs you"), scene);
-    for ((name, value), dy) in lines.iter().zip(1_u16..) {
+    let top = scrolled(buf, inner, top, lines.len(), scene);
+    for ((name, value), dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
         put(buf, inner, 0, dy, name, theme.dim());
-        put_cut(buf, inner, 15, dy, &SafeText::line(value), inner.width, theme.plain());
+        put(buf, inner, 15, dy, value.as_str(), theme.plain());
     }
+}
+
+/// The first row of a text in a box, which says in its lower edge when there is more.
+fn scrolled(buf: &mut Buffer, inner: Rect, top: usize, lines: usize, scene: &Scene<'_>) -> usize {
+    let shown = usize::from(inner.height);
+    let top = top.min(lines.saturating_sub(shown));
+    let told = match (top > 0, top + shown < lines) {
+        (true, true) => " ↑↓ more ",
+        (true, false) => " ↑ more ",
+        (false, true) => " ↓ more ",
+        (false, false) => return top,
+    };
+    let edge = Rect { y: inner.bottom(), height: 1, ..inner };
+    put_right(buf, edge, edge.width, 0, told, scene.theme.accent());
+    top
 }
 
 fn budget(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &Scene<'_>) {
@@ -314,7 +363,7 @@ fn budget(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &Scene<'_>
     match &dialog.wrong {
         Some(why) => drop(put_cut(buf, inner, 0, last, why, inner.width, theme.bad())),
         None => {
-            let text = "the runner answers; what is used up already cannot be set";
+            let text = "what is used up already cannot be set";
             put_cut(buf, inner, 0, last, &SafeText::line(text), inner.width, theme.dim());
         }
     }

@@ -2,7 +2,7 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 
 use crate::deck::theme::Theme;
 use crate::text::{SafeText, width};
@@ -14,11 +14,13 @@ pub struct Piece {
     style: Style,
     /// Pieces with a low rank go first when there is no room.
     rank: u8,
+    /// Cells between this piece and the one before it, if there is one.
+    gap: u16,
 }
 
 /// A piece that is kept as long as anything is.
 pub fn piece(text: impl Into<String>, style: Style) -> Piece {
-    Piece { text: text.into(), style, rank: u8::MAX }
+    Piece { text: text.into(), style, rank: u8::MAX, gap: 0 }
 }
 
 impl Piece {
@@ -28,9 +30,21 @@ impl Piece {
         self
     }
 
+    /// The same piece, so many cells away from the one before it.
+    pub const fn gap(mut self, cells: u16) -> Self {
+        self.gap = cells;
+        self
+    }
+
     fn width(&self) -> u16 {
         u16::try_from(width(&self.text)).unwrap_or(u16::MAX)
     }
+}
+
+/// The cells of pieces in a row. The gap before the first of them is not drawn.
+fn total(pieces: &[Piece]) -> u16 {
+    let gaps = pieces.iter().skip(1).map(|p| p.gap);
+    pieces.iter().map(Piece::width).chain(gaps).fold(0, u16::saturating_add)
 }
 
 /// Writes a text into one row of `area`, `dx` cells from its left; returns the cell after the text, counted like `dx`.
@@ -59,40 +73,87 @@ pub fn put_right(buf: &mut Buffer, area: Rect, end: u16, dy: u16, text: &str, st
     }
 }
 
-/// Writes pieces at the left and at the right end of one row, two cells apart from each other at least. Pieces of the
-/// lowest rank are left out until the rest fits.
-pub fn row(buf: &mut Buffer, area: Rect, dy: u16, left: Vec<Piece>, right: Vec<Piece>) {
-    let (mut left, mut right) = (left, right);
-    let total = |side: &[Piece]| side.iter().map(Piece::width).fold(0_u16, u16::saturating_add);
-    loop {
+/// Writes pieces at the left and at the right end of one row, two cells apart from each other at least. What does not
+/// fit is left out by rank, the lowest first, and what still fits then is put in again; pieces of the highest rank are
+/// cut. Returns where the left end stops and where the right one starts, counted from the left of the area.
+pub fn row(buf: &mut Buffer, area: Rect, dy: u16, left: Vec<Piece>, right: Vec<Piece>) -> (u16, u16) {
+    let (left, right) = fit(left, right, area.width);
+    let right_start = area.width.saturating_sub(total(&right));
+    let stop = if right.is_empty() { area.width } else { right_start.saturating_sub(2) };
+    let end = pieces(buf, area, 0, dy, &left, stop);
+    let start = right_start.max(end);
+    pieces(buf, area, start, dy, &right, area.width);
+    (end, start)
+}
+
+fn pieces(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, pieces: &[Piece], stop: u16) -> u16 {
+    let mut dx = dx;
+    for (n, p) in pieces.iter().enumerate() {
+        let gap = if n == 0 { 0 } else { p.gap };
+        // What lies below, such as the edge of a box, does not show between two pieces of one line.
+        let reversed = p.style.add_modifier.contains(Modifier::REVERSED);
+        let blank = " ".repeat(usize::from(gap.min(stop.saturating_sub(dx))));
+        put(buf, area, dx, dy, &blank, if reversed { p.style } else { Style::new() });
+        let at = dx + gap;
+        let room = stop.saturating_sub(at);
+        if p.width() <= room {
+            dx = put(buf, area, at, dy, &p.text, p.style);
+        } else {
+            // The rest of a line whose beginning is there is told to be missing.
+            return put_cut(buf, area, at, dy, &SafeText::line(&p.text), room, p.style);
+        }
+    }
+    dx
+}
+
+/// The pieces of both ends that there is room for.
+fn fit(left: Vec<Piece>, right: Vec<Piece>, cells: u16) -> (Vec<Piece>, Vec<Piece>) {
+    let all = |ranks: &[u8]| {
+        let of = |side: &[Piece]| -> Vec<Piece> { side.iter().filter(|p| ranks.contains(&p.rank)).cloned().collect() };
+        (of(&left), of(&right))
+    };
+    let fits = |(left, right): &(Vec<Piece>, Vec<Piece>)| {
         let gap = if left.is_empty() || right.is_empty() { 0 } else { 2 };
-        if total(&left).saturating_add(total(&right)).saturating_add(gap) <= area.width {
-            break;
+        total(left).saturating_add(total(right)).saturating_add(gap) <= cells
+    };
+    let mut ranks: Vec<u8> = left.iter().chain(&right).map(|p| p.rank).collect();
+    ranks.sort_unstable_by(|a, b| b.cmp(a));
+    ranks.dedup();
+    let mut kept = vec![u8::MAX];
+    for rank in ranks {
+        kept.push(rank);
+        if rank != u8::MAX && !fits(&all(&kept)) {
+            kept.pop();
         }
-        let lowest = left.iter().chain(&right).map(|p| p.rank).min().unwrap_or(u8::MAX);
-        if lowest == u8::MAX {
-            break;
-        }
-        left.retain(|p| p.rank != lowest);
-        right.retain(|p| p.rank != lowest);
     }
-    let mut dx = 0;
-    for p in &left {
-        dx = put(buf, area, dx, dy, &p.text, p.style);
-    }
-    let mut start = area.width.saturating_sub(total(&right)).max(dx);
-    for p in &right {
-        start = put(buf, area, start, dy, &p.text, p.style);
+    all(&kept)
+}
+
+/// What a box is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// One of several.
+    Plain,
+    /// The one of several that the movement keys move: it has a mark, so that nobody needs its colour.
+    Focused,
+    /// The one that lies above the others.
+    Above,
+}
+
+impl Edge {
+    /// Of a box that has the movement keys, or has not.
+    pub const fn focused(focused: bool) -> Self {
+        if focused { Self::Focused } else { Self::Plain }
     }
 }
 
 /// Draws a box and returns what is inside of it. Titles stand in its upper edge.
-pub fn frame(buf: &mut Buffer, area: Rect, theme: Theme, active: bool, left: Vec<Piece>, right: Vec<Piece>) -> Rect {
+pub fn frame(buf: &mut Buffer, area: Rect, theme: Theme, kind: Edge, left: Vec<Piece>, right: Vec<Piece>) -> Rect {
     let area = area.intersection(buf.area);
     if area.width < 2 || area.height < 2 {
         return Rect::ZERO;
     }
-    let style = if active { theme.select() } else { theme.dim() };
+    let style = if kind == Edge::Plain { theme.dim() } else { theme.select() };
     let across = "─".repeat(usize::from(area.width - 2));
     put(buf, area, 0, 0, &format!("╭{across}╮"), style);
     put(buf, area, 0, area.height - 1, &format!("╰{across}╯"), style);
@@ -100,21 +161,19 @@ pub fn frame(buf: &mut Buffer, area: Rect, theme: Theme, active: bool, left: Vec
         put(buf, area, 0, dy, "│", style);
         put(buf, area, area.width - 1, dy, "│", style);
     }
-    let edge = Rect { x: area.x + 2, width: area.width.saturating_sub(4), height: 1, ..area };
-    row(buf, edge, 0, pad(left, theme), pad(right, theme));
+    let edge = Rect { x: area.x + 3, width: area.width.saturating_sub(6), height: 1, ..area };
+    let (has_left, has_right) = (!left.is_empty(), !right.is_empty());
+    let (end, start) = row(buf, edge, 0, left, right);
+    // A space at each end, so that a title does not touch its edge.
+    if has_left && end > 0 {
+        put(buf, area, 2, 0, if kind == Edge::Focused { "›" } else { " " }, style);
+        put(buf, area, 3 + end, 0, " ", style);
+    }
+    if has_right && start < edge.width {
+        put(buf, area, 2 + start, 0, " ", style);
+        put(buf, area, area.width - 3, 0, " ", style);
+    }
     Rect { x: area.x + 1, y: area.y + 1, width: area.width - 2, height: area.height - 2 }
-}
-
-/// A space at each end, so that a title does not touch its edge.
-fn pad(mut pieces: Vec<Piece>, theme: Theme) -> Vec<Piece> {
-    if let Some(first) = pieces.first_mut() {
-        first.text.insert(0, ' ');
-    }
-    if let Some(last) = pieces.last_mut() {
-        last.text.push(' ');
-    }
-    let _ = theme;
-    pieces
 }
 
 /// Makes everything in the area empty, for what lies above other things.

@@ -3,7 +3,9 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::paint::{Piece, piece, put, put_cut, row};
+use super::detail::{meter_style, meter_text, of_limits};
+use super::layout::{self, Shape};
+use super::paint::{Piece, bar, piece, put, put_cut, row};
 use super::{Scene, elapsed, now_text};
 use crate::deck::actions::{self, Action, Situation};
 use crate::deck::attention;
@@ -11,7 +13,7 @@ use crate::deck::compose;
 use crate::deck::feed::Hands;
 use crate::deck::history::short;
 use crate::deck::model::{Fate, Overlay, UiState, living};
-use crate::run::{RunState, RunnerKind, TargetState};
+use crate::run::{Metric, RunState, RunnerKind, TargetState};
 use crate::text::{SafeText, clock, clock_long, cost, count, or_unknown, span};
 
 /// The line about the run.
@@ -19,57 +21,76 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
     let theme = scene.theme;
     let state = scene.state;
     let face = theme.run_face(state);
-    let mut left = vec![piece(" ", theme.plain())];
+    let mut left = Vec::new();
     let id = run_id(state);
     match &state.name {
         Some(name) => {
             let cells = usize::from(area.width / 3).max(10);
-            left.push(piece(format!("{}  ", SafeText::line(name).truncate(cells)), theme.bold()));
-            left.push(piece("run ", theme.dim()).rank(1));
-            left.push(piece(format!("{id}  "), theme.dim()).rank(3));
+            left.push(piece(SafeText::line(name).truncate(cells).to_string(), theme.bold()));
+            left.push(piece("run", theme.dim()).rank(1).gap(2));
+            left.push(piece(id.to_string(), theme.dim()).rank(3).gap(1));
         }
         None => {
             left.push(piece("run ", theme.dim()).rank(1));
-            left.push(piece(format!("{id}  "), theme.bold()));
+            left.push(piece(id.to_string(), theme.bold()));
         }
     }
-    left.push(piece(format!("{} {}", face.glyph, face.word), face.style));
+    left.push(piece(format!("{} {}", face.glyph, face.word), face.style).gap(2));
     left.extend(frozen(scene, ui));
     if scene.read_only.is_some() {
-        left.push(piece("  read-only", theme.halted()).rank(6));
+        left.push(piece("read-only", theme.halted()).rank(6).gap(2));
     }
     if let Some(from) = &state.resumed_from {
-        left.push(piece(format!("  goes on from {}", short(from.as_str())), theme.dim()).rank(1));
+        left.push(piece(format!("goes on from {}", short(from.as_str())), theme.dim()).rank(1).gap(2));
     }
     let mut right = vec![
         piece("step ", theme.dim()).rank(2),
-        piece(format!("{}/{}   ", state.steps_ended(), state.steps.len()), theme.plain()).rank(7),
+        piece(format!("{}/{}", state.steps_ended(), state.steps.len()), theme.plain()).rank(7),
     ];
     let ran = state.elapsed(scene.now);
     let time = or_unknown(ran.map(if area.width >= 100 { clock_long } else { clock }));
-    right.push(piece(time, theme.bold()));
+    right.push(piece(time, theme.bold()).gap(3));
     if let Some(limit) = state.timeout_ms {
         let limit = clock(std::time::Duration::from_millis(limit));
-        right.push(piece(format!(" of {limit}"), theme.dim()).rank(4));
+        right.push(piece(format!("of {limit}"), theme.dim()).rank(4).gap(1));
     }
     // Unknown money is said to be unknown only where there is room to say so.
     let plain = state.steps.iter().all(|s| matches!(s.runner, RunnerKind::ExternalCli { .. }));
+    let meters = crate::run::budget::run_meters(state, scene.now);
+    let metered = |metric: Metric| meters.iter().find(|m| m.metric == metric);
     let money = or_unknown(state.cost().map(|c| cost(c.0)));
     if !plain || state.cost().is_some() {
-        right.push(piece(format!("   {money}"), theme.plain()).rank(if state.cost().is_some() { 8 } else { 1 }));
+        let rank = if state.cost().is_some() { 8 } else { 1 };
+        match metered(Metric::Cost) {
+            Some(meter) => {
+                right.push(piece(meter_text(meter), theme.plain()).rank(8).gap(3));
+                right.push(piece(bar(meter.share(), 10), meter_style(meter, scene)).rank(1).gap(1));
+            }
+            None => right.push(piece(money, theme.plain()).rank(rank).gap(3)),
+        }
     }
     let tokens = state.tokens();
     let tokens = if tokens.is_zero() { "–".to_owned() } else { count(tokens.total()) };
     if !plain {
-        right.push(piece(format!("   {tokens} tok"), theme.plain()).rank(5));
+        match metered(Metric::Tokens) {
+            Some(meter) => {
+                right.push(piece(format!("{} tok", meter_text(meter)), theme.plain()).rank(5).gap(3));
+                right.push(piece(bar(meter.share(), 10), meter_style(meter, scene)).rank(0).gap(1));
+            }
+            None => right.push(piece(format!("{tokens} tok"), theme.plain()).rank(5).gap(3)),
+        }
     }
-    right.push(piece(" ", theme.plain()));
-    row(buf, area, 0, left, right);
+    row(buf, inset(area), 0, left, right);
+}
+
+/// A line with a cell of air at both ends.
+const fn inset(area: Rect) -> Rect {
+    Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area }
 }
 
 fn frozen(scene: &Scene<'_>, ui: &UiState) -> Option<Piece> {
     let since = ui.frozen?;
-    Some(piece(format!("  FROZEN {} ", clock(scene.wall.since(since))), scene.theme.alarm()))
+    Some(piece(format!(" FROZEN {} ", clock(scene.wall.since(since))), scene.theme.alarm()).gap(2))
 }
 
 /// The beginning of the run's id, as far as a person needs it.
@@ -86,28 +107,22 @@ pub(super) fn step_header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &
     let theme = scene.theme;
     let Some(step) = scene.state.step(ui.selected) else { return };
     let face = theme.face(step.face());
+    let title = SafeText::line(step.title()).truncate(usize::from(area.width / 3));
     let mut left = vec![
-        piece(format!(" {} ", step.id), theme.dim()),
-        piece(format!("{}  ", SafeText::line(step.title()).truncate(usize::from(area.width / 3))), theme.bold()),
-        piece(format!("{} {}", face.glyph, face.word), face.style),
+        piece(step.id.to_string(), theme.dim()),
+        piece(title.to_string(), theme.bold()).gap(1),
+        piece(format!("{} {}", face.glyph, face.word), face.style).gap(2),
     ];
     left.extend(frozen(scene, ui));
     let now = SafeText::line(&now_text(scene.state, step, scene.now)).truncate(usize::from(area.width / 3));
-    left.push(piece(format!("  {now}"), theme.dim()).rank(2));
+    left.push(piece(now.to_string(), theme.dim()).rank(2).gap(2));
     let mut right = vec![piece(elapsed(step, scene.now), theme.bold())];
-    if step.turn_count > 0 {
-        right.push(piece(format!("   turn {}", step.turn_count), theme.plain()).rank(5));
-    }
-    if let Some(usd) = step.cost {
-        right.push(piece(format!("   {}", cost(usd.0)), theme.plain()).rank(6));
-    }
-    if !step.tokens.is_zero() {
-        right.push(piece(format!("   {} tok", count(step.tokens.total())), theme.plain()).rank(4));
-    }
+    right.extend(of_limits(step, scene));
     let run = theme.run_face(scene.state);
-    right.push(piece(format!("   run {} ", run_id(scene.state)), theme.dim()).rank(3));
-    right.push(piece(format!("{} ", run.glyph), run.style).rank(3));
-    row(buf, area, 0, left, right);
+    right.push(piece("run", theme.dim()).rank(2).gap(3));
+    right.push(piece(run_id(scene.state).to_string(), theme.dim()).rank(2).gap(1));
+    right.push(piece(run.glyph, run.style).rank(2).gap(1));
+    row(buf, inset(area), 0, left, right);
 }
 
 /// The line about what needs a person.
@@ -119,17 +134,24 @@ pub(super) fn needs_you(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &Ui
     let waiting = attention_of(scene, ui);
     let Some((first, name)) = waiting.first() else { return };
     buf.set_style(area, theme.alarm());
-    let age = first.since.map(|s| format!(" {}", span(scene.now.since(s)))).unwrap_or_default();
-    let text = SafeText::line(&format!("step {} {name}: {}{age}", first.step, first.reason));
-    let text = text.truncate(usize::from(area.width.saturating_sub(18)));
-    let left =
-        vec![piece(format!(" ▲ {} NEEDS YOU  ", waiting.len()), theme.alarm()), piece(text.to_string(), theme.alarm())];
     let right = vec![
-        piece(format!("{} jump   ", ui.keymap.hint(Action::NextAttention)), theme.alarm()).rank(3),
-        piece(format!("{} acknowledge   ", ui.keymap.hint(Action::Acknowledge)), theme.alarm()).rank(2),
-        piece(format!("{} why ", ui.keymap.hint(Action::Why)), theme.alarm()).rank(1),
+        piece(format!("{} jump", ui.keymap.hint(Action::NextAttention)), theme.alarm()).rank(3),
+        piece(format!("{} acknowledge", ui.keymap.hint(Action::Acknowledge)), theme.alarm()).rank(2).gap(3),
+        piece(format!("{} why", ui.keymap.hint(Action::Why)), theme.alarm()).rank(1).gap(3),
     ];
-    row(buf, area, 0, left, right);
+    let count = format!("▲ {} NEEDS YOU", waiting.len());
+    let word = if area.width < 70 { "" } else { "step " };
+    // For how long is never cut; what it is about may be.
+    let age = first.since.map(|s| span(scene.now.since(s))).unwrap_or_default();
+    let used = crate::text::width(&count) + age.len() + 6 + if area.width < 70 { 0 } else { 10 };
+    let text = SafeText::line(&format!("{word}{} {name}: {}", first.step, first.reason));
+    let text = text.truncate(usize::from(area.width).saturating_sub(used));
+    let left = vec![
+        piece(count, theme.alarm()),
+        piece(text.to_string(), theme.alarm()).gap(2),
+        piece(age, theme.alarm()).gap(1),
+    ];
+    row(buf, inset(area), 0, left, right);
 }
 
 fn attention_of(scene: &Scene<'_>, ui: &UiState) -> Vec<(attention::Attention, SafeText)> {
@@ -149,7 +171,7 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     if let Some(Overlay::Search { query }) = ui.overlays.last() {
         let typed = SafeText::line(query);
         return Some(vec![
-            piece(" / ", theme.key()),
+            piece("/ ", theme.key()),
             piece(typed.to_string(), theme.plain()),
             piece("▏", theme.select()),
         ]);
@@ -157,7 +179,7 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     if let Some(Overlay::Filter) = ui.overlays.last() {
         let typed = SafeText::line(ui.filter.as_deref().unwrap_or_default());
         return Some(vec![
-            piece(" & ", theme.key()),
+            piece("& ", theme.key()),
             piece(typed.to_string(), theme.plain()),
             piece("▏", theme.select()),
         ]);
@@ -166,7 +188,7 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         let many = living(scene.state);
         let children = if many == 1 { "child pauses".to_owned() } else { format!("{many} children pause") };
         return Some(vec![
-            piece(" press ", theme.plain()),
+            piece("press ", theme.plain()),
             piece(ui.keymap.hint(Action::Interrupt), theme.key()),
             piece(format!(" again to interrupt: {children}, their sessions live on"), theme.plain()),
         ]);
@@ -174,21 +196,21 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     if let (Some(percent), Some(search)) = (ui.searching, &ui.search) {
         let needle = SafeText::line(&search.needle).truncate(30);
         return Some(vec![
-            piece(format!(" looking for {needle}, {percent}% of the log   "), theme.plain()),
+            piece(format!("looking for {needle}, {percent}% of the log   "), theme.plain()),
             piece("esc", theme.key()),
             piece(" ends it", theme.dim()),
         ]);
     }
     if let Some(notice) = &ui.notice {
         let style = if notice.bad { theme.bad() } else { theme.plain() };
-        return Some(vec![piece(format!(" {}", notice.text), style)]);
+        return Some(vec![piece(notice.text.to_string(), style)]);
     }
     if let Some(text) = standing(scene) {
-        return Some(vec![piece(format!(" {text}"), theme.halted())]);
+        return Some(vec![piece(text.to_string(), theme.halted())]);
     }
     if scene.state.is_over() {
         let mut over = vec![
-            piece(" the run is over; ", theme.plain()),
+            piece("the run is over; ", theme.plain()),
             piece(ui.keymap.hint(Action::Quit), theme.key()),
             piece(" leaves and prints the summary", theme.plain()),
         ];
@@ -201,7 +223,7 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         return Some(over);
     }
     if ui.leave_when_over {
-        return Some(vec![piece(" stopping everything; the deck leaves when the last child has ended", theme.bold())]);
+        return Some(vec![piece("stopping everything; the deck leaves when the last child has ended", theme.bold())]);
     }
     request(scene, ui)
 }
@@ -231,7 +253,7 @@ fn request(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         (Some(_), None) => true,
         _ => false,
     };
-    let mut out = vec![piece(" control: ", theme.dim())];
+    let mut out = vec![piece("control: ", theme.dim())];
     if let (Some(sent), true) = (sent, sent_is_newer) {
         let id = sent.id.as_deref().map(|id| format!(" #{}", short(id))).unwrap_or_default();
         let whom = sent.step.map_or_else(String::new, |s| format!(" → step {s}"));
@@ -270,51 +292,74 @@ fn request(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
 
 /// Draws the line about requests and notices.
 pub(super) fn control(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
-    if let (false, Some(pieces)) = (area.is_empty(), message(scene, ui)) {
-        row(buf, area, 0, pieces, Vec::new());
+    if area.is_empty() {
+        return;
+    }
+    let pieces = message(scene, ui).unwrap_or_default();
+    row(buf, inset(area), 0, pieces, page(scene, ui));
+}
+
+/// Which of the panes are shown, where there are more than fit.
+fn page(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
+    let shown = layout::layout(ui, scene.state);
+    let (steps, panes) = (scene.state.steps.len(), shown.panes.len());
+    match (shown.shape, shown.panes.first()) {
+        (Shape::Grid, Some((first, _))) if panes < steps => {
+            let at = scene.state.steps.iter().position(|s| s.id == *first).unwrap_or(0);
+            let text = format!("panes {}-{} of {steps}", at + 1, at + panes);
+            vec![piece(text, scene.theme.dim()).rank(1)]
+        }
+        _ => Vec::new(),
     }
 }
 
 /// Draws the hints; `alone` says that there is no other line for a notice.
 pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_>, ui: &UiState) {
-    let theme = scene.theme;
     if alone
         && (ui.armed.is_some()
             || ui.notice.is_some()
             || matches!(ui.overlays.last(), Some(Overlay::Search { .. } | Overlay::Filter)))
         && let Some(pieces) = message(scene, ui)
     {
-        return row(buf, area, 0, pieces, Vec::new());
+        row(buf, inset(area), 0, pieces, Vec::new());
+        return;
     }
-    let hint = |key: &str, word: &str| [piece(format!(" {key}"), theme.key()), piece(format!(" {word} "), theme.dim())];
+    // The first named are the last to go.
+    let named = |hints: &[(&str, &str)]| -> Vec<Piece> {
+        let ranked = hints.iter().zip((0..=20).rev());
+        ranked.flat_map(|((key, word), rank)| hint(key, word, rank, scene)).collect()
+    };
     let pieces: Vec<Piece> = match ui.overlays.last() {
         Some(Overlay::Composer(composer)) => {
-            let mut out = vec![piece(" keys type text  ", theme.dim()).rank(1)];
-            out.extend(hint("ctrl-s", "send"));
+            let mut out = vec![("ctrl-s", "send"), ("esc", "keep draft")];
             if !composer.goes_on {
-                out.extend([hint("tab", "target"), hint("ctrl-t", "mode")].concat());
+                out.extend([("tab", "target"), ("ctrl-t", "mode")]);
             }
-            out.extend(hint("esc", "keep draft"));
-            out.extend(hint("ctrl-c", "discard").map(|p| p.rank(2)));
-            out.extend(hint("F1", "help").map(|p| p.rank(2)));
-            out
+            out.extend([("ctrl-c", "discard"), ("F1", "help")]);
+            named(&out)
         }
-        Some(Overlay::Palette { .. }) => [hint("enter", "do it"), hint("↑↓", "choose"), hint("esc", "back")].concat(),
-        Some(Overlay::Filter) => [hint("enter", "keep it"), hint("esc", "all steps")].concat(),
-        Some(Overlay::Search { .. }) => [hint("enter", "look"), hint("esc", "back")].concat(),
-        Some(Overlay::Help { .. }) => [hint("jk", "scroll"), hint("esc", "back")].concat(),
-        Some(Overlay::Why(_)) => hint("esc", "back").to_vec(),
+        Some(Overlay::Palette { .. }) => named(&[("enter", "do it"), ("↑↓", "choose"), ("esc", "back")]),
+        Some(Overlay::Filter) => named(&[("enter", "keep it"), ("esc", "all steps")]),
+        Some(Overlay::Search { .. }) => named(&[("enter", "look"), ("esc", "back")]),
+        Some(Overlay::Help { query: Some(_), .. }) => named(&[("↑↓", "scroll"), ("esc", "all keys")]),
+        Some(Overlay::Help { .. }) => named(&[("jk", "scroll"), ("/", "find"), ("esc", "back")]),
+        Some(Overlay::Why { .. }) => named(&[("jk", "scroll"), ("esc", "back")]),
         Some(Overlay::Budget(_)) => {
-            [hint("enter", "ask for it"), hint("↑↓", "limit"), hint("tab", "scope"), hint("esc", "back")].concat()
+            named(&[("enter", "ask for it"), ("esc", "back"), ("↑↓", "limit"), ("tab", "scope")])
         }
-        Some(Overlay::Confirm { .. } | Overlay::Quit { .. }) => Vec::new(),
+        Some(Overlay::Confirm { .. }) => named(&[("esc", "no"), ("y", "stop it")]),
+        Some(Overlay::Quit { .. }) => named(&[("esc", "stay"), ("l", "leave it running"), ("s", "stop everything")]),
         None => hints(scene, ui),
     };
-    row(buf, area, 0, pieces, Vec::new());
+    row(buf, inset(area), 0, pieces, Vec::new());
+}
+
+/// A key and what it does.
+fn hint(key: &str, word: &str, rank: u8, scene: &Scene<'_>) -> [Piece; 2] {
+    [piece(key, scene.theme.key()).rank(rank).gap(2), piece(word, scene.theme.dim()).rank(rank).gap(1)]
 }
 
 fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
-    let theme = scene.theme;
     let at = Situation { state: scene.state, read_only: scene.read_only };
     let mut out = Vec::new();
     for action in actions::footer(ui, at) {
@@ -333,21 +378,20 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
         let rank = match action {
             Action::View => 0,
             Action::NextPane => 1,
-            Action::Palette => 2,
-            Action::Search => 2,
+            Action::Palette | Action::Search => 2,
             Action::Follow => 3,
             Action::Down | Action::NextStep => 4,
-            Action::Zoom => 5,
-            Action::Interrupt => 6,
-            Action::Back => 7,
-            Action::StopStep | Action::TakeBack => 8,
-            Action::Steer => 9,
+            Action::Interrupt => 5,
+            Action::StopStep | Action::TakeBack => 6,
+            // Nobody is to be kept where he cannot see the way back.
+            Action::Back => 9,
+            Action::Steer => 8,
+            Action::Zoom => 7,
             Action::NextAttention => 10,
             Action::Help => 11,
             _ => 12,
         };
-        out.push(piece(format!(" {key}"), theme.key()).rank(rank));
-        out.push(piece(format!(" {} ", info.short), theme.dim()).rank(rank));
+        out.extend(hint(&key, info.short, rank, scene));
     }
     out
 }

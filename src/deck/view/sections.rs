@@ -10,9 +10,9 @@ use ratatui::style::Style;
 use super::detail::{self, meter_left, meter_style, meter_text, meter_warning, metric_name};
 use super::paint::{Piece, bar, piece, row};
 use super::{Scene, ticker, took};
-use crate::deck::history::{History, Tone};
+use crate::deck::history::{Entry, History, Tone};
 use crate::deck::model::{Tab, UiState};
-use crate::run::{Metric, StepState};
+use crate::run::{Meter, Metric, StepState};
 use crate::text::{SafeText, UNKNOWN, clock, cost, count, grouped, or_unknown};
 
 /// Draws one of the tabs.
@@ -25,7 +25,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, tab: Tab, step: &StepState, sce
         Tab::Output => {}
         Tab::Tools => tools(buf, area, step, scene, back),
         Tab::Transcript => rows(buf, area, &transcript(step, scene, usize::from(area.width)), back, true),
-        Tab::Budget => rows(buf, area, &budget(step, scene), back, false),
+        Tab::Budget => rows(buf, area, &budget(step, scene, usize::from(area.width)), back, false),
         Tab::Changes => rows(buf, area, &changes(step, scene), back, false),
         Tab::Events => rows(buf, area, &events(step, scene), back, true),
     }
@@ -107,10 +107,23 @@ fn transcript(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
     out
 }
 
-fn budget(step: &StepState, scene: &Scene<'_>) -> Vec<Line> {
+fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let theme = scene.theme;
     let line = |name: &str, value: String| -> Line {
         (vec![piece(format!("{name:<12}"), theme.dim()), piece(value, theme.plain())], Vec::new())
+    };
+    let cells = u16::try_from(width.saturating_sub(30)).unwrap_or(24).clamp(6, 24);
+    // Digits, bar, estimate and warning of all rows stand below each other.
+    let limited = |name: &str, digits: String, share: f64, style: Style, left: Option<String>, warning: Option<String>| -> Line {
+        let mut row = line(name, format!("{digits:<16}"));
+        row.0.push(piece(bar(share, cells), style).gap(1));
+        row.0.push(piece(format!("{:<13}", left.unwrap_or_default()), theme.dim()).rank(2).gap(2));
+        row.0.extend(warning.map(|text| piece(text.trim().to_owned(), theme.dim()).rank(1).gap(1)));
+        row
+    };
+    let of_meter = |name: &str, meter: &Meter| -> Line {
+        let style = meter_style(meter, scene);
+        limited(name, meter_text(meter), meter.share(), style, meter_left(meter), meter_warning(meter))
     };
     let mut out = Vec::new();
     let used = took(step, scene.now);
@@ -118,58 +131,55 @@ fn budget(step: &StepState, scene: &Scene<'_>) -> Vec<Line> {
         (Some(used), Some(limit)) => {
             let limit = std::time::Duration::from_millis(limit);
             let share = used.as_secs_f64() / limit.as_secs_f64().max(0.001);
-            let mut time = line("time", format!("{} of {}  ", clock(used), clock(limit)));
-            time.0.push(piece(bar(share, 24), if share >= 0.8 { theme.bad() } else { theme.accent() }));
-            if !step.phase.is_terminal() {
-                time.0.push(piece(format!("  ~{} left", clock(limit.saturating_sub(used))), theme.dim()));
-            }
-            out.push(time);
+            let style = if share >= 0.8 { theme.bad() } else { theme.accent() };
+            let left = (!step.phase.is_terminal()).then(|| format!("{} left", clock(limit.saturating_sub(used))));
+            out.push(limited("time", format!("{} of {}", clock(used), clock(limit)), share, style, left, None));
         }
         _ => out.push(line("time", or_unknown(used.map(clock)))),
     }
     let meters = crate::run::budget::meters(scene.state, step, scene.now);
     let metered = |name: &str, metric: Metric, used: String| -> Line {
-        let Some(meter) = meters.iter().find(|m| m.metric == metric) else { return line(name, used) };
-        let mut row = line(name, format!("{}  ", meter_text(meter)));
-        row.0.push(piece(bar(meter.share(), 24), meter_style(meter, scene)));
-        row.0.extend(meter_left(meter).map(|left| piece(format!("  {left}"), theme.dim())));
-        row.0.extend(meter_warning(meter).map(|warning| piece(warning, theme.dim())));
-        row
+        match meters.iter().find(|m| m.metric == metric) {
+            Some(meter) => of_meter(name, meter),
+            None => line(name, used),
+        }
     };
     out.push(metered("turns", Metric::Turns, step.turn_count.to_string()));
     out.push(metered("tool calls", Metric::ToolCalls, grouped(step.tool_count)));
     let tokens = step.tokens;
     let known = |n: u64| if tokens.is_zero() { UNKNOWN.to_owned() } else { count(n) };
-    out.push(line("tokens", format!("in {}   out {}", known(tokens.input), known(tokens.output))));
-    out.push(line("cache", format!("read {}   written {}", known(tokens.cache_read), known(tokens.cache_write))));
-    if meters.iter().any(|m| m.metric == Metric::Tokens) {
-        out.push(metered("of them", Metric::Tokens, String::new()));
-    }
-    out.push(metered(
-        "cost",
-        Metric::Cost,
-        or_unknown(step.cost.map(|c| format!("{} reported by the agent", cost(c.0)))),
-    ));
+    out.push(metered("tokens", Metric::Tokens, known(tokens.total())));
+    let kinds = [("in", tokens.input), ("out", tokens.output), ("cache read", tokens.cache_read), ("written", tokens.cache_write)];
+    let kinds = kinds.map(|(name, n)| format!("{name} {}", known(n))).join("   ");
+    out.push((vec![piece(format!("            {kinds}"), theme.dim())], Vec::new()));
+    let told = or_unknown(step.cost.map(|c| format!("{}  reported by the agent", cost(c.0))));
+    out.push(metered("cost", Metric::Cost, told));
     let whole = crate::run::budget::run_meters(scene.state, scene.now);
     if !whole.is_empty() {
         out.push(note("", theme.plain()));
-        out.push(note("the whole run", theme.bold()));
-        for meter in &whole {
-            let mut row = line(metric_name(meter.metric), format!("{}  ", meter_text(meter)));
-            row.0.push(piece(bar(meter.share(), 24), meter_style(meter, scene)));
-            row.0.extend(meter_left(meter).map(|left| piece(format!("  {left}"), theme.dim())));
-            row.0.extend(meter_warning(meter).map(|warning| piece(warning, theme.dim())));
-            out.push(row);
-        }
+        out.push(note("the whole run", theme.accent()));
+        out.extend(whole.iter().map(|meter| of_meter(metric_name(meter.metric), meter)));
     }
     if !scene.facts.limits.is_empty() {
         out.push(note("", theme.plain()));
-        out.push(note("limits of the plan", theme.bold()));
+        out.push(note("limits of the plan", theme.accent()));
         out.extend(scene.facts.limits.iter().map(|(name, value)| line(name, SafeText::line(value).to_string())));
+    }
+    let told: Vec<&Entry> = scene.history.budget.iter().filter(|e| e.step.is_none_or(|s| s == step.id)).collect();
+    if !told.is_empty() {
+        out.push(note("", theme.plain()));
+        out.push(note("history", theme.accent()));
+        out.extend(told.into_iter().map(|entry| {
+            let whose = if entry.step.is_none() { "run: " } else { "" };
+            let text = entry.text.first().map(SafeText::to_string).unwrap_or_default();
+            let style = ticker::tone(entry.tone, scene);
+            let time = piece(format!("{:<12}", scene.time_of_day(entry.at)), theme.dim());
+            (vec![time, piece(format!("{whose}{text}"), style)], Vec::new())
+        }));
     }
     if step.attempts.len() > 1 {
         out.push(note("", theme.plain()));
-        out.push(note("attempts", theme.bold()));
+        out.push(note("attempts", theme.accent()));
         for (n, attempt) in (1..).zip(&step.attempts) {
             let model = SafeText::line(attempt.model.as_deref().unwrap_or(UNKNOWN));
             let end = match (attempt.success, &attempt.error) {

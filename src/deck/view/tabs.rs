@@ -68,7 +68,12 @@ fn places(ui: &UiState, state: &RunState, room: u16) -> Vec<Place> {
 /// One tab a step, in the order of steps.
 pub(super) fn steps(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
-    for Place { step: id, start, end } in places(ui, scene.state, area.width) {
+    let places = places(ui, scene.state, area.width);
+    let (first, last) = (scene.state.steps.first().map(|s| s.id), scene.state.steps.last().map(|s| s.id));
+    let more_left = places.first().is_some_and(|p| Some(p.step) != first);
+    let more_right = places.last().is_some_and(|p| Some(p.step) != last);
+    let shown_last = places.last().map(|p| p.step);
+    for Place { step: id, start, end } in places {
         let Some(step) = scene.state.step(id) else { continue };
         let face = theme.face(step.face());
         let unread = ui.unread.get(&id).copied().filter(|n| *n > 0 && id != ui.selected);
@@ -86,6 +91,13 @@ pub(super) fn steps(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiStat
             put(buf, area, at + 1, 0, &badge(unread), theme.accent());
         }
         put(buf, area, end, 0, "│", theme.dim());
+        // More tabs lie beyond the ends.
+        if more_left && start == 0 && id != ui.selected {
+            put(buf, area, 0, 0, "…", theme.dim());
+        }
+        if more_right && Some(id) == shown_last {
+            put(buf, area, end + 1, 0, "…", theme.dim());
+        }
     }
 }
 
@@ -109,7 +121,7 @@ pub(super) fn sections(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiS
     let theme = scene.theme;
     let Some(step) = scene.state.step(ui.selected) else { return };
     let current = ui.tab(step.id);
-    let mut left = vec![piece(" ", theme.plain())];
+    let mut left = Vec::new();
     for (number, tab) in (1..).zip(Tab::ALL) {
         let count = match tab {
             Tab::Tools if step.tool_count > 0 => format!(" {}", grouped(step.tool_count)),
@@ -122,14 +134,16 @@ pub(super) fn sections(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiS
         if tab == current {
             left.push(piece(format!("[{number} {}{count}]", tab.name()), theme.select()));
         } else {
-            left.push(piece(format!(" {number} "), theme.key()));
-            left.push(piece(format!("{}{count} ", tab.name()), theme.dim()).rank(3));
+            left.push(piece(format!(" {number}"), theme.key()));
+            // The names go from the last to the first, where there is no room for all of them.
+            let rank = 9 - u8::try_from(number).unwrap_or(9);
+            left.push(piece(format!(" {}{count} ", tab.name()), theme.dim()).rank(rank));
         }
     }
     let mut right = Vec::new();
     if let Some(window) = windows.logs.get(&step.id).filter(|_| current == Tab::Output) {
-        right.push(piece(format!("{} ", bytes(window.len)), theme.dim()).rank(1));
+        right.push(piece(bytes(window.len), theme.dim()).rank(1));
     }
-
+    let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     row(buf, area, 0, left, right);
 }

@@ -4,12 +4,9 @@ mod cast;
 mod pictures;
 mod stage;
 
-use crossterm::event::KeyCode;
 
 use super::*;
-use crate::deck::model::Tab;
-use crate::deck::theme::Palette;
-use crate::run::{RunId, RunPhase, RunnerKind, Steerable, StepPhase, Stream};
+use crate::run::{RunId, RunnerKind, Steerable, StepPhase, Stream};
 use stage::step;
 pub(crate) use stage::{NOW, Stage, run};
 

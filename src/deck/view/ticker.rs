@@ -6,7 +6,7 @@ use ratatui::style::Style;
 
 use super::Scene;
 use super::layout::Shape;
-use super::paint::{frame, piece, put, put_cut};
+use super::paint::{Edge, frame, piece, put, put_cut};
 use crate::deck::history::{Entry, Tone};
 use crate::deck::model::{Focus, UiState};
 use crate::text::SafeText;
@@ -26,7 +26,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         } else {
             piece(format!("↓ {back} newer"), theme.accent())
         };
-        frame(buf, area, theme, ui.focus == Focus::Ticker, vec![piece("happening", theme.bold())], vec![right])
+        frame(buf, area, theme, Edge::focused(ui.focus == Focus::Ticker), vec![piece("happening", theme.bold())], vec![right])
     } else {
         area
     };

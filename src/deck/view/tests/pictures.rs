@@ -14,7 +14,7 @@ use super::cast;
 use super::stage::{NOW, Stage};
 use crate::deck::feed::Hands;
 use crate::deck::theme::{Palette, Theme};
-use crate::run::{RunPhase, RunState, StepId, StepPhase};
+use crate::run::{RunId, RunPhase, RunState, StepId, StepPhase};
 use crate::text::SafeText;
 
 const SIZES: [(u16, u16); 4] = [(200, 60), (120, 36), (80, 24), (50, 14)];
@@ -46,7 +46,9 @@ fn picture(name: &str, dress: impl Fn(&mut Stage)) {
 }
 
 fn text(buf: &Buffer) -> String {
-    rows(buf, |x, y| buf[(x, y)].symbol().to_owned(), " ")
+    // The cell behind a wide character is a part of it.
+    let hidden = |x: u16, y| x > 0 && crate::text::width(buf[(x - 1, y)].symbol()) > 1;
+    rows(buf, |x, y| if hidden(x, y) { String::new() } else { buf[(x, y)].symbol().to_owned() }, " ")
 }
 
 fn rows(buf: &Buffer, cell: impl Fn(u16, u16) -> String, empty: &str) -> String {
@@ -113,14 +115,21 @@ pictures! {
     overview_of_long_names: |s| cast::long_names(s);
     overview_of_commands: |s| cast::commands(s);
     overview_of_nothing: |s| {
-        s.feed.state = RunState { name: Some("empty".into()), phase: RunPhase::Running, ..RunState::default() };
+        s.feed.state = RunState { id: RunId("0c1d2e3f-4a5b".into()), name: Some("empty".into()), phase: RunPhase::Running, ..RunState::default() };
         s.history = Default::default();
         s.ui.selected = StepId(0);
     };
     queued_step: |s| s.ui.selected = StepId(5);
     ended_step: |s| s.ui.selected = StepId(0);
     step_that_needs_you: |s| s.ui.selected = StepId(3);
-    scrolled_back: |s| { cast::long_log(s); s.keys("\tkkkkk"); };
+    scrolled_back: |s| {
+        cast::long_log(s);
+        s.key(KeyCode::Tab);
+        s.buffer();
+        s.keys("kkkkk");
+        s.buffer();
+        s.feed.print(2, crate::run::Stream::Out, "and one more");
+    };
     frozen: |s| { s.keys(" "); s.ui.frozen = Some(NOW - std::time::Duration::from_secs(12)); };
     grid: |s| s.keys("v");
     grid_of_many: |s| { cast::many(s); s.keys("v"); };

@@ -7,7 +7,6 @@ use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Modifier;
 
 use super::super::*;
 use crate::deck::feed::fake::FakeFeed;
@@ -227,12 +226,35 @@ impl Stage {
                 about: Default::default(),
             },
         };
+        let said = |text: &str| What::Agent {
+            step: StepId(2),
+            event: AgentEvent::Message {
+                role: crate::run::MessageRole::Assistant,
+                preview: text.to_owned(),
+                model: Some("m-large".to_owned()),
+                stop: None,
+                usage: None,
+                error: None,
+                calls_tools: true,
+            },
+        };
         let done = StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
         history.add(
             &feed.state,
             &[
                 Event { at: ago(713), what: What::StepEnded { step: StepId(0), outcome: Box::new(done) } },
                 Event { at: ago(372), what: tool(3, "bash", "cargo test") },
+                Event {
+                    at: ago(70),
+                    what: What::BudgetReached {
+                        step: Some(StepId(2)),
+                        metric: crate::run::Metric::Tokens,
+                        stage: crate::run::Stage::Soft,
+                        used: 180_412.0,
+                        message: String::new(),
+                    },
+                },
+                Event { at: ago(61), what: said("I read the pool first.\nThen the two tests that fail.") },
                 Event { at: ago(60), what: tool(2, "read", "src/pool.rs") },
                 Event {
                     at: ago(55),
@@ -243,6 +265,7 @@ impl Stage {
                         detail: None,
                     },
                 },
+                Event { at: ago(8), what: said("The deadlock comes from holding the shard lock while draining.") },
                 Event { at: ago(7), what: tool(2, "edit", "src/pool.rs") },
             ],
         );
@@ -290,6 +313,7 @@ impl Stage {
             theme: self.theme,
             history: &self.history,
             facts: &self.facts,
+            facts_of: Some(self.ui.selected),
             zone: &TimeZone::UTC,
         };
         draw(&mut buf, &scene, &self.ui, &windows);
@@ -303,34 +327,6 @@ impl Stage {
             let row: String = (0..buf.area.width).map(|x| buf[(x, y)].symbol()).collect();
             out.push_str(row.trim_end());
             out.push('\n');
-        }
-        out
-    }
-
-    /// Runs of cells that have a style, row by row: `row:from..to style`.
-    pub(super) fn styles(&mut self) -> String {
-        let buf = self.buffer();
-        let mut out = String::new();
-        for y in 0..buf.area.height {
-            let mut x = 0;
-            while x < buf.area.width {
-                let style = buf[(x, y)].style();
-                let start = x;
-                while x < buf.area.width && buf[(x, y)].style() == style {
-                    x += 1;
-                }
-                let mut words: Vec<String> = Vec::new();
-                words.extend(style.fg.filter(|c| *c != ratatui::style::Color::Reset).map(|c| c.to_string()));
-                for (name, modifier) in [("bold", Modifier::BOLD), ("dim", Modifier::DIM), ("rev", Modifier::REVERSED)]
-                {
-                    if style.add_modifier.contains(modifier) {
-                        words.push(name.to_owned());
-                    }
-                }
-                if !words.is_empty() && words != ["dim"] {
-                    out.push_str(&format!("{y}:{start}..{x} {}\n", words.join(" ")));
-                }
-            }
         }
         out
     }

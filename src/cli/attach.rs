@@ -59,15 +59,23 @@ pub fn deck(
         };
         match crate::deck::run(options)? {
             DeckExit::Elsewhere(path) => dir = RunDir::at(path),
+            DeckExit::Gone(state) => {
+                tell_summary(&state, Output::Text, Fate::Whole);
+                eprintln!("subdeck: the run's directory was removed; this is what was seen of it last");
+                return Ok(out::code(exit_code(&state)));
+            }
             exit => break exit,
         }
     };
-    let mut follower = Follower::open(dir.path()).context("the run directory is gone")?;
+    let Ok(mut follower) = Follower::open(dir.path()) else {
+        eprintln!("subdeck: the run's directory was removed");
+        return Ok(out::code(ExitCause::Lost));
+    };
     follower.poll();
     let state = follower.state();
     tell_summary(state, Output::Text, Fate::Whole);
     match exit {
-        DeckExit::LeftRunning | DeckExit::Elsewhere(_) => {
+        DeckExit::LeftRunning | DeckExit::Elsewhere(_) | DeckExit::Gone(_) => {
             let id = crate::text::SafeText::line(dir.id_str());
             eprintln!("subdeck: the run goes on; `subdeck attach {id}` shows it again");
             Ok(ExitCode::SUCCESS)

@@ -4,6 +4,7 @@
 use crossterm::event::KeyCode;
 
 use super::attention;
+use super::entries;
 use super::keymap::Key;
 use super::model::{self, Focus, Tab, UiState, ViewMode};
 use super::{budget_dialog, compose};
@@ -23,6 +24,7 @@ pub enum Action {
     PageDown,
     PageUp,
     Zoom,
+    Open,
     Back,
     NextPane,
     View,
@@ -140,7 +142,8 @@ pub const TABLE: &[Row] = actions![
     Action::NextAttention, "next attention", "jump", [ch('!')], Control, false, "the next step that needs a person";
     Action::Acknowledge, "acknowledge", "acknowledge", [ch('a')], Control, false, "seen; say so again only when the reason changes";
     Action::Why, "why", "why", [ch('w')], Control, false, "the rule and the evidence";
-    Action::Zoom, "zoom", "zoom", [ch('z'), code(KeyCode::Enter)], Look, false, "the selected step on the whole screen";
+    Action::Zoom, "zoom", "zoom", [ch('z')], Look, false, "the selected step on the whole screen";
+    Action::Open, "open", "open", [code(KeyCode::Enter)], Look, false, "zoom; there the whole call, message or record";
     Action::View, "view", "view", [ch('v')], Look, false, "list, grid, tabs";
     Action::Tab(Tab::Output), "output", "output", [ch('1')], Look, false, "what the step printed";
     Action::Tab(Tab::Tools), "tools", "tools", [ch('2')], Look, false, "its tool calls";
@@ -152,7 +155,7 @@ pub const TABLE: &[Row] = actions![
     Action::Freeze, "freeze", "freeze", [ch(' ')], Look, false, "hold the picture; the run goes on";
     Action::Wrap, "wrap", "wrap", [ch('W')], Look, false, "wrap long lines or cut them";
     Action::Fold, "fold", "fold", [ch('F')], Look, false, "show lines that say the same once, or every time";
-    Action::Filter, "filter", "filter", [ch('&')], Look, false, "list only the steps that have these words";
+    Action::Filter, "filter", "filter", [ch('&')], Look, false, "only the steps with these words; zoomed, only errors or text";
     Action::Search, "search", "find", [ch('/')], Look, false, "look for a text in the whole output";
     Action::SearchNext, "search next", "next", [ch('n')], Look, false, "the next match in the same direction";
     Action::SearchPrevious, "search previous", "previous", [ch('N')], Look, false, "the next match in the other direction";
@@ -275,7 +278,9 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     if ui.shows_one() {
         wanted.push(Action::NextStep);
     }
-    if ui.shows_one() || ui.focus == Focus::Output {
+    if ui.zoom && entries::lists(ui.tab(ui.selected)) {
+        wanted.extend([Action::Open, Action::Filter, Action::Follow]);
+    } else if ui.shows_one() || ui.focus == Focus::Output {
         wanted.extend([Action::Follow, Action::Search]);
     }
     if compose::withdrawable(at.state, ui).is_some() {

@@ -3,6 +3,7 @@
 
 mod drawing;
 mod effects;
+mod git;
 mod hook;
 mod others;
 mod requests;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -27,11 +29,12 @@ use super::feed::{Feed, StepFacts};
 use super::history::History;
 use super::model::{UiState, ViewMode};
 use super::notify::{Channel, Notifier};
+use super::reading::Message;
 use super::terminal::Screen;
 use super::theme::{Palette, Theme};
 use super::update::{Context, clocks_run, expire, expires_at, update};
 use super::view::layout;
-use super::{DeckError, DeckExit, DeckOptions, GoOn, guard};
+use super::{DeckError, DeckExit, DeckOptions, GoOn, early, guard};
 use crate::run::{RunState, SteerMode, StepId, Timestamp};
 use crate::text::SafeText;
 
@@ -82,8 +85,14 @@ pub(super) struct App<'a, S> {
     go_on: Option<GoOn<'a>>,
     /// The drafts as they are kept with the run.
     kept_drafts: BTreeMap<StepId, (String, SteerMode)>,
+    /// The terminal was somebody else's until now.
+    lent: bool,
     /// The second that clocks show.
     second: i64,
+    /// Messages of the transcript that is visible, by the place of their records.
+    messages: Arc<BTreeMap<u64, Message>>,
+    /// What git says of a step's folder.
+    git: git::Git,
 }
 
 enum Wake {
@@ -94,6 +103,7 @@ enum Wake {
     Resized,
     Input(Option<io::Result<Input>>),
     Source,
+    Git,
     Clock,
 }
 
@@ -144,7 +154,10 @@ impl<'a, S: Source> App<'a, S> {
             title: SafeText::default(),
             go_on: door,
             kept_drafts: BTreeMap::new(),
+            lent: false,
             second: 0,
+            messages: Arc::default(),
+            git: git::Git::default(),
         }
     }
 
@@ -184,6 +197,11 @@ impl<'a, S: Source> App<'a, S> {
         self.select_what_runs();
         self.notifier = Notifier::new(self.source.state(), &self.ui);
         self.take_drafts();
+        for input in early::input(&answers.typed) {
+            if let Then::Leave(exit) = self.take(&input, &mut screen, &mut keys)? {
+                return Ok(exit);
+            }
+        }
         let mut dirty = true;
         let mut at_once = true;
         let mut last_frame = Instant::now();
@@ -192,6 +210,14 @@ impl<'a, S: Source> App<'a, S> {
         let mut unread = false;
         let mut last_look = Instant::now();
         loop {
+            if std::mem::take(&mut self.lent) {
+                // Ctrl-C and Ctrl-Z in another program reached this one too, and were not meant for it. They are there
+                // already; the loop only has to be told.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                drain(&mut interrupts).await;
+                drain(&mut suspends).await;
+                drain(&mut continues).await;
+            }
             if self.ui.leave_when_over && self.source.state().is_over() {
                 return Ok(DeckExit::Stopped);
             }
@@ -225,6 +251,7 @@ impl<'a, S: Source> App<'a, S> {
                 _ = resizes.recv() => Wake::Resized,
                 input = next(&mut keys) => Wake::Input(input),
                 () = self.source.wait(), if !unread => Wake::Source,
+                () = self.git.answered() => Wake::Git,
                 () = sleep_until(deadline) => Wake::Clock,
             };
             match wake {
@@ -268,6 +295,7 @@ impl<'a, S: Source> App<'a, S> {
                     return Ok(DeckExit::Signalled(1));
                 }
                 Wake::Source => unread = true,
+                Wake::Git => dirty = true,
                 Wake::Clock => dirty |= self.clock_moved(),
             }
         }
@@ -276,7 +304,7 @@ impl<'a, S: Source> App<'a, S> {
     /// Looks at the disk. Returns whether something visible changed.
     fn take_news(&mut self) -> bool {
         let changes = self.source.poll();
-        self.history.add(self.source.state(), &changes.news);
+        self.history.add(self.source.state(), &changes.news, &changes.places);
         self.ui.settle(self.source.state());
         if changes.state || !changes.news.is_empty() {
             self.note_news();
@@ -332,7 +360,8 @@ impl<'a, S: Source> App<'a, S> {
         let read_only = self.why_read_only(&self.source.hands());
         let now = wall();
         let state = self.frozen.as_ref().map_or(self.source.state(), |f| &f.state);
-        let cx = Context { state, read_only: read_only.as_ref(), now };
+        let history = self.frozen.as_ref().map_or(&self.history, |f| &f.history);
+        let cx = Context { state, read_only: read_only.as_ref(), history, now };
         for effect in update(&mut self.ui, cx, input) {
             if let Then::Leave(exit) = self.perform(effect, now, screen, keys)? {
                 return Ok(Then::Leave(exit));
@@ -345,6 +374,15 @@ impl<'a, S: Source> App<'a, S> {
         self.ui.size = Screen::size();
         screen.repaint(self.ui.size).map_err(DeckError::Terminal)
     }
+}
+
+/// Forgets what a signal has said so far.
+async fn drain(signal: &mut tokio::signal::unix::Signal) {
+    std::future::poll_fn(|cx| {
+        while signal.poll_recv(cx).is_ready() {}
+        Poll::Ready(())
+    })
+    .await;
 }
 
 /// The next input; never, while the input is let go. The library spins on a terminal that is gone, so it is asked only

@@ -83,6 +83,8 @@ pub enum UiEffect {
     Copy,
     /// Show the log of a step in the person's pager.
     Pager(StepId),
+    /// Show the entry of a step's tab that the keys are at in full.
+    Open(StepId),
     /// Look for the text of the search in the output of the selected step, in its direction or against it.
     Find {
         /// Against the direction of the search.

@@ -15,6 +15,8 @@ pub struct Changes {
     pub output: Vec<StepId>,
     /// What happened, oldest first.
     pub news: Vec<Event>,
+    /// Where the record of each of them begins, for [`Feed::record`].
+    pub places: Vec<u64>,
 }
 
 /// Whether the run is in somebody's hands.
@@ -155,6 +157,12 @@ pub trait Feed {
     /// What the plan says of a step.
     fn facts(&mut self, step: StepId) -> StepFacts;
 
+    /// The record that begins at this place of the event log, whole.
+    ///
+    /// # Errors
+    /// Why it cannot be read, ready to be shown.
+    fn record(&self, place: u64) -> Result<Vec<u8>, String>;
+
     /// Writes a request; the id of the request, where it has one.
     ///
     /// # Errors
@@ -198,6 +206,8 @@ pub mod fake {
         pub sent: Vec<Request>,
         /// What [`Feed::facts`] gives.
         pub facts: BTreeMap<StepId, StepFacts>,
+        /// What [`Feed::record`] gives.
+        pub records: BTreeMap<u64, String>,
         /// What [`Feed::drafts`] gives.
         pub drafts: BTreeMap<StepId, KeptDraft>,
     }
@@ -274,6 +284,10 @@ pub mod fake {
 
         fn facts(&mut self, step: StepId) -> StepFacts {
             self.facts.get(&step).cloned().unwrap_or_default()
+        }
+
+        fn record(&self, place: u64) -> Result<Vec<u8>, String> {
+            self.records.get(&place).map(|r| r.clone().into_bytes()).ok_or_else(|| "nothing is there".to_owned())
         }
 
         fn send(&mut self, request: &Request, _key: &str) -> Result<Option<String>, String> {

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -17,6 +18,15 @@ use super::terminal;
 /// The deck has this long to leave by itself.
 const GRACE: Duration = Duration::from_millis(1500);
 const SIGHUP: i32 = 1;
+const SIGQUIT: i32 = 3;
+
+/// Another program has the terminal: what its keys send to everybody is meant for that one.
+static LENT: AtomicBool = AtomicBool::new(false);
+
+/// Says that another program has the terminal, or has it no longer.
+pub fn lend(lent: bool) {
+    LENT.store(lent, Ordering::SeqCst);
+}
 
 /// Every signal that would end the deck and that can be listened to; SIGINT is a key here.
 fn fatal() -> Vec<i32> {
@@ -59,9 +69,15 @@ pub fn watch() -> io::Result<Receiver<i32>> {
     };
     let listen = move || {
         let first = std::future::poll_fn(|cx| {
-            let came =
-                listened.iter_mut().find_map(|(number, signal)| signal.poll_recv(cx).is_ready().then_some(*number));
-            came.map_or(Poll::Pending, Poll::Ready)
+            let meant = |number: i32| !(number == SIGQUIT && LENT.load(Ordering::SeqCst));
+            for (number, signal) in &mut listened {
+                while signal.poll_recv(cx).is_ready() {
+                    if meant(*number) {
+                        return Poll::Ready(*number);
+                    }
+                }
+            }
+            Poll::Pending
         });
         go(&sender, runtime.block_on(first));
     };

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::said::{Said, asked, said};
 use crate::run::{
     AgentEvent, Event, MessageRole, RunState, StepId, StepPhase, TargetState, Timestamp, ToolOutcome, What, broken_off,
     words,
@@ -18,6 +19,10 @@ pub struct History {
     pub steps: BTreeMap<StepId, VecDeque<Entry>>,
     /// What became of limits, oldest first: they are few and matter long.
     pub budget: VecDeque<Entry>,
+    /// What was said, by step, oldest first.
+    pub said: BTreeMap<StepId, VecDeque<Said>>,
+    /// The number of the next entry.
+    next: u64,
 }
 
 /// How an entry is meant.
@@ -46,20 +51,33 @@ pub struct Entry {
     pub at: Timestamp,
     /// To which step; `None` is the run.
     pub step: Option<StepId>,
-    /// What, line by line; the ticker shows the first.
-    pub text: Vec<SafeText>,
+    /// What, in a line.
+    pub text: SafeText,
     /// How it is meant.
     pub tone: Tone,
+    /// Its number among all entries; later ones are larger.
+    pub seq: u64,
+    /// Where its record begins in the event log, where that is known.
+    pub place: Option<u64>,
 }
 
 impl History {
-    /// How many entries the ticker and each step keep.
+    /// How many entries each ring keeps.
     pub const KEPT: usize = 500;
 
-    /// Takes events in, in their order.
-    pub fn add(&mut self, state: &RunState, events: &[Event]) {
-        for event in events {
-            let Some(entry) = entry(state, event) else { continue };
+    /// Takes events in, in their order; `places` tells where their records begin, as far as that is known.
+    pub fn add(&mut self, state: &RunState, events: &[Event], places: &[u64]) {
+        for (n, event) in events.iter().enumerate() {
+            let place = places.get(n).copied();
+            let seq = self.next;
+            self.next += 1;
+            if let What::Agent { step, event: agent } = &event.what
+                && let Some(what) = said(state, *step, agent)
+            {
+                keep(self.said.entry(*step).or_default(), Said { seq, at: event.at, place, what });
+            }
+            let Some(mut entry) = entry(state, event) else { continue };
+            (entry.seq, entry.place) = (seq, place);
             if matches!(event.what, What::BudgetReached { .. } | What::BudgetRaised { .. }) {
                 keep(&mut self.budget, entry.clone());
             }
@@ -76,7 +94,10 @@ impl History {
     }
 }
 
-fn keep(ring: &mut VecDeque<Entry>, entry: Entry) {
+/// Cells that are kept of a line.
+const LINE: usize = 400;
+
+fn keep<T>(ring: &mut VecDeque<T>, entry: T) {
     if ring.len() >= History::KEPT {
         ring.pop_front();
     }
@@ -85,7 +106,7 @@ fn keep(ring: &mut VecDeque<Entry>, entry: Entry) {
 
 fn entry(state: &RunState, event: &Event) -> Option<Entry> {
     let one = |step: Option<StepId>, tone: Tone, text: String| {
-        Some(Entry { at: event.at, step, text: vec![SafeText::line(&text)], tone })
+        Some(Entry { at: event.at, step, text: SafeText::line(&text), tone, seq: 0, place: None })
     };
     match &event.what {
         What::RunStarted(_) => one(None, Tone::Plain, "the run started".to_owned()),
@@ -180,7 +201,8 @@ fn entry(state: &RunState, event: &Event) -> Option<Entry> {
 }
 
 fn agent_entry(state: &RunState, step: StepId, at: Timestamp, event: &AgentEvent) -> Option<Entry> {
-    let one = |tone: Tone, text: String| Some(Entry { at, step: Some(step), text: vec![SafeText::line(&text)], tone });
+    let entry = |tone: Tone, text: SafeText| Entry { at, step: Some(step), text, tone, seq: 0, place: None };
+    let one = |tone: Tone, text: String| Some(entry(tone, SafeText::line(&text)));
     match event {
         AgentEvent::ToolStarted { tool, args, .. } => one(Tone::Tool, format!("› {tool} {args}")),
         AgentEvent::ToolEnded { tool, outcome, preview, .. } if *outcome != ToolOutcome::Ok => {
@@ -196,10 +218,7 @@ fn agent_entry(state: &RunState, step: StepId, at: Timestamp, event: &AgentEvent
         AgentEvent::Message { role, preview, error, stop, .. } => {
             if let Some(error) = error {
                 // What somebody asked for is no error.
-                let asked = state
-                    .step(step)
-                    .is_some_and(|s| s.ending.is_some() || matches!(s.phase, StepPhase::Paused | StepPhase::Stopped));
-                return if asked && broken_off(*stop, error) {
+                return if asked(state, step) && broken_off(*stop, error) {
                     one(Tone::Control, format!("broken off as asked: {error}"))
                 } else {
                     one(Tone::Bad, format!("error: {error}"))
@@ -211,12 +230,11 @@ fn agent_entry(state: &RunState, step: StepId, at: Timestamp, event: &AgentEvent
                 MessageRole::User => Tone::Told,
                 _ => return None,
             };
-            // What runners write where a prompt was (run-directory 2.5); the plan has the prompt itself.
+            // What runners write where a prompt was (run-directory 2.5).
             if preview.trim() == "[prompt redacted]" {
                 return None;
             }
-            let text: Vec<SafeText> = text.into_iter().skip_while(SafeText::is_empty).collect();
-            (!text.is_empty()).then_some(Entry { at, step: Some(step), text, tone })
+            text.into_iter().find(|line| !line.is_empty()).map(|line| entry(tone, line.truncate(LINE)))
         }
         AgentEvent::Retry { attempt, max, reason, .. } => {
             let which = match (attempt, max) {
@@ -285,15 +303,17 @@ mod tests {
                     }),
                 }),
             ],
+            &[0, 10, 20],
         );
-        let lines: Vec<&str> = history.ticker.iter().map(|e| e.text[0].as_str()).collect();
+        let lines: Vec<&str> = history.ticker.iter().map(|e| e.text.as_str()).collect();
         assert_eq!(lines, ["started", "› bash\u{fffd} ls\u{fffd}", "failed with exit 3: no"]);
-        assert_eq!(history.of(step).count(), 3);
+        assert_eq!(history.of(step).map(|e| e.place).collect::<Vec<_>>(), [Some(0), Some(10), None]);
+        assert_eq!(history.said[&step].len(), 1);
     }
 
     #[test]
     fn an_abort_that_was_asked_for_is_no_error() {
-        let said = |error: &str| {
+        let message = |error: &str| {
             event(What::Agent {
                 step: StepId(0),
                 event: AgentEvent::Message {
@@ -311,9 +331,9 @@ mod tests {
             let step = crate::run::StepState { phase, ..Default::default() };
             let state = RunState { steps: vec![step], ..RunState::default() };
             let mut history = History::default();
-            history.add(&state, &[said(error)]);
+            history.add(&state, &[message(error)], &[]);
             let entry = history.ticker.front().unwrap();
-            (entry.text[0].as_str().to_owned(), entry.tone == Tone::Bad)
+            (entry.text.as_str().to_owned(), entry.tone == Tone::Bad)
         };
         let aborted = "This operation was aborted";
         assert_eq!(line(StepPhase::Paused, aborted), (format!("broken off as asked: {aborted}"), false));
@@ -325,7 +345,7 @@ mod tests {
     fn the_rings_are_bounded() {
         let events = vec![event(What::StepStarted { step: StepId(0) }); History::KEPT + 10];
         let mut history = History::default();
-        history.add(&RunState::default(), &events);
+        history.add(&RunState::default(), &events, &[]);
         assert_eq!((history.ticker.len(), history.of(StepId(0)).count()), (History::KEPT, History::KEPT));
     }
 }

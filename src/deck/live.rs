@@ -56,8 +56,8 @@ impl LiveFeed {
 
 impl Feed for LiveFeed {
     fn poll(&mut self) -> Changes {
-        let rundir::Changes { state, output, news, health, .. } = self.follower.poll();
-        Changes { state: state || health, output, news }
+        let rundir::Changes { state, output, news, places, health, .. } = self.follower.poll();
+        Changes { state: state || health, output, news, places }
     }
 
     fn state(&self) -> &RunState {
@@ -112,6 +112,10 @@ impl Feed for LiveFeed {
         let docs = self.plan.get_or_insert_with(|| plan_doc::read(&self.dir));
         let doc = plan_doc::step(docs, step);
         StepFacts { task: SafeText::block(&doc.task), limits: doc.limits }
+    }
+
+    fn record(&self, place: u64) -> Result<Vec<u8>, String> {
+        rundir::record::read(&self.dir, place).map_err(|error| error.to_string())
     }
 
     fn send(&mut self, request: &Request, key: &str) -> Result<Option<String>, String> {

@@ -8,8 +8,11 @@ pub mod actions;
 mod app;
 pub mod attention;
 pub mod budget_dialog;
+pub mod changes;
 pub mod compose;
+mod early;
 pub mod effect;
+pub mod entries;
 pub mod feed;
 pub mod fold;
 mod guard;
@@ -20,7 +23,9 @@ pub mod model;
 pub mod notify;
 pub mod overlay;
 mod probe;
+pub mod reading;
 pub mod rows;
+pub mod said;
 mod terminal;
 pub mod theme;
 pub mod update;
@@ -33,7 +38,7 @@ use std::path::PathBuf;
 
 pub use guard::die_by;
 
-use crate::run::StepId;
+use crate::run::{RunState, StepId};
 
 /// Starts a run that goes on with the session of a step; gives its directory, or the reason why not.
 pub type GoOn<'a> = Box<dyn Fn(StepId, &str) -> Result<PathBuf, String> + 'a>;
@@ -62,7 +67,7 @@ pub struct DeckOptions<'a> {
 }
 
 /// How the deck was left. The summary of the run is for whoever called.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum DeckExit {
     /// The person left; the run goes on.
     LeftRunning,
@@ -70,6 +75,8 @@ pub enum DeckExit {
     Stopped,
     /// The person left after the run had ended.
     Ended,
+    /// The person left after the run's directory was removed; the run as it was last seen.
+    Gone(Box<RunState>),
     /// The person went on with a session in a new run, whose directory this is.
     Elsewhere(PathBuf),
     /// A signal, or the loss of the terminal, which counts as SIGHUP (1). The run goes on.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ratatui_textarea::{TextArea, WrapMode};
 
 pub use super::effect::{Fate, Sent, UiEffect};
+use super::entries::Sieve;
 use super::keymap::Keymap;
 pub use super::overlay::{BudgetDialog, Composer, Danger, Overlay, Question};
 use super::rows;
@@ -165,6 +166,10 @@ pub struct PaneState {
     pub asked: Vec<Scroll>,
     /// How far the other tabs are scrolled back from their end, in rows.
     pub back: BTreeMap<Tab, usize>,
+    /// The entry that the keys are at on tabs that list entries; without one they follow the newest.
+    pub cursor: BTreeMap<Tab, u64>,
+    /// Which entries such tabs list.
+    pub sieve: BTreeMap<Tab, Sieve>,
 }
 
 /// Where a log is looked at.

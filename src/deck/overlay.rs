@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::reading::Reading;
 use crate::run::{StepId, Timestamp};
 use crate::text::SafeText;
 
@@ -52,6 +53,8 @@ pub enum Overlay {
     },
     /// A limit is to be changed.
     Budget(BudgetDialog),
+    /// An entry of a tab in full.
+    Reading(Reading),
 }
 
 /// The dialog that changes a limit.

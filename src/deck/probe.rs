@@ -23,12 +23,14 @@ const BACKGROUND: &[u8] = b"\x1b]11;?\x1b\\";
 const SYNCHRONIZED: &[u8] = b"\x1b[?2026$p";
 
 /// What the terminal said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
     /// Its background is light.
     pub light: Option<bool>,
     /// It holds a frame back until all of it is there (mode 2026).
     pub synchronized: Option<bool>,
+    /// What was typed meanwhile: everything that was read and is no answer.
+    pub typed: Vec<u8>,
 }
 
 /// Asks; `background` says whether its colour is wanted. In raw mode only.
@@ -38,13 +40,52 @@ pub struct Answers {
 pub fn ask(out: &mut impl Write, background: bool) -> io::Result<Answers> {
     out.write_all(ATTRIBUTES)?;
     out.flush()?;
-    if !has_attributes(&listen(FIRST)) {
-        return Ok(Answers::default());
+    let first = listen(FIRST);
+    let mut typed = without_answers(&first);
+    if !has_attributes(&first) {
+        return Ok(Answers { typed, ..Answers::default() });
     }
     let background = if background { BACKGROUND } else { &[] };
     out.write_all(&[background, SYNCHRONIZED, ATTRIBUTES].concat())?;
     out.flush()?;
-    Ok(understand(&listen(SECOND)))
+    let second = listen(SECOND);
+    typed.extend(without_answers(&second));
+    Ok(Answers { typed, ..understand(&second) })
+}
+
+/// The bytes that are not of an answer to any of the questions.
+fn without_answers(heard: &[u8]) -> Vec<u8> {
+    let mut typed = Vec::new();
+    let mut rest = heard;
+    while let Some((first, after)) = rest.split_first() {
+        match answer_len(rest) {
+            0 => {
+                typed.push(*first);
+                rest = after;
+            }
+            len => rest = rest.get(len..).unwrap_or_default(),
+        }
+    }
+    typed
+}
+
+/// How long the answer is that these bytes begin with; 0 when they begin with none.
+fn answer_len(bytes: &[u8]) -> usize {
+    if let Some(rest) = bytes.strip_prefix(b"\x1b[?") {
+        let digits = rest.iter().take_while(|b| b.is_ascii_digit() || **b == b';').count();
+        return match rest.get(digits..) {
+            Some([b'c', ..]) => 3 + digits + 1,
+            Some([b'$', b'y', ..]) => 3 + digits + 2,
+            _ => 0,
+        };
+    }
+    let Some(rest) = bytes.strip_prefix(b"\x1b]11;") else { return 0 };
+    let text = rest.iter().take_while(|b| b.is_ascii_graphic() && **b != 0x1b).count();
+    match rest.get(text..) {
+        Some([0x07, ..]) => 5 + text + 1,
+        Some([0x1b, b'\\', ..]) => 5 + text + 2,
+        _ => 0,
+    }
 }
 
 /// Reads until the device attributes have come, or the time is over.
@@ -90,7 +131,7 @@ fn understand(heard: &[u8]) -> Answers {
         _ => None,
     });
     let light = starts(heard, b"\x1b]11;rgb:").into_iter().find_map(luminance).map(|l| l > 0.5);
-    Answers { light, synchronized: Some(mode.unwrap_or(false)) }
+    Answers { light, synchronized: Some(mode.unwrap_or(false)), typed: Vec::new() }
 }
 
 /// The luminance, 0 to 1, of `RRRR/GGGG/BBBB` with one to four digits each.
@@ -110,15 +151,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_was_typed_between_the_answers_is_kept() {
+        for (heard, typed) in [
+            (&b"v\x1b[?62;22cz"[..], &b"vz"[..]),
+            (b"\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\j\x1b[?2026;2$y\x1b[A\x1b[?62;22c", b"j\x1b[A"),
+            (b"\x1b]11;rgb:ff/ff/f0\x07\xc3\xa9", b"\xc3\xa9"),
+            (b"\x1b", b"\x1b"),
+            (b"\x1b[?62", b"\x1b[?62"),
+        ] {
+            assert_eq!(without_answers(heard), typed, "{heard:?}");
+        }
+    }
+
+    #[test]
     fn replies_are_understood_and_nothing_else_is() {
         let dark = b"\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\\x1b[?2026;2$y\x1b[?62;22c";
         assert!(has_attributes(dark));
-        assert_eq!(understand(dark), Answers { light: Some(false), synchronized: Some(true) });
+        assert_eq!(understand(dark), Answers { light: Some(false), synchronized: Some(true), ..Answers::default() });
         let light = b"\x1b]11;rgb:ff/ff/f0\x07\x1b[?2026;0$y\x1b[?1;2c";
-        assert_eq!(understand(light), Answers { light: Some(true), synchronized: Some(false) });
+        assert_eq!(understand(light), Answers { light: Some(true), synchronized: Some(false), ..Answers::default() });
         let plain = b"\x1b[?6c";
         assert!(has_attributes(plain));
-        assert_eq!(understand(plain), Answers { light: None, synchronized: Some(false) });
+        assert_eq!(understand(plain), Answers { synchronized: Some(false), ..Answers::default() });
         for odd in [&b""[..], b"q", b"\x1b[?62;", b"\x1b[?1u", b"\x1b[A", b"\x1b]11;rgb:zz", b"\x1b[?2026;2$y"] {
             assert!(!has_attributes(odd), "{odd:?}");
         }

@@ -13,6 +13,7 @@ use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind};
 
 use super::actions::{self, Action, Situation};
 use super::attention::{Attention, attention};
+use super::entries;
 use super::history::History;
 use super::model::{
     Danger, Focus, Notice, Overlay, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, living,
@@ -35,6 +36,8 @@ pub struct Context<'a> {
     pub state: &'a RunState,
     /// Why nothing may be written, if so.
     pub read_only: Option<&'a SafeText>,
+    /// What happened in it.
+    pub history: &'a History,
     /// Now.
     pub now: Timestamp,
 }
@@ -103,7 +106,7 @@ fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
         Some(Overlay::Palette { .. }) => on_palette_key(ui, cx, key),
         Some(Overlay::Search { .. }) => on_search_key(ui, key),
         Some(Overlay::Filter) => on_filter_key(ui, cx, key),
-        Some(Overlay::Help { .. } | Overlay::Why { .. }) => on_reading_key(ui, key),
+        Some(Overlay::Help { .. } | Overlay::Why { .. } | Overlay::Reading(_)) => on_reading_key(ui, key),
         Some(Overlay::Confirm { what, question }) => {
             let (what, shown) = (*what, question.shown);
             on_confirm_key(ui, cx, key, what, shown)
@@ -137,14 +140,14 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         return Vec::new();
     }
     match action {
-        Action::Down => move_by(ui, cx.state, 1),
-        Action::Up => move_by(ui, cx.state, -1),
-        Action::First => to_end(ui, cx.state, false),
-        Action::Last => to_end(ui, cx.state, true),
-        Action::HalfDown => scroll(ui, Scroll::Halves(1)),
-        Action::HalfUp => scroll(ui, Scroll::Halves(-1)),
-        Action::PageDown => scroll(ui, Scroll::Pages(1)),
-        Action::PageUp => scroll(ui, Scroll::Pages(-1)),
+        Action::Down => move_by(ui, cx, 1),
+        Action::Up => move_by(ui, cx, -1),
+        Action::First => to_end(ui, cx, false),
+        Action::Last => to_end(ui, cx, true),
+        Action::HalfDown => scroll(ui, cx, Scroll::Halves(1)),
+        Action::HalfUp => scroll(ui, cx, Scroll::Halves(-1)),
+        Action::PageDown => scroll(ui, cx, Scroll::Pages(1)),
+        Action::PageUp => scroll(ui, cx, Scroll::Pages(-1)),
         Action::PreviousStep => ui.select_by(cx.state, -1),
         Action::NextStep => ui.select_by(cx.state, 1),
         Action::NextPane => {
@@ -156,6 +159,8 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         }
         Action::Back => back(ui),
         Action::Zoom => ui.zoom = !ui.zoom,
+        Action::Open if ui.zoom && entries::lists(ui.tab(ui.selected)) => return vec![UiEffect::Open(ui.selected)],
+        Action::Open => ui.zoom = true,
         Action::View => {
             ui.zoom = false;
             ui.mode = match ui.mode {
@@ -171,7 +176,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         }
         Action::Follow => {
             ui.ticker_back = 0;
-            scroll(ui, Scroll::End);
+            scroll(ui, cx, Scroll::End);
         }
         Action::Freeze => {
             ui.frozen = if ui.frozen.is_some() { None } else { Some(cx.now) };
@@ -179,6 +184,12 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         }
         Action::Wrap => ui.wrap = !ui.wrap,
         Action::Fold => ui.fold = !ui.fold,
+        Action::Filter if ui.zoom && entries::lists(ui.tab(ui.selected)) => {
+            let selected = ui.selected;
+            let pane = ui.pane_mut(selected);
+            let sieve = pane.sieve.entry(pane.tab).or_default();
+            *sieve = sieve.next(pane.tab);
+        }
         Action::Filter => {
             ui.zoom = false;
             ui.mode = ViewMode::List;
@@ -217,44 +228,54 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
     Vec::new()
 }
 
-fn move_by(ui: &mut UiState, state: &RunState, by: i32) {
+fn move_by(ui: &mut UiState, cx: Context<'_>, by: i32) {
     match ui.focus {
         Focus::Ticker if !ui.shows_one() => {
             ui.ticker_back = if by > 0 { ui.ticker_back.saturating_sub(1) } else { ui.ticker_back.saturating_add(1) };
         }
-        Focus::Steps if !ui.shows_one() => ui.select_by(state, by as isize),
-        _ => scroll(ui, Scroll::Rows(by)),
+        Focus::Steps if !ui.shows_one() => ui.select_by(cx.state, by as isize),
+        _ => scroll(ui, cx, Scroll::Rows(by)),
     }
 }
 
-fn to_end(ui: &mut UiState, state: &RunState, last: bool) {
+fn to_end(ui: &mut UiState, cx: Context<'_>, last: bool) {
     match ui.focus {
         Focus::Ticker if !ui.shows_one() => ui.ticker_back = if last { 0 } else { History::KEPT },
-        Focus::Steps if !ui.shows_one() => ui.select_by(state, if last { isize::MAX } else { isize::MIN }),
-        _ => scroll(ui, if last { Scroll::End } else { Scroll::Start }),
+        Focus::Steps if !ui.shows_one() => ui.select_by(cx.state, if last { isize::MAX } else { isize::MIN }),
+        _ => scroll(ui, cx, if last { Scroll::End } else { Scroll::Start }),
     }
 }
 
-/// Scrolls what the selected step shows: the log by its rows, another tab by its own.
-fn scroll(ui: &mut UiState, scroll: Scroll) {
+/// Scrolls what the selected step shows: the log by its rows, a list by its entries, another tab by its own rows.
+fn scroll(ui: &mut UiState, cx: Context<'_>, scroll: Scroll) {
     let half = usize::from(ui.size.1 / 2).max(1);
     let zoomed = ui.zoom;
     let selected = ui.selected;
+    let tab = ui.tab(selected);
+    if zoomed && entries::lists(tab) {
+        if let Some(step) = cx.state.step(selected) {
+            entries::scroll(ui, step, cx.history, scroll);
+        }
+        return;
+    }
     let pane = ui.pane_mut(selected);
-    if pane.tab == Tab::Output || !zoomed {
+    if tab == Tab::Output || !zoomed {
         pane.asked.push(scroll);
         return;
     }
-    let back = pane.back.entry(pane.tab).or_default();
+    let back = pane.back.entry(tab).or_default();
+    // These tabs are read from their beginning; the draw function limits it to what there is.
     let (up, rows) = match scroll {
         Scroll::Rows(n) => (n < 0, usize::try_from(n.unsigned_abs()).unwrap_or(0)),
         Scroll::Halves(n) | Scroll::Pages(n) => (n < 0, half),
         Scroll::Start => (true, usize::MAX),
-        Scroll::End => (false, usize::MAX),
+        Scroll::End => (false, FURTHEST),
     };
-    // The draw function limits it to what there is.
-    *back = if up { back.saturating_add(rows) } else { back.saturating_sub(rows) };
+    *back = if up { back.saturating_sub(rows) } else { back.saturating_add(rows).min(FURTHEST) };
 }
+
+/// Further than this nothing is scrolled that is read from its beginning.
+const FURTHEST: usize = 100_000;
 
 fn back(ui: &mut UiState) {
     if ui.searching.take().is_some() {

@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::changes::Diff;
 use super::feed::{Feed, LogLine};
 use super::fold::{self, Folded};
+use super::reading::Message;
 use super::model::{Anchor, PaneState, Position, Scroll, UiState};
 use super::wrap::wrap;
 use crate::run::{StepId, Stream, Timestamp};
@@ -16,6 +19,10 @@ use crate::text::{self, StyledLine, width};
 pub struct Windows {
     /// By step; a step whose output is not visible has none.
     pub logs: BTreeMap<StepId, Window>,
+    /// Messages of a transcript that is visible, by the place of their records.
+    pub messages: Arc<BTreeMap<u64, Message>>,
+    /// What changed in the folder of the step whose changes are visible.
+    pub diff: Option<Arc<Diff>>,
 }
 
 /// The visible rows of one log.

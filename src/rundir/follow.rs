@@ -56,6 +56,8 @@ pub struct Changes {
     pub output: Vec<StepId>,
     /// What happened, oldest first.
     pub news: Vec<Event>,
+    /// Where the record of each of them begins in the event log, for [`super::record`].
+    pub places: Vec<u64>,
     /// The health is another.
     pub health: bool,
     /// There is more in the event log; look again without waiting.
@@ -128,12 +130,12 @@ impl Follower {
             return changes;
         }
         changes.state |= self.read_status();
-        changes.state |= self.read_events(&mut changes.news);
+        changes.state |= self.read_events(&mut changes);
         let mut health = self.look();
         if matches!(health, Health::Lost(_)) {
             // The runner may have written its end after our look at the files and before our look at it.
             changes.state |= self.read_status();
-            changes.state |= self.read_events(&mut changes.news);
+            changes.state |= self.read_events(&mut changes);
             health = self.look();
         }
         if matches!(health, Health::Lost(_)) && !self.behind {
@@ -276,9 +278,13 @@ impl Follower {
         }
     }
 
-    fn read_events(&mut self, news: &mut Vec<Event>) -> bool {
-        let mut events = Vec::new();
-        let piece = self.events.read(|line| records::decode(line, &mut events));
+    fn read_events(&mut self, changes: &mut Changes) -> bool {
+        let (mut events, mut places) = (Vec::new(), Vec::new());
+        let piece = self.events.read(|start, line| {
+            let good = records::decode(line, &mut events);
+            places.resize(events.len(), start);
+            good
+        });
         if piece.restarted {
             self.reduced = RunState::default();
         }
@@ -287,8 +293,9 @@ impl Follower {
         for mut event in events {
             self.know_steps(&mut event);
             reduce(&mut self.reduced, &event);
-            news.push(event);
+            changes.news.push(event);
         }
+        changes.places.append(&mut places);
         changed
     }
 

@@ -33,6 +33,7 @@ pub mod notice_record;
 pub mod open;
 mod paths;
 pub mod plan_doc;
+pub mod record;
 pub mod records;
 mod records_read;
 mod request;

@@ -26,6 +26,8 @@ pub(super) struct Tail {
     path: PathBuf,
     file: Option<(File, u64)>,
     offset: u64,
+    /// Where the line that is being read begins.
+    start: u64,
     /// The beginning of a line whose end is not there yet.
     partial: Vec<u8>,
     /// The line that is being read is too long and is dropped up to its end.
@@ -36,7 +38,7 @@ pub(super) struct Tail {
 impl Tail {
     /// The file at this path, which need not exist yet.
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, offset: 0, partial: Vec::new(), skipping: false, bad: 0 }
+        Self { path, file: None, offset: 0, start: 0, partial: Vec::new(), skipping: false, bad: 0 }
     }
 
     /// How many lines could not be read.
@@ -44,8 +46,8 @@ impl Tail {
         self.bad
     }
 
-    /// Gives each new whole line to `take`, which says whether it could be read.
-    pub(super) fn read(&mut self, mut take: impl FnMut(&[u8]) -> bool) -> Piece {
+    /// Gives each new whole line and where it begins to `take`, which says whether it could be read.
+    pub(super) fn read(&mut self, mut take: impl FnMut(u64, &[u8]) -> bool) -> Piece {
         let mut piece = Piece::default();
         let Ok(meta) = std::fs::symlink_metadata(&self.path) else { return piece };
         if self.file.as_ref().is_none_or(|(_, inode)| *inode != meta.ino()) {
@@ -76,13 +78,14 @@ impl Tail {
             while let Some(feed) = memchr::memchr(b'\n', rest) {
                 let (line, after) = rest.split_at(feed);
                 rest = after.get(1..).unwrap_or_default();
+                let start = std::mem::replace(&mut self.start, self.offset - rest.len() as u64);
                 let good = if self.skipping || self.partial.len() + line.len() > LONGEST {
                     false
                 } else if self.partial.is_empty() {
-                    take(line)
+                    take(start, line)
                 } else {
                     self.partial.extend_from_slice(line);
-                    take(&self.partial)
+                    take(start, &self.partial)
                 };
                 self.bad += u64::from(!good);
                 self.partial.clear();
@@ -103,6 +106,7 @@ impl Tail {
 
     fn restart(&mut self) {
         self.offset = 0;
+        self.start = 0;
         self.partial.clear();
         self.skipping = false;
         self.bad = 0;
@@ -120,7 +124,7 @@ mod tests {
 
     fn lines(tail: &mut Tail) -> (Vec<String>, Piece) {
         let mut lines = Vec::new();
-        let piece = tail.read(|line| {
+        let piece = tail.read(|_, line| {
             lines.push(String::from_utf8_lossy(line).into_owned());
             line != b"bad"
         });
@@ -170,17 +174,23 @@ mod tests {
             let path = temp.path().join("f");
             let mut file = fs::File::create(&path).unwrap();
             let mut tail = Tail::new(path);
-            let mut found = Vec::new();
+            let (mut found, mut starts) = (Vec::new(), Vec::new());
             let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(text.len())).chain([text.len()]).collect();
             cuts.sort_unstable();
             let mut from = 0;
             for to in cuts {
                 file.write_all(&text.as_bytes()[from..to]).unwrap();
-                found.extend(lines(&mut tail).0);
+                tail.read(|start, line| {
+                    starts.push(usize::try_from(start).unwrap());
+                    found.push(String::from_utf8_lossy(line).into_owned());
+                    true
+                });
                 from = to;
             }
             let whole = text.rfind('\n').map_or("", |end| &text[..end]);
             let want: Vec<&str> = if text.contains('\n') { whole.split('\n').collect() } else { vec![] };
+            let from_there = |(line, start): (&String, &usize)| text[*start..].strip_prefix(line.as_str()).is_some_and(|rest| rest.starts_with('\n'));
+            prop_assert!(found.iter().zip(&starts).all(from_there));
             prop_assert_eq!(found, want);
         }
     }

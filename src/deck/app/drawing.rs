@@ -1,13 +1,20 @@
 //! One frame: what is read for it, and what it is drawn of.
 
 use std::io;
+use std::sync::Arc;
 
 use super::{App, Source, wall};
+use crate::deck::entries;
 use crate::deck::feed::Hands;
+use crate::deck::model::Tab;
+use crate::deck::reading;
 use crate::deck::terminal::Screen;
 use crate::deck::view::{self, Scene, layout};
 use crate::deck::window::{Windows, fetch};
 use crate::text::SafeText;
+
+/// Messages of transcripts that are kept at most.
+const KEPT_MESSAGES: usize = 1000;
 
 impl<S: Source> App<'_, S> {
     pub(super) fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
@@ -32,6 +39,7 @@ impl<S: Source> App<'_, S> {
                 facts_of: self.facts.0,
                 zone: &self.zone,
             };
+            view::limit(&scene, &mut self.ui, &windows);
             return screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &windows));
         }
         let hands = self.source.hands();
@@ -50,11 +58,20 @@ impl<S: Source> App<'_, S> {
             facts_of: self.facts.0,
             zone: &self.zone,
         };
+        view::limit(&scene, &mut self.ui, &windows);
         screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &windows))
     }
 
     pub(super) fn windows(&mut self) -> Windows {
         let mut windows = Windows::default();
+        let tab = self.ui.zoom.then(|| self.ui.tab(self.ui.selected));
+        if tab == Some(Tab::Transcript) {
+            self.read_messages();
+            windows.messages = Arc::clone(&self.messages);
+        } else if tab == Some(Tab::Changes) {
+            self.ask_git();
+            windows.diff = self.git.diff.clone();
+        }
         let state = self.frozen.as_ref().map_or(self.source.state(), |f| &f.state);
         for (id, size) in layout::visible_logs(&self.ui, state) {
             let limit = self.frozen.as_ref().map(|f| f.lengths.get(&id).copied().unwrap_or(0));
@@ -66,6 +83,34 @@ impl<S: Source> App<'_, S> {
             windows.logs.insert(id, window);
         }
         windows
+    }
+
+    /// Reads the messages that a transcript may show around the entry that the keys are at.
+    fn read_messages(&mut self) {
+        let frozen = self.frozen.as_ref();
+        let (state, history) = frozen.map_or((self.source.state(), &self.history), |f| (&f.state, &f.history));
+        let Some(step) = state.step(self.ui.selected) else { return };
+        let listed = entries::listed(&self.ui, step, history);
+        let high = usize::from(self.ui.size.1);
+        let around = listed.at.saturating_sub(high)..(listed.at + high).min(listed.numbers.len());
+        let (Some(said), Some(wanted)) = (history.said.get(&step.id), listed.numbers.get(around)) else { return };
+        let places: Vec<u64> = wanted
+            .iter()
+            .filter_map(|number| said.get(said.partition_point(|s| s.seq < *number)))
+            .filter(|s| s.is_message())
+            .filter_map(|s| s.place)
+            .filter(|place| !self.messages.contains_key(place))
+            .collect();
+        if places.is_empty() {
+            return;
+        }
+        let messages = Arc::make_mut(&mut self.messages);
+        if messages.len() > KEPT_MESSAGES {
+            messages.clear();
+        }
+        for place in places {
+            messages.insert(place, reading::message(&self.source, place));
+        }
     }
 
     pub(super) fn name_window(&mut self, screen: &mut Screen) -> io::Result<()> {

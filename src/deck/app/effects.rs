@@ -3,8 +3,10 @@
 use crossterm::event::EventStream;
 
 use super::{App, Frozen, Source, Then};
-use crate::deck::feed::Request;
-use crate::deck::model::{Fate, Sent, UiEffect};
+use crate::deck::entries;
+use crate::deck::feed::{Hands, Request};
+use crate::deck::model::{Fate, Overlay, Sent, UiEffect};
+use crate::deck::reading::Reader;
 use crate::deck::terminal::{self, Screen};
 use crate::deck::update::say;
 use crate::deck::{DeckError, DeckExit};
@@ -47,7 +49,11 @@ impl<S: Source> App<'_, S> {
             }
             UiEffect::Leave => {
                 let state = self.source.state();
-                let exit = if state.is_over() { DeckExit::Ended } else { DeckExit::LeftRunning };
+                let exit = match self.source.hands() {
+                    Hands::Gone => DeckExit::Gone(Box::new(state.clone())),
+                    _ if state.is_over() => DeckExit::Ended,
+                    _ => DeckExit::LeftRunning,
+                };
                 return Ok(Then::Leave(exit));
             }
             UiEffect::Suspend => self.suspend(screen, keys)?,
@@ -59,6 +65,7 @@ impl<S: Source> App<'_, S> {
             }
             UiEffect::Copy => self.copy(screen, now)?,
             UiEffect::Pager(step) => self.page(step, screen, keys, now)?,
+            UiEffect::Open(step) => self.open(step),
             UiEffect::Find { opposite } => self.find(opposite),
             UiEffect::Freeze(true) => {
                 let (state, history) = (self.source.state().clone(), self.history.clone());
@@ -95,14 +102,33 @@ impl<S: Source> App<'_, S> {
         }
     }
 
+    /// Shows the entry that the keys are at in full.
+    fn open(&mut self, step: StepId) {
+        let frozen = self.frozen.as_ref();
+        let (state, history) = frozen.map_or((self.source.state(), &self.history), |f| (&f.state, &f.history));
+        let Some(found) = state.step(step) else { return };
+        let listed = entries::listed(&self.ui, found, history);
+        let reader = Reader { state, history, zone: &self.zone };
+        let text = reader.open(&self.source, step, self.ui.tab(step), &listed);
+        self.ui.overlays.extend(text.map(Overlay::Reading));
+    }
+
     fn copy(&mut self, screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {
+        if let Some(Overlay::Reading(text)) = self.ui.overlays.last() {
+            let lines = text.lines.clone();
+            return self.copy_lines(&lines, screen, now);
+        }
         let windows = self.windows();
         let rows = windows.logs.get(&self.ui.selected).map(|w| w.rows.as_slice()).unwrap_or_default();
         let lines: Vec<SafeText> = rows
             .iter()
             .map(|r| SafeText::line(&r.runs.iter().map(|run| run.text.as_str()).collect::<String>()))
             .collect();
-        let sent = screen.copy(&lines).map_err(DeckError::Terminal)?;
+        self.copy_lines(&lines, screen, now)
+    }
+
+    fn copy_lines(&mut self, lines: &[SafeText], screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {
+        let sent = screen.copy(lines).map_err(DeckError::Terminal)?;
         let text = if sent {
             format!("{} lines sent to the terminal's clipboard", lines.len())
         } else {
@@ -115,6 +141,7 @@ impl<S: Source> App<'_, S> {
     pub(super) fn suspend(&mut self, screen: &mut Screen, keys: &mut Option<EventStream>) -> Result<(), DeckError> {
         // An event stream reads even when nobody polls it, so it has to go first.
         *keys = None;
+        self.lent = true;
         screen.lend(terminal::stop_self).map_err(DeckError::Terminal)?;
         *keys = Some(EventStream::new());
         self.repaint(screen)

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::process::Command;
 
 use crossterm::event::EventStream;
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::{App, Source};
-use crate::deck::DeckError;
 use crate::deck::model::current_path;
-use crate::deck::terminal::Screen;
+use crate::deck::terminal::{self, Screen};
+use crate::deck::{DeckError, guard};
 use crate::deck::update::say;
 use crate::run::{StepId, Timestamp};
 
@@ -87,7 +88,8 @@ impl<S: Source> App<'_, S> {
     ) -> Result<(), DeckError> {
         // An event stream reads even when nobody polls it, so it has to go first.
         *keys = None;
-        let ended: io::Result<_> = screen.lend(|| command.status()).map_err(DeckError::Terminal)?;
+        self.lent = true;
+        let ended = screen.lend(|| wait_for(&mut command)).map_err(DeckError::Terminal)?;
         *keys = Some(EventStream::new());
         if let Err(error) = ended {
             let program = command.get_program().to_string_lossy();
@@ -95,6 +97,24 @@ impl<S: Source> App<'_, S> {
         }
         self.repaint(screen)
     }
+}
+
+/// Runs a program to its end. When it is suspended this process suspends itself too, so that the shell that both were
+/// started from has its terminal again; when the shell goes on with them, both do.
+fn wait_for(command: &mut Command) -> io::Result<()> {
+    let child = command.spawn()?;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    guard::lend(true);
+    let ended = loop {
+        match waitpid(pid, WaitOptions::UNTRACED) {
+            Ok(Some((_, status))) if status.stopped() => terminal::stop_self(),
+            Ok(_) => break Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => break Err(errno.into()),
+        }
+    };
+    guard::lend(false);
+    ended
 }
 
 /// The program that the first of these variables names, with its arguments.

@@ -33,7 +33,7 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
             match place {
                 Some(Spot::Output(step)) if ui.zoom => {
                     ui.selected = step;
-                    scroll(ui, Scroll::Rows(by));
+                    scroll(ui, cx, Scroll::Rows(by));
                 }
                 Some(Spot::Output(step)) => ui.pane_mut(step).asked.push(Scroll::Rows(by)),
                 Some(Spot::Step(_)) => ui.select_by(cx.state, by.signum() as isize),

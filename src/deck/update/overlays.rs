@@ -6,6 +6,7 @@ use super::{Context, perform, say};
 use crate::deck::actions::{self, Action};
 use crate::deck::keymap::Key;
 use crate::deck::model::{Danger, Overlay, Position, Search, Tab, UiEffect, UiState};
+use crate::deck::reading::Reading;
 use crate::deck::rows;
 use crate::run::StepPhase;
 
@@ -81,10 +82,10 @@ pub(super) fn on_reading_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
             KeyCode::Backspace => typed.iter_mut().for_each(|query| {
                 query.pop();
             }),
-            KeyCode::Down => return moved(top, 1, true),
-            KeyCode::Up => return moved(top, 1, false),
-            KeyCode::PageDown => return moved(top, page, true),
-            KeyCode::PageUp => return moved(top, page, false),
+            KeyCode::Down => return moved(top, 1, true, actions::TABLE.len() + 8),
+            KeyCode::Up => return moved(top, 1, false, 0),
+            KeyCode::PageDown => return moved(top, page, true, actions::TABLE.len() + 8),
+            KeyCode::PageUp => return moved(top, page, false, 0),
             _ => {}
         }
         *top = 0;
@@ -97,14 +98,21 @@ pub(super) fn on_reading_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
         (*top, *query) = (0, Some(String::new()));
         return Vec::new();
     }
-    if let Some(Overlay::Help { top, .. } | Overlay::Why { top, .. }) = ui.overlays.last_mut() {
+    if let (Some(Overlay::Reading(_)), Some(Action::Copy)) = (ui.overlays.last(), action) {
+        return vec![UiEffect::Copy];
+    }
+    let most = if let Some(Overlay::Reading(text)) = ui.overlays.last() { text.rows(ui.size.0) } else { 0 };
+    let most = most.max(actions::TABLE.len() + 8);
+    if let Some(Overlay::Help { top, .. } | Overlay::Why { top, .. } | Overlay::Reading(Reading { top, .. })) =
+        ui.overlays.last_mut()
+    {
         match action {
-            Some(Action::Down) => return moved(top, 1, true),
-            Some(Action::Up) => return moved(top, 1, false),
-            Some(Action::PageDown | Action::HalfDown) => return moved(top, page, true),
-            Some(Action::PageUp | Action::HalfUp) => return moved(top, page, false),
-            Some(Action::First) => return moved(top, usize::MAX, false),
-            Some(Action::Last) => return moved(top, usize::from(u16::MAX), true),
+            Some(Action::Down) => return moved(top, 1, true, most),
+            Some(Action::Up) => return moved(top, 1, false, most),
+            Some(Action::PageDown | Action::HalfDown) => return moved(top, page, true, most),
+            Some(Action::PageUp | Action::HalfUp) => return moved(top, page, false, most),
+            Some(Action::First) => return moved(top, usize::MAX, false, most),
+            Some(Action::Last) => return moved(top, usize::from(u16::MAX), true, most),
             Some(Action::Repaint) => return vec![UiEffect::Repaint],
             Some(Action::Suspend) => return vec![UiEffect::Suspend],
             _ => {}
@@ -114,9 +122,9 @@ pub(super) fn on_reading_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
     Vec::new()
 }
 
-fn moved(top: &mut usize, by: usize, down: bool) -> Vec<UiEffect> {
+fn moved(top: &mut usize, by: usize, down: bool, most: usize) -> Vec<UiEffect> {
     // Limited by the draw function, which knows how much there is; kept small so that the way back is short.
-    *top = if down { top.saturating_add(by).min(actions::TABLE.len() + 8) } else { top.saturating_sub(by) };
+    *top = if down { top.saturating_add(by).min(most) } else { top.saturating_sub(by) };
     Vec::new()
 }
 

@@ -84,7 +84,7 @@ fn a_burst_of_keys_cannot_answer_its_own_question() {
 #[test]
 fn a_paste_is_a_message_and_never_a_key() {
     let mut stage = stage();
-    let cx = Context { state: &stage.feed.state, read_only: None, now: NOW };
+    let cx = Context { state: &stage.feed.state, read_only: None, history: &stage.history, now: NOW };
     assert!(update(&mut stage.ui, cx, &Input::Paste("xy\x1b[31m\r\nii".to_owned())).is_empty());
     assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Composer(_))));
     assert_eq!(stage.ui.drafts[&StepId(2)].message(), "xy[31m\nii");
@@ -92,7 +92,7 @@ fn a_paste_is_a_message_and_never_a_key() {
         let mut stage = Stage::new(120, 36);
         stage.keys(opener);
         stage.ui.drawn();
-        let cx = Context { state: &stage.feed.state, read_only: None, now: stage.now };
+        let cx = Context { state: &stage.feed.state, read_only: None, history: &stage.history, now: stage.now };
         assert!(update(&mut stage.ui, cx, &Input::Paste("y".to_owned())).is_empty());
         assert_eq!(stage.ui.overlays.len(), 1);
     }
@@ -403,7 +403,7 @@ fn the_mouse_points_at_what_is_drawn() {
             row: y,
             modifiers: KeyModifiers::NONE,
         };
-        let cx = Context { state: &stage.feed.state, read_only: None, now: NOW };
+        let cx = Context { state: &stage.feed.state, read_only: None, history: &stage.history, now: NOW };
         update(&mut stage.ui, cx, &Input::Mouse(mouse))
     };
     // The header, the attention line and the frame are above the first row.

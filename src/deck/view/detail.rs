@@ -3,6 +3,7 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
 use super::paint::{Piece, bar, piece, put, put_cut, put_right, row};
 use super::{Scene, elapsed, now_text, took};
@@ -122,7 +123,8 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
         Fact::Open(at) => {
             if let Some(call) = step.open.get(*at) {
                 label(buf, if *at == 0 { "tool" } else { "" });
-                open_call(buf, area, 10, dy, call, step, scene);
+                let (left, right) = open_pieces(call, step, scene);
+                row(buf, Rect { x: area.x + 10, width: area.width.saturating_sub(10), ..area }, dy, left, right);
             }
         }
         Fact::MoreOpen(more) => {
@@ -138,7 +140,7 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
             let meters = budget::meters(scene.state, step, scene.now);
             if let Some(meter) = meters.iter().find(|m| m.metric == *metric) {
                 label(buf, metric_name(*metric));
-                limit_row(buf, area, dy, &meter_text(meter), meter.share(), meter_style(meter, scene), scene);
+                limit_row(buf, area, dy, &marked(meter), meter.share(), meter_style(meter, scene), scene);
                 if let Some(left) = meter_left(meter) {
                     put_right(buf, area, area.width, dy, &left, theme.dim());
                 }
@@ -184,7 +186,8 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
         }
         Fact::Ended(from_end) => {
             if let Some(call) = step.recent_tools.iter().rev().nth(*from_end) {
-                ended_call(buf, area, 0, dy, call, scene);
+                let (left, right) = ended_pieces(call, scene);
+                row(buf, area, dy, left, right);
             }
         }
         Fact::Message(line) => {
@@ -232,7 +235,7 @@ pub fn runner(step: &StepState) -> String {
 }
 
 /// What a step used, for a line of this style. What has a limit of its own row is told there.
-fn usage(step: &StepState, style: ratatui::style::Style) -> Vec<Piece> {
+fn usage(step: &StepState, style: Style) -> Vec<Piece> {
     let mut out = Vec::new();
     let tokens = step.tokens;
     if step.turn_count > 0 {
@@ -267,7 +270,7 @@ pub(super) fn of_limits(step: &StepState, scene: &Scene<'_>) -> Vec<Piece> {
         let (text, style) = match (told(metric), bare) {
             (Some(meter), _) => {
                 let text = meter_text(meter).replace(" of ", "/");
-                (text, if meter_is_high(meter) { theme.bad() } else { theme.plain() })
+                if meter_is_high(meter) { (format!("{text}!"), theme.bad()) } else { (text, theme.plain()) }
             }
             (None, Some(bare)) => (bare, theme.dim()),
             (None, None) => return,
@@ -297,7 +300,7 @@ fn limit_row(
     dy: u16,
     text: &str,
     share: f64,
-    style: ratatui::style::Style,
+    style: Style,
     scene: &Scene<'_>,
 ) {
     let dx = put(buf, area, 10, dy, &format!("{text:<15}"), scene.theme.plain()) + 1;
@@ -328,6 +331,11 @@ pub(super) fn meter_text(meter: &Meter) -> String {
     format!("{} of {}", amount(meter.used), amount(limit))
 }
 
+/// The same, with a mark where it is high, so that nobody needs the colour.
+pub(super) fn marked(meter: &Meter) -> String {
+    format!("{}{}", meter_text(meter), if meter_is_high(meter) { " !" } else { "" })
+}
+
 /// Where the warning is, for a row with room.
 pub(super) fn meter_warning(meter: &Meter) -> Option<String> {
     let soft = meter.soft.filter(|_| meter.hard.is_some())?;
@@ -335,7 +343,7 @@ pub(super) fn meter_warning(meter: &Meter) -> Option<String> {
     at.split(" of ").next().map(|soft| format!("  warning at {soft}"))
 }
 
-pub(super) fn meter_style(meter: &Meter, scene: &Scene<'_>) -> ratatui::style::Style {
+pub(super) fn meter_style(meter: &Meter, scene: &Scene<'_>) -> Style {
     if meter_is_high(meter) { scene.theme.bad() } else { scene.theme.accent() }
 }
 
@@ -357,48 +365,59 @@ fn retry_text(step: &StepState, scene: &Scene<'_>) -> String {
 }
 
 /// An open call with its running clock.
-pub(super) fn open_call(
-    buf: &mut Buffer,
-    area: Rect,
-    dx: u16,
-    dy: u16,
-    call: &OpenCall,
-    step: &StepState,
-    scene: &Scene<'_>,
-) {
+pub(super) fn open_pieces(call: &OpenCall, step: &StepState, scene: &Scene<'_>) -> (Vec<Piece>, Vec<Piece>) {
     let theme = scene.theme;
-    let tool = SafeText::line(&call.tool).truncate(16);
     // A limit is named only where there is one.
     let limit = step.limits.tool_limit(&call.tool);
     let limit = limit.map(|ms| format!(" of {}", clock(std::time::Duration::from_millis(ms)))).unwrap_or_default();
     let open = format!("open {}{limit}", clock(scene.now.since(call.started_at)));
-    let at = put(buf, area, dx, dy, tool.as_str(), theme.accent()) + 1;
-    let room = area.width.saturating_sub(at + 2 + u16::try_from(open.len()).unwrap_or(20));
-    put_cut(buf, area, at, dy, &call_text(&call.args, call.path.as_deref()), room, theme.plain());
-    put_right(buf, area, area.width, dy, &open, theme.bold());
+    let left = vec![
+        piece(SafeText::line(&call.tool).truncate(16).to_string(), theme.accent()).gap(1),
+        piece(call_text(&call.args, call.path.as_deref()).to_string(), theme.plain()).gap(1),
+    ];
+    (left, vec![piece(open, theme.bold())])
 }
 
 /// A call that ended, with how long it took.
-pub(super) fn ended_call(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, call: &ToolCall, scene: &Scene<'_>) {
+pub(super) fn ended_pieces(call: &ToolCall, scene: &Scene<'_>) -> (Vec<Piece>, Vec<Piece>) {
     let theme = scene.theme;
-    let (glyph, style) = match call.outcome {
+    let (glyph, style) = outcome_mark(call.outcome, scene);
+    let mut left = vec![
+        piece(glyph, style).gap(2),
+        piece(SafeText::line(&call.tool).truncate(16).to_string(), theme.plain()).gap(1),
+        piece(call_text(&call.args, call.path.as_deref()).to_string(), theme.dim()).gap(1),
+    ];
+    if let Some(word) = outcome_word(call.outcome) {
+        left.push(piece(word, style).gap(2));
+        // The first line of what it says is the reason.
+        let preview = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty()).unwrap_or_default();
+        left.push(piece(preview.to_string(), theme.bad()).gap(2));
+    }
+    let took = or_unknown(call.started_at.map(|s| span(call.ended_at.since(s))));
+    (left, vec![piece(took, theme.dim())])
+}
+
+/// The sign of how a call ended.
+pub(super) const fn outcome_mark(outcome: Option<ToolOutcome>, scene: &Scene<'_>) -> (&'static str, Style) {
+    let theme = scene.theme;
+    match outcome {
         Some(ToolOutcome::Ok) => ("✓", theme.good()),
         Some(ToolOutcome::Error) => ("✗", theme.bad()),
         Some(ToolOutcome::Denied) => ("✗", theme.halted()),
         Some(ToolOutcome::Cancelled | ToolOutcome::Lost) => ("■", theme.halted()),
         None => ("·", theme.dim()),
-    };
-    put(buf, area, dx, dy, glyph, style);
-    let tool = SafeText::line(&call.tool).truncate(16);
-    let at = put(buf, area, dx + 2, dy, tool.as_str(), theme.plain()) + 1;
-    let took = or_unknown(call.started_at.map(|s| span(call.ended_at.since(s))));
-    let room = area.width.saturating_sub(at + 8);
-    let at = put_cut(buf, area, at, dy, &call_text(&call.args, call.path.as_deref()), room, theme.dim());
-    if call.outcome == Some(ToolOutcome::Error) {
-        let room = area.width.saturating_sub(at + 10);
-        put_cut(buf, area, at + 2, dy, &SafeText::line(&call.preview), room, theme.bad());
     }
-    put_right(buf, area, area.width, dy, &took, theme.dim());
+}
+
+/// The word for how a call ended that did not work.
+pub(super) const fn outcome_word(outcome: Option<ToolOutcome>) -> Option<&'static str> {
+    match outcome {
+        Some(ToolOutcome::Error) => Some("failed"),
+        Some(ToolOutcome::Denied) => Some("denied"),
+        Some(ToolOutcome::Cancelled) => Some("cancelled"),
+        Some(ToolOutcome::Lost) => Some("no result"),
+        Some(ToolOutcome::Ok) | None => None,
+    }
 }
 
 fn call_text(args: &str, path: Option<&str>) -> SafeText {

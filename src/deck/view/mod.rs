@@ -2,6 +2,7 @@
 //! no file and no clock.
 
 pub mod detail;
+mod entries;
 pub mod layout;
 mod list;
 mod output;
@@ -58,10 +59,28 @@ pub struct Scene<'a> {
 impl Scene<'_> {
     /// The time of day of a moment, `12:40:51`.
     fn time_of_day(&self, at: Timestamp) -> String {
-        match jiff::Timestamp::from_microsecond(at.micros()) {
-            Ok(at) => at.to_zoned_datetime(self.zone.clone()).strftime("%H:%M:%S").to_string(),
-            Err(_) => "--:--:--".to_owned(),
-        }
+        time_of_day(at, self.zone)
+    }
+}
+
+/// The time of day of a moment, `12:40:51`.
+pub(super) fn time_of_day(at: Timestamp, zone: &TimeZone) -> String {
+    match jiff::Timestamp::from_microsecond(at.micros()) {
+        Ok(at) => at.to_zoned_datetime(zone.clone()).strftime("%H:%M:%S").to_string(),
+        Err(_) => "--:--:--".to_owned(),
+    }
+}
+
+/// Keeps what was scrolled within what there is. To be called before [`draw`].
+pub fn limit(scene: &Scene<'_>, ui: &mut UiState, windows: &Windows) {
+    if !ui.zoom || crate::deck::entries::lists(ui.tab(ui.selected)) {
+        return;
+    }
+    let parts = layout::layout(ui, scene.state);
+    if let (Some((id, pane)), Shape::Zoom) = (parts.panes.first(), parts.shape)
+        && let Some(step) = scene.state.step(*id)
+    {
+        sections::limit(ui, output::section_area(parts.shape, *pane), step, scene, windows);
     }
 }
 

@@ -6,8 +6,9 @@ use ratatui::layout::Rect;
 use super::detail::{self, Fact};
 use super::layout::{Shape, above_log, inside, log_area};
 use super::paint::{Edge, Piece, frame, piece, put, put_cut};
-use super::{Scene, elapsed, sections, waits};
+use super::{Scene, elapsed, entries, sections, waits};
 use crate::deck::actions::Action;
+use crate::deck::entries::lists;
 use crate::deck::model::{Focus, Position, Tab, UiState};
 use crate::deck::window::{ERR_MARK, Row, Window, Windows};
 use crate::run::{StepPhase, StepState, Stream};
@@ -56,15 +57,20 @@ pub(super) fn pane(
             vec![piece(elapsed(step, scene.now), theme.bold())]
         } else if tab == Tab::Output {
             whereabouts(step, ui, window, scene)
+        } else if lists(tab) {
+            entries::whereabouts(step, scene, ui)
         } else {
             Vec::new()
         };
         frame(buf, area, theme, Edge::focused(active), left, right);
     }
     if tab != Tab::Output {
-        let inner = inside(shape, area);
-        let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
-        sections::draw(buf, inner, tab, step, scene, ui);
+        let inner = section_area(shape, area);
+        if lists(tab) {
+            entries::draw(buf, inner, step, scene, ui, windows);
+        } else {
+            sections::draw(buf, inner, step, scene, ui, windows);
+        }
         return;
     }
     let log = log_area(shape, area, step);
@@ -96,6 +102,12 @@ pub(super) fn pane(
         let dx = put_cut(buf, at, 0, 0, &text, at.width, style) + 1;
         put(buf, at, dx, 0, &"─".repeat(usize::from(at.width.saturating_sub(dx))), theme.dim());
     }
+}
+
+/// Where a tab other than the output is drawn in its pane.
+pub(super) fn section_area(shape: Shape, pane: Rect) -> Rect {
+    let inner = inside(shape, pane);
+    Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
 /// Where the pane stands in its log, for the frame.

@@ -11,6 +11,7 @@ use crate::deck::actions::{self, Section, Situation};
 use crate::deck::attention::evidence;
 use crate::deck::budget_dialog;
 use crate::deck::compose::candidates;
+use crate::deck::reading::Reading;
 use crate::deck::model::{BudgetDialog, Composer, Danger, Overlay, UiState, living};
 use crate::run::{SteerMode, SteerRequest, Steerable, StepId, StepPhase};
 use crate::text::{SafeText, grouped};
@@ -33,6 +34,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
         Overlay::Quit { .. } => quit(buf, body, scene),
         Overlay::Why { step, top } => why(buf, body, *step, *top, scene),
         Overlay::Budget(dialog) => budget(buf, body, dialog, scene),
+        Overlay::Reading(text) => reading(buf, body, text, scene),
     }
 }
 
@@ -311,6 +313,18 @@ fn why(buf: &mut Buffer, area: Rect, step: StepId, top: usize, scene: &Scene<'_>
     for ((name, value), dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
         put(buf, inner, 0, dy, name, theme.dim());
         put(buf, inner, 15, dy, value.as_str(), theme.plain());
+    }
+}
+
+/// An entry in full.
+fn reading(buf: &mut Buffer, area: Rect, text: &Reading, scene: &Scene<'_>) {
+    let wide = Reading::room(area.width);
+    let lines: Vec<SafeText> = text.lines.iter().flat_map(|line| line.wrap(wide)).collect();
+    let high = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2).max(6);
+    let inner = dialog_box(buf, area, (110, high), text.title.as_str(), scene);
+    let top = scrolled(buf, inner, text.top, lines.len(), scene);
+    for (line, dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
+        put(buf, inner, 0, dy, line.as_str(), scene.theme.plain());
     }
 }
 

@@ -343,6 +343,7 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
         Some(Overlay::Search { .. }) => named(&[("enter", "look"), ("esc", "back")]),
         Some(Overlay::Help { query: Some(_), .. }) => named(&[("↑↓", "scroll"), ("esc", "all keys")]),
         Some(Overlay::Help { .. }) => named(&[("jk", "scroll"), ("/", "find"), ("esc", "back")]),
+        Some(Overlay::Reading(_)) => named(&[("jk", "scroll"), ("y", "copy"), ("esc", "back")]),
         Some(Overlay::Why { .. }) => named(&[("jk", "scroll"), ("esc", "back")]),
         Some(Overlay::Budget(_)) => {
             named(&[("enter", "ask for it"), ("esc", "back"), ("↑↓", "limit"), ("tab", "scope")])
@@ -379,14 +380,14 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             Action::View => 0,
             Action::NextPane => 1,
             Action::Palette | Action::Search => 2,
-            Action::Follow => 3,
+            Action::Follow | Action::Filter => 3,
             Action::Down | Action::NextStep => 4,
             Action::Interrupt => 5,
             Action::StopStep | Action::TakeBack => 6,
             // Nobody is to be kept where he cannot see the way back.
             Action::Back => 9,
             Action::Steer => 8,
-            Action::Zoom => 7,
+            Action::Zoom | Action::Open => 7,
             Action::NextAttention => 10,
             Action::Help => 11,
             _ => 12,

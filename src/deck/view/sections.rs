@@ -1,5 +1,4 @@
-//! The tabs of a zoomed step beside its output. What they show is in the state and in the newest events; older events
-//! are in the run's event log.
+//! The tabs of a zoomed step that are read from their beginning: limits and use, and what changed.
 
 use std::collections::BTreeMap;
 
@@ -7,104 +6,50 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::detail::{self, meter_left, meter_style, meter_text, meter_warning, metric_name};
+use super::detail::{meter_left, meter_style, marked, meter_warning, metric_name};
 use super::paint::{Piece, bar, piece, row};
 use super::{Scene, ticker, took};
-use crate::deck::history::{Entry, History, Tone};
+use crate::deck::history::Entry;
+use crate::deck::window::Windows;
 use crate::deck::model::{Tab, UiState};
 use crate::run::{Meter, Metric, StepState};
 use crate::text::{SafeText, UNKNOWN, clock, cost, count, grouped, or_unknown};
 
-/// Draws one of the tabs.
-pub(super) fn draw(buf: &mut Buffer, area: Rect, tab: Tab, step: &StepState, scene: &Scene<'_>, ui: &UiState) {
-    if area.is_empty() {
+/// Draws one of the tabs that are read from their beginning.
+pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene<'_>, ui: &UiState, windows: &Windows) {
+    let tab = ui.tab(step.id);
+    let lines = lines(tab, step, scene, windows, usize::from(area.width));
+    let back = ui.pane(step.id).back.get(&tab).copied().unwrap_or(0);
+    let start = back.min(lines.len().saturating_sub(usize::from(area.height)));
+    for ((left, right), dy) in lines.into_iter().skip(start).zip(0_u16..area.height) {
+        row(buf, area, dy, left, right);
+    }
+}
+
+/// Keeps what was scrolled within what there is, so that the way back begins where one is.
+pub(super) fn limit(ui: &mut UiState, area: Rect, step: &StepState, scene: &Scene<'_>, windows: &Windows) {
+    let tab = ui.tab(step.id);
+    if ui.pane(step.id).back.get(&tab).is_none_or(|back| *back == 0) {
         return;
     }
-    let back = ui.pane(step.id).back.get(&tab).copied().unwrap_or(0);
-    match tab {
-        Tab::Output => {}
-        Tab::Tools => tools(buf, area, step, scene, back),
-        Tab::Transcript => rows(buf, area, &transcript(step, scene, usize::from(area.width)), back, true),
-        Tab::Budget => rows(buf, area, &budget(step, scene, usize::from(area.width)), back, false),
-        Tab::Changes => rows(buf, area, &changes(step, scene), back, false),
-        Tab::Events => rows(buf, area, &events(step, scene), back, true),
-    }
+    let lines = lines(tab, step, scene, windows, usize::from(area.width)).len();
+    let most = lines.saturating_sub(usize::from(area.height));
+    let back = ui.pane_mut(step.id).back.entry(tab).or_default();
+    *back = (*back).min(most);
 }
 
 type Line = (Vec<Piece>, Vec<Piece>);
 
-/// Draws lines; `from_end` shows the end of a list that is longer than the area.
-fn rows(buf: &mut Buffer, area: Rect, lines: &[Line], back: usize, from_end: bool) {
-    let height = usize::from(area.height);
-    let hidden = lines.len().saturating_sub(height);
-    let back = back.min(hidden);
-    let start = if from_end { hidden - back } else { back };
-    for ((left, right), dy) in lines.iter().skip(start).take(height).zip(0_u16..) {
-        row(buf, area, dy, left.clone(), right.clone());
-    }
-}
-
-fn tools(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene<'_>, back: usize) {
-    let theme = scene.theme;
-    if step.open.is_empty() && step.recent_tools.is_empty() {
-        return rows(buf, area, &[note("no tool was used yet", theme.dim())], 0, false);
-    }
-    let total = step.recent_tools.len() + step.open.len();
-    let height = usize::from(area.height);
-    let hidden = total.saturating_sub(height);
-    let start = hidden - back.min(hidden);
-    let kept = step.recent_tools.len();
-    for (at, dy) in (start..total).take(height).zip(0_u16..) {
-        if let Some(call) = step.recent_tools.get(at) {
-            let time = scene.time_of_day(call.started_at.unwrap_or(call.ended_at));
-            let dx = super::paint::put(buf, area, 0, dy, &time, theme.dim());
-            detail::ended_call(buf, area, dx + 2, dy, call, scene);
-        } else if let Some(call) = step.open.get(at - kept) {
-            let dx = super::paint::put(buf, area, 0, dy, &scene.time_of_day(call.started_at), theme.dim());
-            super::paint::put(buf, area, dx + 2, dy, "●", theme.accent());
-            detail::open_call(buf, area, dx + 4, dy, call, step, scene);
-        }
+fn lines(tab: Tab, step: &StepState, scene: &Scene<'_>, windows: &Windows, width: usize) -> Vec<Line> {
+    match tab {
+        Tab::Budget => budget(step, scene, width),
+        Tab::Changes => changes(step, scene, windows),
+        _ => Vec::new(),
     }
 }
 
 fn note(text: &str, style: Style) -> Line {
     (vec![piece(text, style)], Vec::new())
-}
-
-fn transcript(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
-    let theme = scene.theme;
-    let mut out: Vec<Line> = Vec::new();
-    if !scene.facts.task.is_empty() {
-        out.push((vec![piece("task", theme.select())], Vec::new()));
-        for line in scene.facts.task.iter().flat_map(|l| l.wrap(width.saturating_sub(2))) {
-            out.push((vec![piece(format!("  {line}"), theme.plain())], Vec::new()));
-        }
-        out.push(note("", theme.plain()));
-    }
-    for entry in scene.history.of(step.id) {
-        let (name, style) = match entry.tone {
-            Tone::Said => ("assistant", theme.accent()),
-            Tone::Told => ("told", theme.select()),
-            Tone::Tool => {
-                let text = entry.text.first().map(SafeText::to_string).unwrap_or_default();
-                let text = SafeText::line(&text).truncate(width.saturating_sub(12)).to_string();
-                out.push((
-                    vec![piece(format!("  {text}"), theme.dim())],
-                    vec![piece(scene.time_of_day(entry.at), theme.dim())],
-                ));
-                continue;
-            }
-            _ => continue,
-        };
-        out.push((vec![piece(name, style)], vec![piece(scene.time_of_day(entry.at), theme.dim())]));
-        for line in entry.text.iter().flat_map(|l| l.wrap(width.saturating_sub(2))) {
-            out.push((vec![piece(format!("  {line}"), theme.plain())], Vec::new()));
-        }
-    }
-    if out.is_empty() {
-        out.push(note("nothing was said yet", theme.dim()));
-    }
-    out
 }
 
 fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
@@ -123,7 +68,7 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
     };
     let of_meter = |name: &str, meter: &Meter| -> Line {
         let style = meter_style(meter, scene);
-        limited(name, meter_text(meter), meter.share(), style, meter_left(meter), meter_warning(meter))
+        limited(name, marked(meter), meter.share(), style, meter_left(meter), meter_warning(meter))
     };
     let mut out = Vec::new();
     let used = took(step, scene.now);
@@ -171,7 +116,7 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
         out.push(note("history", theme.accent()));
         out.extend(told.into_iter().map(|entry| {
             let whose = if entry.step.is_none() { "run: " } else { "" };
-            let text = entry.text.first().map(SafeText::to_string).unwrap_or_default();
+            let text = entry.text.to_string();
             let style = ticker::tone(entry.tone, scene);
             let time = piece(format!("{:<12}", scene.time_of_day(entry.at)), theme.dim());
             (vec![time, piece(format!("{whose}{text}"), style)], Vec::new())
@@ -194,8 +139,8 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
     out
 }
 
-/// The paths that tools worked on, with the tools and how often.
-fn changes(step: &StepState, scene: &Scene<'_>) -> Vec<Line> {
+/// The paths that tools worked on, with the tools and how often; then what git says of the folder.
+fn changes(step: &StepState, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> {
     let theme = scene.theme;
     let mut paths: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
     let ended = step.recent_tools.iter().map(|c| (&c.path, &c.tool));
@@ -206,36 +151,52 @@ fn changes(step: &StepState, scene: &Scene<'_>) -> Vec<Line> {
             *tools.entry(SafeText::line(tool).truncate(16).to_string()).or_default() += 1;
         }
     }
+    let mut out = vec![note("paths that its tools named", theme.accent())];
     if paths.is_empty() {
-        return vec![note("no tool named a path yet", theme.dim())];
+        out.push(note("  none yet", theme.dim()));
     }
-    paths
-        .into_iter()
-        .map(|(path, tools)| {
-            let tools: Vec<String> =
-                tools.into_iter().map(|(tool, n)| if n == 1 { tool } else { format!("{tool} ×{n}") }).collect();
-            (vec![piece(path, theme.plain())], vec![piece(tools.join(" "), theme.dim())])
-        })
-        .collect()
-}
-
-fn events(step: &StepState, scene: &Scene<'_>) -> Vec<Line> {
-    let theme = scene.theme;
-    let count = scene.history.of(step.id).count();
-    let mut out: Vec<Line> = Vec::with_capacity(count + 1);
-    if count == History::KEPT {
-        out.push(note(&format!("older events are in the run's event log; these are the newest {count}"), theme.dim()));
-    }
-    out.extend(scene.history.of(step.id).map(|entry| {
-        let text = entry.text.first().map(SafeText::to_string).unwrap_or_default();
-        let left = vec![
-            piece(format!("{}  ", scene.time_of_day(entry.at)), theme.dim()),
-            piece(text, ticker::tone(entry.tone, scene)),
-        ];
-        (left, Vec::new())
+    out.extend(paths.into_iter().map(|(path, tools)| {
+        let tools: Vec<String> =
+            tools.into_iter().map(|(tool, n)| if n == 1 { tool } else { format!("{tool} ×{n}") }).collect();
+        let mark = if step.edited.contains(&path) { "± " } else { "  " };
+        (vec![piece(format!("{mark}{path}"), theme.plain())], vec![piece(tools.join(" "), theme.dim())])
     }));
-    if out.is_empty() {
-        out.push(note("nothing happened yet", theme.dim()));
+    out.push(note("", theme.plain()));
+    let Some(diff) = windows.diff.as_ref().filter(|d| d.step == Some(step.id)) else {
+        out.push(note("git is asked what changed in the folder …", theme.dim()));
+        return out;
+    };
+    let head = vec![piece("changes in", theme.accent()), piece(diff.folder.to_string(), theme.accent()).gap(1)];
+    out.push((head, vec![piece("since the last commit, of everybody", theme.dim()).rank(1)]));
+    if let Some(why) = &diff.problem {
+        out.push(note(&format!("  {why}"), theme.dim()));
+        return out;
     }
+    if diff.files.is_empty() {
+        out.push(note("  none", theme.dim()));
+    }
+    out.extend(diff.files.iter().map(|file| {
+        let left = vec![piece(file.state.to_string(), theme.bold()), piece(file.path.to_string(), theme.plain()).gap(1)];
+        let right = match (file.added, file.removed) {
+            (Some(added), Some(removed)) => {
+                vec![piece(format!("+{added}"), theme.good()), piece(format!("-{removed}"), theme.bad()).gap(1)]
+            }
+            _ => Vec::new(),
+        };
+        (left, right)
+    }));
+    if !diff.lines.is_empty() {
+        out.push(note("", theme.plain()));
+    }
+    out.extend(diff.lines.iter().map(|line| {
+        let style = match line.as_str().as_bytes() {
+            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', ..] => theme.bold(),
+            [b'+', ..] => theme.good(),
+            [b'-', ..] => theme.bad(),
+            [b'@', ..] => theme.accent(),
+            _ => theme.plain(),
+        };
+        note(line.as_str(), style)
+    }));
     out
 }

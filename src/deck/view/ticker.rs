@@ -51,9 +51,7 @@ fn line(buf: &mut Buffer, area: Rect, dy: u16, entry: &Entry, scene: &Scene<'_>)
     let wide = if area.width >= 110 { 20 } else { 14 };
     put_cut(buf, area, dx, dy, &name, wide, theme.plain());
     dx += wide + 1;
-    if let Some(text) = entry.text.first() {
-        put_cut(buf, area, dx, dy, text, area.width.saturating_sub(dx + 1), tone(entry.tone, scene));
-    }
+    put_cut(buf, area, dx, dy, &entry.text, area.width.saturating_sub(dx + 1), tone(entry.tone, scene));
 }
 
 /// How an entry is drawn.

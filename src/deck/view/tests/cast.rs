@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::stage::{NOW, Stage, ago, step};
+use crate::deck::changes::Diff;
 use crate::deck::feed::Hands;
 use crate::deck::model::{Anchor, Count, Position, Search};
 use crate::run::{
@@ -216,4 +217,22 @@ pub(super) fn over(stage: &mut Stage) {
     state.steps[5].exit_code = Some(-1);
     state.steps[5].ended_at = None;
     stage.feed.hands = Hands::Over;
+}
+
+/// What git says of the worker's folder.
+pub(super) fn changed(stage: &mut Stage) {
+    let text = b"diff --git a/src/pool.rs b/src/pool.rs
+index 5f0c..a91f 100644
+--- a/src/pool.rs
++++ b/src/pool.rs
+@@ -212,8 +212,8 @@ impl Pool {
+     pub fn close(&self) {
+-        let guard = self.lock();
+-        self.drain(guard);
++        let length = self.lock().len();
++        self.drain(length);
+     }
+";
+    let status = b" M src/pool.rs\0?? notes.md\0";
+    stage.diff = Some(Diff::parse(StepId(2), "/home/someone/pool", status, b"2\t2\tsrc/pool.rs\0", text));
 }

@@ -139,7 +139,14 @@ pictures! {
     zoom_tools: |s| s.keys("2");
     zoom_transcript: |s| s.keys("3");
     zoom_budget: |s| s.keys("4");
-    zoom_changes: |s| s.keys("5");
+    zoom_changes: |s| { cast::changed(s); s.keys("5"); };
+    zoom_changes_asked: |s| s.keys("5");
+    zoom_tools_errors: |s| s.keys("2k&");
+    zoom_transcript_text: |s| s.keys("3&kk");
+    reading_call: |s| { s.keys("2"); s.key(KeyCode::Enter); };
+    reading_ended_call: |s| { s.keys("2kkk"); s.key(KeyCode::Enter); };
+    reading_message: |s| { s.keys("3g"); s.key(KeyCode::Enter); };
+    reading_event: |s| { s.keys("6"); s.key(KeyCode::Enter); };
     zoom_events: |s| s.keys("6");
     zoom_queued: |s| { s.ui.selected = StepId(5); s.keys("z"); };
     zoom_ended: |s| { s.ui.selected = StepId(0); s.keys("z"); };

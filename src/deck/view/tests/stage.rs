@@ -9,7 +9,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::super::*;
+use crate::deck::changes::Diff;
 use crate::deck::feed::fake::FakeFeed;
+use crate::deck::entries;
+use crate::deck::model::{Overlay, UiEffect};
+use crate::deck::reading::{self, Message};
 use crate::deck::update::{Context, update};
 use crate::deck::window;
 use crate::run::{
@@ -195,6 +199,26 @@ assertion `left == right` failed
   left: 63
  right: 64";
 
+/// Records of what the worker said and did, by their places.
+const RECORDS: &[(u64, &str)] = &[
+    (
+        3,
+        r#"{"type":"message_end","message":{"role":"assistant","content":[
+            {"type":"thinking","thinking":"Where is the lock taken?\nAnd who holds it meanwhile?"},
+            {"type":"text","text":"I read the pool first.\nThen the two tests that fail."},
+            {"type":"toolCall","name":"read","arguments":{"path":"src/pool.rs"}}]}}"#,
+    ),
+    (4, r#"{"type":"tool_execution_start","toolName":"read","toolCallId":"c1","args":{"path":"src/pool.rs","limit":200}}"#),
+    (
+        6,
+        r#"{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14"}]}}"#,
+    ),
+    (
+        7,
+        r#"{"type":"tool_execution_start","toolName":"edit","toolCallId":"c2","args":{"path":"src/pool.rs","old":"let guard = self.lock();\nself.drain(guard);","new":"let length = self.lock().len();\nself.drain(length);"}}"#,
+    ),
+];
+
 /// A feed, its history, and a picture of one size.
 pub(crate) struct Stage {
     pub feed: FakeFeed,
@@ -204,6 +228,8 @@ pub(crate) struct Stage {
     pub read_only: Option<SafeText>,
     pub now: Timestamp,
     pub facts: StepFacts,
+    pub messages: BTreeMap<u64, Message>,
+    pub diff: Option<Diff>,
 }
 
 impl Stage {
@@ -268,7 +294,10 @@ impl Stage {
                 Event { at: ago(8), what: said("The deadlock comes from holding the shard lock while draining.") },
                 Event { at: ago(7), what: tool(2, "edit", "src/pool.rs") },
             ],
+            &[0, 1, 2, 3, 4, 5, 6, 7],
         );
+        feed.records = RECORDS.iter().map(|(place, record)| (*place, (*record).to_owned())).collect();
+        let messages = [3, 6].map(|place| (place, reading::message(&feed, place))).into_iter().collect();
         let mut ui = UiState::new((width, height));
         ui.selected = StepId(2);
         ui.unread = [(StepId(3), 0), (StepId(4), 128)].into_iter().collect();
@@ -277,10 +306,10 @@ impl Stage {
             task: SafeText::block("Mend the flaky tests that the scout found.\n\nKeep the public API as it is."),
             limits: vec![("turns", "40, 2 more to finish".to_owned()), ("time", "10m".to_owned())],
         };
-        Self { feed, history, ui, theme, read_only: None, now: NOW, facts }
+        Self { feed, history, ui, theme, read_only: None, now: NOW, facts, messages, diff: None }
     }
 
-    pub(crate) fn key(&mut self, code: KeyCode) -> Vec<crate::deck::model::UiEffect> {
+    pub(crate) fn key(&mut self, code: KeyCode) -> Vec<UiEffect> {
         self.press(KeyEvent::new(code, KeyModifiers::NONE))
     }
 
@@ -292,9 +321,18 @@ impl Stage {
         }
     }
 
-    pub(crate) fn press(&mut self, key: KeyEvent) -> Vec<crate::deck::model::UiEffect> {
-        let cx = Context { state: &self.feed.state, read_only: self.read_only.as_ref(), now: self.now };
-        update(&mut self.ui, cx, &Input::Key(key))
+    pub(crate) fn press(&mut self, key: KeyEvent) -> Vec<UiEffect> {
+        let (state, history) = (&self.feed.state, &self.history);
+        let cx = Context { state, read_only: self.read_only.as_ref(), history, now: self.now };
+        let effects = update(&mut self.ui, cx, &Input::Key(key));
+        if let [UiEffect::Open(step)] = effects.as_slice() {
+            let found = state.step(*step).unwrap();
+            let listed = entries::listed(&self.ui, found, history);
+            let reader = reading::Reader { state, history, zone: &TimeZone::UTC };
+            let text = reader.open(&self.feed, *step, self.ui.tab(*step), &listed);
+            self.ui.overlays.extend(text.map(Overlay::Reading));
+        }
+        effects
     }
 
     pub(crate) fn buffer(&mut self) -> Buffer {
@@ -302,7 +340,7 @@ impl Stage {
         for (id, size) in layout::visible_logs(&self.ui, &self.feed.state.clone()) {
             logs.insert(id, window::fetch(&mut self.feed, &mut self.ui, id, size, None));
         }
-        let windows = Windows { logs };
+        let windows = Windows { logs, messages: std::sync::Arc::new(self.messages.clone()), diff: self.diff.clone().map(Into::into) };
         let mut buf = Buffer::empty(Rect::new(0, 0, self.ui.size.0, self.ui.size.1));
         let scene = Scene {
             state: &self.feed.state,
@@ -316,6 +354,7 @@ impl Stage {
             facts_of: Some(self.ui.selected),
             zone: &TimeZone::UTC,
         };
+        limit(&scene, &mut self.ui, &windows);
         draw(&mut buf, &scene, &self.ui, &windows);
         buf
     }

@@ -1,0 +1,150 @@
+//! Asking git what changed in a step's folder, on a thread of its own: a folder may be large, slow or gone, and nobody's
+//! keys wait for it. Only looks: no lock is taken, no program that the folder's settings name is started.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::{App, Source};
+use crate::deck::changes::Diff;
+use crate::deck::model::Tab;
+use crate::run::StepId;
+
+/// Between two questions about the same step.
+const REST: Duration = Duration::from_secs(2);
+/// As much of an answer is read.
+const MOST: u64 = 2 * 1024 * 1024;
+
+/// What was asked and answered.
+#[derive(Default)]
+pub(super) struct Git {
+    /// The newest answer.
+    pub(super) diff: Option<Arc<Diff>>,
+    /// Whose folder was asked about last, how many of its calls had ended then, and when.
+    asked: Option<(StepId, u64, Instant)>,
+    answer: Option<oneshot::Receiver<Diff>>,
+}
+
+impl Git {
+    /// Returns when an answer has come, and never while none is awaited. May be dropped at any time.
+    pub(super) async fn answered(&mut self) {
+        let Some(answer) = &mut self.answer else { return std::future::pending().await };
+        let diff = answer.await;
+        self.answer = None;
+        self.diff = diff.ok().map(Arc::new).or(self.diff.take());
+    }
+}
+
+impl<S: Source> App<'_, S> {
+    /// Asks git again where its answer is visible and may be another one.
+    pub(super) fn ask_git(&mut self) {
+        let id = self.ui.selected;
+        if !self.ui.zoom || self.ui.tab(id) != Tab::Changes || self.git.answer.is_some() {
+            return;
+        }
+        let Some(step) = self.source.state().step(id) else { return };
+        let ended = step.tool_count.saturating_sub(step.open.len() as u64);
+        let known = self.git.asked.is_some_and(|(asked, calls, at)| {
+            asked == id && (calls == ended || at.elapsed() < REST)
+        });
+        if known {
+            return;
+        }
+        self.git.asked = Some((id, ended, Instant::now()));
+        let Some(folder) = self.source.folder(id) else {
+            self.git.diff = Some(Arc::new(Diff::failed(id, "", "the folder of this step is gone")));
+            return;
+        };
+        let (sender, answer) = oneshot::channel();
+        let look = move || drop(sender.send(look(id, &folder)));
+        if std::thread::Builder::new().name("deck-git".to_owned()).spawn(look).is_ok() {
+            self.git.answer = Some(answer);
+        }
+    }
+}
+
+fn look(step: StepId, folder: &PathBuf) -> Diff {
+    let name = folder.display().to_string();
+    let status = match ask(folder, &["status", "--porcelain=v1", "-z", "--", "."]) {
+        Ok(bytes) => bytes,
+        Err(why) => return Diff::failed(step, &name, &why),
+    };
+    // A folder without any commit has no differences yet.
+    let compare = |how: &[&str]| {
+        let fixed = ["diff", "--no-color", "--no-ext-diff", "--no-textconv"];
+        ask(folder, &[&fixed[..], how, &["HEAD", "--", "."]].concat()).unwrap_or_default()
+    };
+    Diff::parse(step, &name, &status, &compare(&["--numstat", "-z"]), &compare(&[]))
+}
+
+/// What git prints, as far as it is read.
+fn ask(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
+    let mut child = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"])
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("git could not be asked: {error}"))?;
+    let mut bytes = Vec::new();
+    if let Some(out) = child.stdout.take() {
+        // Whoever prints more than is read is told by the closed pipe.
+        let _ = out.take(MOST).read_to_end(&mut bytes);
+    }
+    match child.wait() {
+        Ok(status) if status.code() == Some(128) => Err("the folder is in no git repository".to_owned()),
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(format!("git could not be asked: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn git(folder: &Path, arguments: &[&str]) {
+        let status = Command::new("git")
+            .arg("-C")
+            .arg(folder)
+            .args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"])
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success(), "{arguments:?}");
+    }
+
+    #[test]
+    fn a_folder_is_compared_with_its_last_commit_and_nothing_of_its_settings_is_started() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("repo");
+        std::fs::create_dir(&folder).unwrap();
+        let none = look(StepId(1), &folder);
+        assert_eq!(none.problem.unwrap().as_str(), "the folder is in no git repository");
+        git(&folder, &["init", "-q"]);
+        std::fs::write(folder.join("a.txt"), "one\ntwo\n").unwrap();
+        assert_eq!(look(StepId(1), &folder).files.len(), 1);
+        git(&folder, &["add", "."]);
+        git(&folder, &["commit", "-qm", "first"]);
+        std::fs::write(folder.join("a.txt"), "one\n2\nthree\n").unwrap();
+        std::fs::write(folder.join("new.txt"), "").unwrap();
+        let ran = temp.path().join("ran");
+        git(&folder, &["config", "core.fsmonitor", &format!("touch {}", ran.display())]);
+        git(&folder, &["config", "diff.external", &format!("touch {}", ran.display())]);
+        let diff = look(StepId(1), &folder);
+        let told: Vec<String> = diff.files.iter().map(|f| format!("{} {} {:?}", f.state, f.path, f.added)).collect();
+        assert_eq!(told, ["M a.txt Some(2)", "?? new.txt None"]);
+        assert!(diff.lines.iter().any(|line| line.as_str() == "+three"), "{:?}", diff.lines);
+        assert!(!ran.exists());
+    }
+}

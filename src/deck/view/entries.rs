@@ -1,0 +1,221 @@
+//! The tabs that list things: calls, what was said, what happened. The entry that the keys are at has a mark and is
+//! always in sight; only what is visible is laid out.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::detail;
+use super::paint::{Piece, piece, put, put_cut, row};
+use super::{Scene, ticker};
+use crate::deck::entries::{self, Listed, Sieve};
+use crate::deck::history::Entry;
+use crate::deck::model::{Tab, UiState};
+use crate::deck::reading::SHOWN;
+use crate::deck::said::{Said, SaidWhat};
+use crate::deck::window::Windows;
+use crate::run::{StepState, ToolOutcome};
+use crate::text::{SafeText, grouped};
+
+type Line = (Vec<Piece>, Vec<Piece>);
+
+/// Cells at the left for the mark.
+const MARK: u16 = 2;
+
+/// The entries that are visible: the place of each, and the rows of it that are drawn.
+struct Shown {
+    /// Place in the list and lines.
+    items: Vec<(usize, Vec<Line>)>,
+    /// Lines of the first one that are above the area.
+    cut: usize,
+}
+
+/// Draws one of the tabs that list entries.
+pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene<'_>, ui: &UiState, windows: &Windows) {
+    let tab = ui.tab(step.id);
+    let listed = entries::listed(ui, step, scene.history);
+    let theme = scene.theme;
+    if listed.numbers.is_empty() {
+        let text = match (tab, listed.sieve) {
+            (_, Sieve::Errors) => "nothing went wrong so far",
+            (Tab::Tools, _) => "no tool was used yet",
+            (Tab::Transcript, _) => "nothing was said yet",
+            _ => "nothing happened yet",
+        };
+        put_cut(buf, area, MARK, 0, &SafeText::line(text), area.width, theme.dim());
+        if tab == Tab::Transcript && scene.facts_of == Some(step.id) {
+            let inner = Rect { x: area.x + MARK, y: area.y + 2, width: area.width.saturating_sub(MARK), height: area.height.saturating_sub(2) };
+            for ((left, right), dy) in task(scene, inner.width).into_iter().zip(0_u16..inner.height) {
+                row(buf, inner, dy, left, right);
+            }
+        }
+        return;
+    }
+    let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
+    let shown = visible(inner, &listed, |place| lines(tab, *listed.numbers.get(place)?, inner.width, step, scene, windows));
+    let mut dy = 0;
+    for (n, (place, lines)) in shown.items.into_iter().enumerate() {
+        if place == listed.at && dy < area.height {
+            put(buf, area, 0, dy, "›", theme.select());
+        }
+        for (left, right) in lines.into_iter().skip(if n == 0 { shown.cut } else { 0 }) {
+            if dy < area.height {
+                row(buf, inner, dy, left, right);
+            }
+            dy += 1;
+        }
+    }
+}
+
+/// The entries around the one that the keys are at that fit: that one whole, those before it, and when there are not
+/// enough of them those after it.
+fn visible(area: Rect, listed: &Listed, mut lines: impl FnMut(usize) -> Option<Vec<Line>>) -> Shown {
+    let high = usize::from(area.height);
+    let mut items = std::collections::VecDeque::new();
+    let mut used = 0;
+    let mut cut = 0;
+    for place in (0..=listed.at).rev() {
+        let Some(found) = lines(place) else { continue };
+        used += found.len();
+        items.push_front((place, found));
+        if used >= high {
+            cut = used - high;
+            break;
+        }
+    }
+    let mut place = listed.at + 1;
+    while used < high && place < listed.numbers.len() {
+        if let Some(found) = lines(place) {
+            used += found.len();
+            items.push_back((place, found));
+        }
+        place += 1;
+    }
+    // Of an entry that is higher than the area the beginning says more than the end.
+    if items.len() == 1 {
+        cut = 0;
+    }
+    Shown { items: items.into(), cut }
+}
+
+fn lines(tab: Tab, number: u64, width: u16, step: &StepState, scene: &Scene<'_>, windows: &Windows) -> Option<Vec<Line>> {
+    match tab {
+        Tab::Tools => call(number, width, step, scene).map(|line| vec![line]),
+        Tab::Transcript => {
+            let ring = scene.history.said.get(&step.id)?;
+            let at = ring.partition_point(|s| s.seq < number);
+            let said = ring.get(at)?;
+            let mut out = Vec::new();
+            // The task stands before everything that is kept, as long as nothing was let go.
+            if at == 0 && scene.facts_of == Some(step.id) {
+                out = task(scene, width);
+            }
+            out.extend(self::said(said, width, scene, windows));
+            Some(out)
+        }
+        Tab::Events => {
+            let ring = scene.history.steps.get(&step.id)?;
+            let entry = ring.get(ring.partition_point(|e| e.seq < number))?;
+            Some(vec![event(entry, scene)])
+        }
+        Tab::Output | Tab::Budget | Tab::Changes => None,
+    }
+}
+
+fn call(number: u64, width: u16, step: &StepState, scene: &Scene<'_>) -> Option<Line> {
+    let place = usize::try_from(number.checked_sub(entries::call_number(step, 0))?).ok()?;
+    // All rows tell when, or none does.
+    let time = |left: &mut Vec<Piece>, at| {
+        if width >= 50 {
+            left.insert(0, piece(scene.time_of_day(at), scene.theme.dim()));
+        }
+    };
+    match step.recent_tools.get(place) {
+        Some(call) => {
+            let (mut left, right) = detail::ended_pieces(call, scene);
+            time(&mut left, call.started_at.unwrap_or(call.ended_at));
+            Some((left, right))
+        }
+        None => {
+            let call = step.open.get(place.checked_sub(step.recent_tools.len())?)?;
+            let (mut left, right) = detail::open_pieces(call, step, scene);
+            left.insert(0, piece("●", scene.theme.accent()).gap(2));
+            time(&mut left, call.started_at);
+            Some((left, right))
+        }
+    }
+}
+
+fn event(entry: &Entry, scene: &Scene<'_>) -> Line {
+    let text = piece(entry.text.to_string(), ticker::tone(entry.tone, scene)).gap(2);
+    (vec![piece(scene.time_of_day(entry.at), scene.theme.dim()), text], Vec::new())
+}
+
+fn task(scene: &Scene<'_>, width: u16) -> Vec<Line> {
+    if scene.facts.task.is_empty() {
+        return Vec::new();
+    }
+    let theme = scene.theme;
+    let mut out = vec![(vec![piece("task", theme.select())], Vec::new())];
+    let lines = scene.facts.task.iter().flat_map(|l| l.wrap(usize::from(width.saturating_sub(2))));
+    out.extend(lines.map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())));
+    out.push((Vec::new(), Vec::new()));
+    out
+}
+
+fn said(said: &Said, width: u16, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> {
+    let theme = scene.theme;
+    let time = piece(scene.time_of_day(said.at), theme.dim()).rank(1);
+    match &said.what {
+        SaidWhat::Message { told, text, error } => {
+            let name = if *told { piece("told", theme.select()) } else { piece("assistant", theme.accent()) };
+            let mut out = vec![(vec![name], vec![time])];
+            let full = said.place.and_then(|place| windows.messages.get(&place)).filter(|m| m.lines > 0 || m.thought > 0);
+            if let Some(thought) = full.map(|m| m.thought).filter(|n| *n > 0) {
+                let text = format!("▸ thought for {}", detail::many(thought as u64, "line"));
+                out.push((vec![piece(format!("  {text}"), theme.dim())], Vec::new()));
+            }
+            let (text, all) = full.map_or((text, text.len()), |m| (&m.text, m.lines));
+            let wrapped: Vec<SafeText> = text.iter().flat_map(|l| l.wrap(usize::from(width.saturating_sub(2)))).collect();
+            out.extend(wrapped.iter().take(SHOWN).map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())));
+            let hidden = all.saturating_sub(text.len()) + wrapped.len().saturating_sub(SHOWN);
+            if hidden > 0 {
+                out.push((vec![piece(format!("  … {} more lines", grouped(hidden as u64)), theme.dim())], Vec::new()));
+            }
+            out.extend(error.iter().map(|e| (vec![piece(format!("  ✗ {e}"), theme.bad())], Vec::new())));
+            out
+        }
+        SaidWhat::Call { tool, args } => {
+            let left = vec![piece(format!("  › {tool}"), theme.accent()), piece(args.to_string(), theme.dim()).gap(1)];
+            vec![(left, vec![time])]
+        }
+        SaidWhat::Result { tool, outcome, text } => {
+            let (glyph, style) = detail::outcome_mark(Some(*outcome), scene);
+            let word = detail::outcome_word(Some(*outcome)).map(|word| format!(" {word}")).unwrap_or_default();
+            let first = text.iter().find(|l| !l.is_empty()).map(SafeText::to_string).unwrap_or_default();
+            let more = if text.len() > 1 { format!("{} lines", if text.len() >= SHOWN { format!("{SHOWN} or more") } else { text.len().to_string() }) } else { String::new() };
+            let rest = if *outcome == ToolOutcome::Ok { theme.dim() } else { theme.bad() };
+            let left = vec![
+                piece(format!("  {glyph}"), style),
+                piece(format!("{tool}{word}"), theme.dim()).gap(1),
+                piece(first, rest).gap(2),
+            ];
+            vec![(left, vec![piece(more, theme.dim()).rank(2), time.gap(2)])]
+        }
+    }
+}
+
+/// What is listed and where the keys are, for the frame.
+pub(super) fn whereabouts(step: &StepState, scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
+    let theme = scene.theme;
+    let listed = entries::listed(ui, step, scene.history);
+    let mut out: Vec<Piece> = Vec::new();
+    out.extend(listed.sieve.word().map(|word| piece(word, theme.accent())));
+    if listed.follows {
+        out.push(piece("▼ following", theme.dim()).gap(2));
+    } else {
+        out.push(piece(format!("{} of {}", listed.at + 1, listed.numbers.len()), theme.plain()).gap(2));
+        let key = ui.keymap.hint(crate::deck::actions::Action::Follow);
+        out.push(piece(format!("{key} follow"), theme.bold()).rank(5).gap(2));
+    }
+    out
+}

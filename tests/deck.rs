@@ -66,9 +66,9 @@ fn every_size_is_drawn() {
     pty.wait_text("enlarge me");
     pty.resize(1, 1);
     pty.resize(80, 24);
-    pty.wait_for("the stacked shape", |s| s.contents().contains("╭─ steps"));
+    pty.wait_for("the stacked shape", |s| s.contents().contains("╭─›steps"));
     pty.keys("v");
-    pty.wait_gone("╭─ steps");
+    pty.wait_gone("╭─›steps");
     pty.keys("?");
     pty.wait_text("╭─ keys");
 }

@@ -52,6 +52,17 @@ pub fn go_on_with(
     launch::detached(world, &plan, root)
 }
 
+/// Does again what failed or never ran of a run that is over, as `subdeck retry` does, for a deck that shows the new run
+/// afterwards.
+///
+/// # Errors
+/// Why nothing was started.
+pub fn do_again(world: &World, root: Option<&std::path::Path>, dir: &RunDir) -> anyhow::Result<RunDir> {
+    let plan = Earlier::read(dir.clone())?.retried()?;
+    startable(world, &plan)?;
+    launch::detached(world, &plan, root)
+}
+
 /// Whether the programs of the new run are there still.
 fn startable(world: &World, plan: &Plan) -> anyhow::Result<()> {
     let sessions = plan.flat().filter(|step| step.carried.is_none()).filter_map(|step| step.session_file.as_deref());

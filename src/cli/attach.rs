@@ -13,7 +13,7 @@ use super::shown::{Fate, Shown};
 use super::{again, find, keys, out};
 use crate::deck::notify::Channel;
 use crate::deck::theme::Palette;
-use crate::deck::{DeckExit, DeckOptions, GoOn};
+use crate::deck::{DeckExit, DeckOptions, GoOn, Retry};
 use crate::run::{ExitCause, exit_code};
 use crate::rundir::{Follower, RunDir};
 
@@ -46,6 +46,13 @@ pub fn deck(
                 begun.map(|dir| dir.path().to_path_buf()).map_err(|why| why.to_string())
             })
         });
+        let retry: Option<Retry<'_>> = read_only.is_none().then(|| -> Retry<'_> {
+            let dir = dir.clone();
+            Box::new(move || {
+                let begun = again::do_again(world, root, &dir);
+                begun.map(|dir| dir.path().to_path_buf()).map_err(|why| why.to_string())
+            })
+        });
         let options = DeckOptions {
             run_dir: dir.path().to_path_buf(),
             read_only: read_only.or_else(|| find::writable(&dir).err().map(|why| why.to_string())),
@@ -56,6 +63,7 @@ pub fn deck(
             hook: world.config.notify_hook(),
             keymap: keys::keymap(&world.config).0,
             go_on: door,
+            retry,
         };
         match crate::deck::run(options)? {
             DeckExit::Elsewhere(path) => dir = RunDir::at(path),

@@ -7,7 +7,7 @@ use super::attention;
 use super::entries;
 use super::keymap::Key;
 use super::model::{self, Focus, Tab, UiState, ViewMode};
-use super::{budget_dialog, compose};
+use super::{budget_dialog, compose, rows};
 use crate::run::{RunState, StepPhase};
 use crate::text::SafeText;
 
@@ -17,6 +17,8 @@ use crate::text::SafeText;
 pub enum Action {
     Down,
     Up,
+    Left,
+    Right,
     First,
     Last,
     HalfDown,
@@ -46,6 +48,7 @@ pub enum Action {
     StopRun,
     Raise,
     TakeBack,
+    Retry,
     NextAttention,
     Acknowledge,
     Why,
@@ -139,28 +142,31 @@ pub const TABLE: &[Row] = actions![
     Action::StopRun, "stop run", "stop run", [ch('X')], Control, true, "end the run and every child";
     Action::Raise, "raise a budget", "raise", [ch('+')], Control, false, "change a limit of the step or of the run while it goes on";
     Action::TakeBack, "take back", "take back", [ch('u')], Control, false, "withdraw the newest message that nobody took yet";
+    Action::Retry, "retry", "retry", [ch('R')], Control, true, "when the run is over: do again what failed or never ran";
     Action::NextAttention, "next attention", "jump", [ch('!')], Control, false, "the next step that needs a person";
     Action::Acknowledge, "acknowledge", "acknowledge", [ch('a')], Control, false, "seen; say so again only when the reason changes";
     Action::Why, "why", "why", [ch('w')], Control, false, "the rule and the evidence";
     Action::Zoom, "zoom", "zoom", [ch('z')], Look, false, "the selected step on the whole screen";
     Action::Open, "open", "open", [code(KeyCode::Enter)], Look, false, "zoom; there the whole call, message or record";
-    Action::View, "view", "view", [ch('v')], Look, false, "list, grid, tabs";
+    Action::View, "view", "view", [ch('v')], Look, false, "list, grid, tabs, and what waits for what";
     Action::Tab(Tab::Output), "output", "output", [ch('1')], Look, false, "what the step printed";
-    Action::Tab(Tab::Tools), "tools", "tools", [ch('2')], Look, false, "its tool calls";
+    Action::Tab(Tab::Tools), "tools", "tools", [ch('2')], Look, false, "its tool calls, with arguments and results";
     Action::Tab(Tab::Transcript), "transcript", "transcript", [ch('3')], Look, false, "what was said";
     Action::Tab(Tab::Budget), "budget", "budget", [ch('4')], Look, false, "limits and use";
-    Action::Tab(Tab::Changes), "changes", "changes", [ch('5')], Look, false, "the paths its tools worked on";
-    Action::Tab(Tab::Events), "events", "events", [ch('6')], Look, false, "what happened to it";
+    Action::Tab(Tab::Changes), "changes", "changes", [ch('5')], Look, false, "the paths its tools named, and what git says changed";
+    Action::Tab(Tab::Events), "events", "events", [ch('6')], Look, false, "what happened to it, with the records";
     Action::Follow, "follow", "follow", [ch('f')], Look, false, "go to the end of the output and stay there";
     Action::Freeze, "freeze", "freeze", [ch(' ')], Look, false, "hold the picture; the run goes on";
     Action::Wrap, "wrap", "wrap", [ch('W')], Look, false, "wrap long lines or cut them";
     Action::Fold, "fold", "fold", [ch('F')], Look, false, "show lines that say the same once, or every time";
     Action::Filter, "filter", "filter", [ch('&')], Look, false, "only the steps with these words; zoomed, only errors or text";
-    Action::Search, "search", "find", [ch('/')], Look, false, "look for a text in the whole output";
+    Action::Search, "search", "find", [ch('/')], Look, false, "look for a text in the whole output, of one step or of all";
     Action::SearchNext, "search next", "next", [ch('n')], Look, false, "the next match in the same direction";
     Action::SearchPrevious, "search previous", "previous", [ch('N')], Look, false, "the next match in the other direction";
     Action::Down, "down", "select", [ch('j'), code(KeyCode::Down)], Move, false, "next step, or a line down";
     Action::Up, "up", "select", [ch('k'), code(KeyCode::Up)], Move, false, "previous step, or a line up";
+    Action::Left, "left", "fold", [code(KeyCode::Left)], Move, false, "fold the group; among stages the one before";
+    Action::Right, "right", "unfold", [code(KeyCode::Right)], Move, false, "unfold the group; among stages the one after";
     Action::First, "first", "start", [ch('g'), code(KeyCode::Home)], Move, false, "first step, or the first byte of the output";
     Action::Last, "last", "end", [ch('G'), code(KeyCode::End)], Move, false, "last step, or the end of the output";
     Action::HalfDown, "half page down", "down", [ctrl('d')], Move, false, "scroll the output half a page down";
@@ -215,6 +221,9 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
         {
             return Ok(());
         }
+        if action == Action::Retry {
+            return model::can_retry(ui, at.state, at.read_only);
+        }
         if let Some(why) = at.read_only {
             return Err(format!("read-only: {why}"));
         }
@@ -236,6 +245,16 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
         Action::StopStep => match step {
             Some(step) if step.phase == StepPhase::Running => Ok(()),
             Some(step) => Err(format!("step {} is not running", step.id)),
+            None => Err("there is no step".to_owned()),
+        },
+        Action::Left | Action::Right if ui.mode == ViewMode::Flow && !ui.zoom => Ok(()),
+        Action::Left | Action::Right => match step.map(|s| (s, rows::group_of(at.state, s))) {
+            Some((s, Some(_))) if (action == Action::Right) != ui.folded.contains(&s.logical) => {
+                let word = if action == Action::Right { "lies open" } else { "is folded" };
+                Err(format!("the group of step {} {word} already", s.id))
+            }
+            Some((_, Some(_))) => Ok(()),
+            Some((s, None)) => Err(format!("step {} is in no group", s.id)),
             None => Err("there is no step".to_owned()),
         },
         Action::Raise => budget_dialog::possible(at.state),
@@ -286,7 +305,7 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     if compose::withdrawable(at.state, ui).is_some() {
         wanted.push(Action::TakeBack);
     }
-    wanted.extend([Action::Steer, Action::Interrupt, Action::StopStep]);
+    wanted.extend([Action::Steer, Action::Retry, Action::Interrupt, Action::StopStep]);
     if !ui.zoom {
         wanted.push(Action::View);
         if ui.mode == ViewMode::List {
@@ -351,10 +370,13 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_something_asks_first() {
+    fn what_ends_something_or_costs_asks_first() {
         for row in TABLE {
-            let ends = matches!(row.action, Action::Interrupt | Action::StopStep | Action::StopRun | Action::Quit);
-            assert_eq!(row.confirms, ends, "{}", row.name);
+            let asks = matches!(
+                row.action,
+                Action::Interrupt | Action::StopStep | Action::StopRun | Action::Retry | Action::Quit
+            );
+            assert_eq!(row.confirms, asks, "{}", row.name);
         }
     }
 
@@ -374,7 +396,7 @@ mod tests {
         let why = SafeText::line("foreign root");
         let at = Situation { state: &state, read_only: Some(&why) };
         for row in TABLE.iter().filter(|r| r.confirms && r.action != Action::Quit) {
-            assert_eq!(possible(row.action, &ui, at), Err("read-only: foreign root".to_owned()), "{}", row.name);
+            assert!(possible(row.action, &ui, at).unwrap_err().contains("read-only: foreign root"), "{}", row.name);
         }
         assert!(!footer(&ui, at).contains(&Action::Steer));
     }

@@ -34,7 +34,7 @@ use super::terminal::Screen;
 use super::theme::{Palette, Theme};
 use super::update::{Context, clocks_run, expire, expires_at, update};
 use super::view::layout;
-use super::{DeckError, DeckExit, DeckOptions, GoOn, early, guard};
+use super::{DeckError, DeckExit, DeckOptions, GoOn, Retry, early, guard};
 use crate::run::{RunState, SteerMode, StepId, Timestamp};
 use crate::text::SafeText;
 
@@ -83,6 +83,8 @@ pub(super) struct App<'a, S> {
     title: SafeText,
     /// Starts a run that goes on with a session of this one.
     go_on: Option<GoOn<'a>>,
+    /// Starts a run that does again what failed in this one.
+    retry: Option<Retry<'a>>,
     /// The drafts as they are kept with the run.
     kept_drafts: BTreeMap<StepId, (String, SteerMode)>,
     /// The terminal was somebody else's until now.
@@ -131,11 +133,11 @@ pub(super) fn wall() -> Timestamp {
 
 impl<'a, S: Source> App<'a, S> {
     pub(super) fn new(source: S, options: DeckOptions<'a>) -> Self {
-        let DeckOptions { read_only, mouse, keymap, go_on: door, palette, ascii, notify, hook, .. } = options;
-        let can_go_on = door.is_some();
+        let DeckOptions { read_only, mouse, keymap, go_on: door, retry, palette, ascii, notify, hook, .. } = options;
+        let (can_go_on, can_retry) = (door.is_some(), retry.is_some());
         Self {
             source,
-            ui: UiState { mouse, keymap, can_go_on, ..UiState::new(Screen::size()) },
+            ui: UiState { mouse, keymap, can_go_on, can_retry, ..UiState::new(Screen::size()) },
             history: History::default(),
             facts: (None, StepFacts::default()),
             frozen: None,
@@ -153,6 +155,7 @@ impl<'a, S: Source> App<'a, S> {
             looked: false,
             title: SafeText::default(),
             go_on: door,
+            retry,
             kept_drafts: BTreeMap::new(),
             lent: false,
             second: 0,

@@ -52,7 +52,8 @@ impl Diff {
             let state = SafeText::line(String::from_utf8_lossy(letters).trim());
             files.push(Changed { state, path: SafeText::from_bytes(path), added, removed });
         }
-        let mut lines: Vec<SafeText> = text.split(|b| *b == b'\n').take(Self::MOST + 1).map(SafeText::from_bytes).collect();
+        let mut lines: Vec<SafeText> =
+            text.split(|b| *b == b'\n').take(Self::MOST + 1).map(SafeText::from_bytes).collect();
         if lines.last().is_some_and(SafeText::is_empty) {
             lines.pop();
         }
@@ -95,11 +96,8 @@ mod tests {
         let status = b" M src/pool.rs\0?? new\x1b[2J.txt\0R  to.rs\0from.rs\0";
         let numbers = b"12\t4\tsrc/pool.rs\0-\t-\tpicture.png\x001\t0\t\0from.rs\0to.rs\0";
         let diff = Diff::parse(StepId(2), "/w", status, numbers, b"diff --git a b\n-old\n+new\x1b]0;x\x07\n");
-        let told: Vec<String> = diff
-            .files
-            .iter()
-            .map(|f| format!("{} {} {:?} {:?}", f.state, f.path, f.added, f.removed))
-            .collect();
+        let told: Vec<String> =
+            diff.files.iter().map(|f| format!("{} {} {:?} {:?}", f.state, f.path, f.added, f.removed)).collect();
         assert_eq!(told, ["M src/pool.rs Some(12) Some(4)", "?? new\u{fffd}.txt None None", "R to.rs Some(1) Some(0)"]);
         assert_eq!(diff.lines.len(), 3);
         assert!(!diff.lines[2].as_str().contains('\x1b'));

@@ -67,6 +67,8 @@ pub enum UiEffect {
         /// What it is told.
         message: String,
     },
+    /// Start a run that does again what failed or never ran.
+    Retry,
     /// Show the path that a step works on in the person's editor.
     Editor(StepId),
     /// A shell in the folder of a step.

@@ -43,6 +43,9 @@ use crate::run::{RunState, StepId};
 /// Starts a run that goes on with the session of a step; gives its directory, or the reason why not.
 pub type GoOn<'a> = Box<dyn Fn(StepId, &str) -> Result<PathBuf, String> + 'a>;
 
+/// Starts a run that does again what failed; gives its directory, or the reason why not.
+pub type Retry<'a> = Box<dyn Fn() -> Result<PathBuf, String> + 'a>;
+
 /// What the deck is opened on, and how.
 #[derive(Default)]
 pub struct DeckOptions<'a> {
@@ -64,6 +67,8 @@ pub struct DeckOptions<'a> {
     pub keymap: keymap::Keymap,
     /// How a run is started that goes on with a session of this one; without it the deck does not offer to.
     pub go_on: Option<GoOn<'a>>,
+    /// How a run is started that does again what failed in this one; without it the deck does not offer to.
+    pub retry: Option<Retry<'a>>,
 }
 
 /// How the deck was left. The summary of the run is for whoever called.

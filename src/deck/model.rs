@@ -51,6 +51,8 @@ pub struct UiState {
     /// Lines that steps printed since they were last looked at, as far as they were counted. A step that printed once
     /// while nobody looked stays here, so that its tab keeps its width.
     pub unread: BTreeMap<StepId, u64>,
+    /// Groups of which the list shows one row, by their logical steps.
+    pub folded: BTreeSet<usize>,
     /// Only steps with these words are listed.
     pub filter: Option<String>,
     /// What is looked for, and in which direction.
@@ -67,6 +69,8 @@ pub struct UiState {
     pub keymap: Keymap,
     /// A run can be started that goes on with the session of a step of this one.
     pub can_go_on: bool,
+    /// A run can be started that does again what failed in this one.
+    pub can_retry: bool,
 }
 
 /// How steps are laid out.
@@ -79,6 +83,8 @@ pub enum ViewMode {
     Grid,
     /// One step with a bar of tabs.
     Tabs,
+    /// Which step waits for which.
+    Flow,
 }
 
 /// What is looked for in the output.
@@ -88,6 +94,8 @@ pub struct Search {
     pub needle: String,
     /// Towards the start of the log.
     pub back: bool,
+    /// In the output of all steps, the selected one first.
+    pub everywhere: bool,
     /// Where the newest match is, by step and position.
     pub found: Option<(StepId, u64)>,
     /// How many matches there are; `None` until they are counted.
@@ -340,6 +348,24 @@ pub fn can_go_on(state: &RunState, step: &StepState) -> Result<(), String> {
         RunnerKind::Agent(_) if step.session_id.is_some() => Ok(()),
         _ => Err(format!("step {} has no session to go on with", step.id)),
     }
+}
+
+/// Whether a new run can do again what failed or never ran in this one, and why not.
+///
+/// # Errors
+/// The reason, ready to be shown.
+pub fn can_retry(ui: &UiState, state: &RunState, read_only: Option<&SafeText>) -> Result<(), String> {
+    match read_only {
+        // A run whose runner is gone takes nothing more, but it can be done again as any other.
+        Some(why) if state.lost.is_none() => return Err(format!("read-only: {why}")),
+        _ if !state.is_over() => return Err("the run is not over yet".to_owned()),
+        _ => {}
+    }
+    if !ui.can_retry {
+        return Err("no run can be started from here".to_owned());
+    }
+    let left = state.steps.iter().filter(|s| s.phase != StepPhase::Complete).count();
+    if left == 0 { Err("every step is complete".to_owned()) } else { Ok(()) }
 }
 
 /// The path that a step works on, or worked on last; text from outside.

@@ -27,6 +27,8 @@ pub enum Overlay {
     Search {
         /// The text so far.
         query: String,
+        /// In the output of all steps.
+        everywhere: bool,
     },
     /// The words of a filter are typed; the list follows them.
     Filter,
@@ -90,13 +92,15 @@ impl Question {
     }
 }
 
-/// What a dialog can stop.
+/// What a dialog asks about before it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Danger {
     /// One step.
     Step(StepId),
     /// The whole run.
     Run,
+    /// Nothing: what failed or never ran is to be done again, in a new run.
+    Retry,
 }
 
 /// The composer: where the message goes. Its text is the draft of `home`.

@@ -120,7 +120,8 @@ impl Reader<'_> {
             lines.extend(heading("arguments"));
             lines.extend(begun(&call.tool, call.started_at, &call.args));
             lines.extend(heading("result"));
-            let is_result = |what: &SaidWhat| matches!(what, SaidWhat::Result { outcome, .. } if Some(*outcome) == call.outcome);
+            let is_result =
+                |what: &SaidWhat| matches!(what, SaidWhat::Result { outcome, .. } if Some(*outcome) == call.outcome);
             let found = find(call.ended_at, &is_result).map(|said| full(feed, said));
             lines.extend(found.filter(|l| !l.is_empty()).unwrap_or_else(|| SafeText::block(&call.preview)));
             return Some((format!("call of {}", call.tool), lines));
@@ -149,7 +150,8 @@ pub const fn outcome(call: &ToolCall) -> &'static str {
 
 /// All of what was said, by its record; what is kept of it where there is no record.
 fn full(feed: &dyn Feed, said: &Said) -> Vec<SafeText> {
-    let parts = said.place.and_then(|place| feed.record(place).ok()).map(|line| record::parts(&line)).unwrap_or_default();
+    let parts =
+        said.place.and_then(|place| feed.record(place).ok()).map(|line| record::parts(&line)).unwrap_or_default();
     let mut lines = Vec::new();
     if let SaidWhat::Message { error: Some(error), .. } = &said.what {
         lines.push(SafeText::line(&format!("error: {error}")));

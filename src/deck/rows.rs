@@ -1,16 +1,52 @@
 //! Which steps the list shows: all of them, or those that have the words of a filter. The order is always that of the run.
 
 use super::model::UiState;
-use crate::run::{RunState, StepState};
+use crate::run::{Group, RunState, StepState};
 
-/// The rows of the list. The selected step is always among them, so that a filter never hides what keys act on.
+/// The rows of the list. The selected step is always among them, so that a filter or a folded group never hides what
+/// keys act on.
 #[must_use]
 pub fn listed<'s>(ui: &UiState, state: &'s RunState) -> Vec<&'s StepState> {
     let words = words(ui);
-    if words.is_empty() {
+    if !words.is_empty() {
+        return state.steps.iter().filter(|step| step.id == ui.selected || matches(step, &words)).collect();
+    }
+    if ui.folded.is_empty() {
         return state.steps.iter().collect();
     }
-    state.steps.iter().filter(|step| step.id == ui.selected || matches(step, &words)).collect()
+    let mut rows: Vec<&StepState> = Vec::with_capacity(state.steps.len());
+    let mut at = 0;
+    while let Some(step) = state.steps.get(at) {
+        rows.push(step);
+        at += folded(ui, state, step).map_or(1, |group| group.count.max(1));
+    }
+    rows
+}
+
+/// The parallel group that a step belongs to.
+#[must_use]
+pub fn group_of<'s>(state: &'s RunState, step: &StepState) -> Option<&'s Group> {
+    let group = state.groups.iter().find(|g| g.logical == step.logical && g.count > 1)?;
+    members(state, group).iter().any(|s| s.id == step.id).then_some(group)
+}
+
+/// The steps of a group.
+#[must_use]
+pub fn members<'s>(state: &'s RunState, group: &Group) -> &'s [StepState] {
+    let end = group.start.saturating_add(group.count).min(state.steps.len());
+    state.steps.get(group.start..end).unwrap_or_default()
+}
+
+/// The group that the row of this step stands for: it is folded, and this is its first member. A group whose other member
+/// is selected lies open as long as it is.
+#[must_use]
+pub fn folded<'s>(ui: &UiState, state: &'s RunState, step: &StepState) -> Option<&'s Group> {
+    if !ui.folded.contains(&step.logical) {
+        return None;
+    }
+    let group = group_of(state, step)?;
+    let [first, others @ ..] = members(state, group) else { return None };
+    (first.id == step.id && others.iter().all(|s| s.id != ui.selected)).then_some(group)
 }
 
 /// Selects the first step that has the words, when the selected one does not.
@@ -60,6 +96,22 @@ mod tests {
             let rows: Vec<u32> = listed(&ui, &state).iter().map(|s| s.id.0).collect();
             assert_eq!(rows, shown, "{filter:?}");
         }
+    }
+
+    #[test]
+    fn a_folded_group_is_one_row_and_opens_for_who_is_selected_in_it() {
+        let state = run();
+        let mut ui = UiState { folded: [2].into_iter().collect(), selected: StepId(2), ..UiState::default() };
+        let rows = |ui: &UiState| listed(ui, &state).iter().map(|s| s.id.0).collect::<Vec<_>>();
+        assert_eq!(rows(&ui), [0, 1, 2, 5]);
+        ui.select_by(&state, 1);
+        assert_eq!(ui.selected, StepId(5));
+        ui.select_by(&state, -1);
+        assert_eq!(ui.selected, StepId(2));
+        ui.selected = StepId(3);
+        assert_eq!(rows(&ui), [0, 1, 2, 3, 4, 5]);
+        ui.filter = Some("worker".to_owned());
+        assert_eq!(rows(&ui), [2, 3, 4]);
     }
 
     #[test]

@@ -102,9 +102,8 @@ pub fn said(state: &RunState, step: StepId, event: &AgentEvent) -> Option<SaidWh
 /// Whether somebody asked the step to end: what it breaks off then is no error.
 #[must_use]
 pub fn asked(state: &RunState, step: StepId) -> bool {
-    let ends = |s: &crate::run::StepState| {
-        s.ending.is_some() || matches!(s.phase, StepPhase::Paused | StepPhase::Stopped)
-    };
+    let ends =
+        |s: &crate::run::StepState| s.ending.is_some() || matches!(s.phase, StepPhase::Paused | StepPhase::Stopped);
     state.step(step).is_some_and(ends)
 }
 

@@ -18,6 +18,7 @@ use super::history::History;
 use super::model::{
     Danger, Focus, Notice, Overlay, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, living,
 };
+use super::view::layout::grid_fits;
 use super::{budget_dialog, compose, rows};
 use crate::run::{RunState, StepId, Timestamp};
 use crate::text::SafeText;
@@ -142,6 +143,8 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
     match action {
         Action::Down => move_by(ui, cx, 1),
         Action::Up => move_by(ui, cx, -1),
+        Action::Left => sideways(ui, cx.state, false),
+        Action::Right => sideways(ui, cx.state, true),
         Action::First => to_end(ui, cx, false),
         Action::Last => to_end(ui, cx, true),
         Action::HalfDown => scroll(ui, cx, Scroll::Halves(1)),
@@ -163,10 +166,12 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::Open => ui.zoom = true,
         Action::View => {
             ui.zoom = false;
+            // A grid that there is no room for would look like the list.
             ui.mode = match ui.mode {
-                ViewMode::List => ViewMode::Grid,
-                ViewMode::Grid => ViewMode::Tabs,
-                ViewMode::Tabs => ViewMode::List,
+                ViewMode::List if grid_fits(ui.size) => ViewMode::Grid,
+                ViewMode::List | ViewMode::Grid => ViewMode::Tabs,
+                ViewMode::Tabs => ViewMode::Flow,
+                ViewMode::Flow => ViewMode::List,
             };
         }
         Action::Tab(tab) => {
@@ -195,7 +200,10 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
             ui.mode = ViewMode::List;
             ui.overlays.push(Overlay::Filter);
         }
-        Action::Search => ui.overlays.push(Overlay::Search { query: String::new() }),
+        Action::Search => ui.overlays.push(Overlay::Search {
+            query: String::new(),
+            everywhere: ui.search.as_ref().is_some_and(|s| s.everywhere),
+        }),
         Action::SearchNext => return vec![UiEffect::Find { opposite: false }],
         Action::SearchPrevious => return vec![UiEffect::Find { opposite: true }],
         Action::Steer => compose::open(ui, cx, false),
@@ -208,6 +216,9 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::StopRun => ui.overlays.push(Overlay::Confirm { what: Danger::Run, question: Question::new(cx.now) }),
         Action::Raise => budget_dialog::open(ui, cx.state),
         Action::TakeBack => return take_back(ui, cx.state),
+        Action::Retry => {
+            ui.overlays.push(Overlay::Confirm { what: Danger::Retry, question: Question::new(cx.now) });
+        }
         Action::NextAttention => jump(ui, cx.state),
         Action::Acknowledge => return acknowledge(ui, cx),
         Action::Why => ui.overlays.push(Overlay::Why { step: ui.selected, top: 0 }),
@@ -243,6 +254,30 @@ fn to_end(ui: &mut UiState, cx: Context<'_>, last: bool) {
         Focus::Ticker if !ui.shows_one() => ui.ticker_back = if last { 0 } else { History::KEPT },
         Focus::Steps if !ui.shows_one() => ui.select_by(cx.state, if last { isize::MAX } else { isize::MIN }),
         _ => scroll(ui, cx, if last { Scroll::End } else { Scroll::Start }),
+    }
+}
+
+/// Folds or unfolds the group of the selected step; where stages lie beside each other the next one is selected.
+fn sideways(ui: &mut UiState, state: &RunState, right: bool) {
+    let Some(step) = state.step(ui.selected) else { return };
+    if ui.mode == ViewMode::Flow && !ui.zoom {
+        let beside =
+            |s: &&crate::run::StepState| if right { s.logical > step.logical } else { s.logical < step.logical };
+        let stages = state.steps.iter().filter(beside).map(|s| s.logical);
+        let stage = if right { stages.min() } else { stages.max() };
+        // As far down in its stage as this step is in its own.
+        let place = state.steps.iter().filter(|s| s.logical == step.logical).position(|s| s.id == step.id).unwrap_or(0);
+        let there: Vec<StepId> = state.steps.iter().filter(|s| Some(s.logical) == stage).map(|s| s.id).collect();
+        if let Some(next) = there.get(place).or(there.last()) {
+            ui.selected = *next;
+        }
+        return;
+    }
+    if right {
+        ui.folded.remove(&step.logical);
+    } else if let Some(first) = rows::group_of(state, step).and_then(|group| rows::members(state, group).first()) {
+        ui.folded.insert(step.logical);
+        ui.selected = first.id;
     }
 }
 
@@ -349,10 +384,8 @@ fn on_paste(ui: &mut UiState, cx: Context<'_>, text: &str) {
     match ui.overlays.last_mut() {
         Some(Overlay::Composer(_)) => compose::paste(ui, text),
         Some(
-            Overlay::Palette { query, .. } | Overlay::Search { query } | Overlay::Help { query: Some(query), .. },
-        ) => {
-            query.push_str(SafeText::line(text).as_str())
-        }
+            Overlay::Palette { query, .. } | Overlay::Search { query, .. } | Overlay::Help { query: Some(query), .. },
+        ) => query.push_str(SafeText::line(text).as_str()),
         Some(Overlay::Filter) => {
             ui.filter.get_or_insert_default().push_str(SafeText::line(text).as_str());
             rows::settle(ui, cx.state);

@@ -100,9 +100,7 @@ fn content_parts(content: &Value, is_result: bool) -> Vec<Part> {
         match part.get("type").and_then(Value::as_str)? {
             "text" => Some(Part { kind: said.clone(), text: field("text")? }),
             "thinking" => Some(Part { kind: Kind::Thought, text: field("thinking")? }),
-            "toolCall" => {
-                Some(Part { kind: Kind::Call(field("name")?), text: arguments(part.get("arguments")) })
-            }
+            "toolCall" => Some(Part { kind: Kind::Call(field("name")?), text: arguments(part.get("arguments")) }),
             // An image or whatever else there may be is named and not shown.
             other => Some(Part { kind: said.clone(), text: format!("({other})") }),
         }
@@ -172,7 +170,13 @@ mod tests {
         assert_eq!(parts(ended), [part(Kind::Result, "two\nlines")]);
         let plain = br#"{"type":"message_end","message":{"role":"user","content":"do it"}}"#;
         assert_eq!(parts(plain), [part(Kind::Said, "do it")]);
-        for odd in [&b"no json"[..], b"{}", b"[]", br#"{"type":"message_end"}"#, br#"{"type":"message_end","message":{"content":[1,{"type":"text"}]}}"#] {
+        for odd in [
+            &b"no json"[..],
+            b"{}",
+            b"[]",
+            br#"{"type":"message_end"}"#,
+            br#"{"type":"message_end","message":{"content":[1,{"type":"text"}]}}"#,
+        ] {
             assert_eq!(parts(odd), [], "{}", String::from_utf8_lossy(odd));
         }
     }

@@ -42,6 +42,7 @@ impl<S: Source> App<'_, S> {
             UiEffect::Raise(step, raise) => self.raise(step, raise, now),
             UiEffect::TakeBack(id) => self.take_back(id, now),
             UiEffect::GoOn { step, message } => return Ok(self.go_on(step, &message, now)),
+            UiEffect::Retry => return Ok(self.do_again(now)),
             UiEffect::Editor(step) => self.edit(step, screen, keys, now)?,
             UiEffect::Shell(step) => self.shell(step, screen, keys, now)?,
             UiEffect::Acknowledge(step, notice) => {

@@ -2,7 +2,7 @@
 //! keys wait for it. Only looks: no lock is taken, no program that the folder's settings name is started.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,9 +48,8 @@ impl<S: Source> App<'_, S> {
         }
         let Some(step) = self.source.state().step(id) else { return };
         let ended = step.tool_count.saturating_sub(step.open.len() as u64);
-        let known = self.git.asked.is_some_and(|(asked, calls, at)| {
-            asked == id && (calls == ended || at.elapsed() < REST)
-        });
+        let known =
+            self.git.asked.is_some_and(|(asked, calls, at)| asked == id && (calls == ended || at.elapsed() < REST));
         if known {
             return;
         }
@@ -67,7 +66,7 @@ impl<S: Source> App<'_, S> {
     }
 }
 
-fn look(step: StepId, folder: &PathBuf) -> Diff {
+fn look(step: StepId, folder: &Path) -> Diff {
     let name = folder.display().to_string();
     let status = match ask(folder, &["status", "--porcelain=v1", "-z", "--", "."]) {
         Ok(bytes) => bytes,

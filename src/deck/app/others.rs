@@ -11,8 +11,8 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use super::{App, Source};
 use crate::deck::model::current_path;
 use crate::deck::terminal::{self, Screen};
-use crate::deck::{DeckError, guard};
 use crate::deck::update::say;
+use crate::deck::{DeckError, guard};
 use crate::run::{StepId, Timestamp};
 
 /// The terminal, and the input that goes with it.

@@ -64,6 +64,18 @@ impl<S: Source> App<'_, S> {
         }
     }
 
+    /// Starts a run that does again what failed in this one, and leaves for it.
+    pub(super) fn do_again(&mut self, now: Timestamp) -> Then {
+        let Some(door) = &self.retry else { return Then::Stay };
+        match door() {
+            Ok(dir) => Then::Leave(DeckExit::Elsewhere(dir)),
+            Err(why) => {
+                say(&mut self.ui, now, true, &why);
+                Then::Stay
+            }
+        }
+    }
+
     /// Takes in what a deck before this one left unsent.
     pub(super) fn take_drafts(&mut self) {
         for kept in self.source.drafts() {

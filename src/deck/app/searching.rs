@@ -1,11 +1,14 @@
 //! Searching the output of a step: the next match, and how many there are. Both go through the log a slice at a time,
 //! between two looks at the keys.
 
+use std::collections::VecDeque;
+
 use super::{App, Source, wall};
 use crate::deck::feed::Find;
-use crate::deck::model::{Anchor, Count, Position, Scroll};
+use crate::deck::model::{Anchor, Count, Position, Scroll, Tab};
 use crate::deck::update::say;
 use crate::run::StepId;
+use crate::text::SafeText;
 
 /// As much of a log is searched between two looks at the keys.
 const SLICE: usize = 4 * 1024 * 1024;
@@ -21,6 +24,8 @@ pub(super) struct Finding {
     back: bool,
     /// The first look found nothing on its side; this one is at the other.
     wrapped: bool,
+    /// Where it goes on when there is nothing here: the other steps, and at last the rest of the one it began in.
+    others: VecDeque<StepId>,
 }
 
 /// A count that goes on.
@@ -54,8 +59,21 @@ impl<S: Source> App<'_, S> {
             (None, Position::At { top, .. }) => top.line,
         };
         let needle = search.needle.clone();
-        self.finding = Some(Finding { step, needle, begun: from, from, back, wrapped: false });
+        let others = if search.everywhere { self.others(step, back) } else { VecDeque::new() };
+        self.finding = Some(Finding { step, needle, begun: from, from, back, wrapped: false, others });
         self.ui.searching = Some(0);
+    }
+
+    /// The steps around this one in the direction of a search, this one last.
+    fn others(&self, step: StepId, back: bool) -> VecDeque<StepId> {
+        let steps = &self.source.state().steps;
+        let mut order: VecDeque<StepId> = steps.iter().map(|s| s.id).collect();
+        if back {
+            order = order.into_iter().rev().collect();
+        }
+        let at = order.iter().position(|id| *id == step).unwrap_or(0);
+        order.rotate_left(if order.is_empty() { 0 } else { (at + 1) % order.len() });
+        order
     }
 
     /// Looks at the next slice. Returns whether there is something to show.
@@ -79,6 +97,15 @@ impl<S: Source> App<'_, S> {
                 return self.ui.searching.replace(percent) != Some(percent);
             }
             Find::At(at) => self.found(at),
+            Find::Nowhere if !finding.others.is_empty() => {
+                let Some(next) = finding.others.pop_front() else { return false };
+                finding.step = next;
+                finding.wrapped = finding.others.is_empty();
+                let len = self.source.log_len(next);
+                finding.begun = if finding.back { len } else { 0 };
+                finding.from = finding.begun;
+                return false;
+            }
             Find::Nowhere => {
                 let shown = self.ui.search.as_ref().and_then(|s| s.found).is_some_and(|(s, _)| s == finding.step);
                 let all = if finding.back { finding.begun >= len } else { finding.begun == 0 };
@@ -89,7 +116,10 @@ impl<S: Source> App<'_, S> {
                     finding.from = finding.begun;
                     return false;
                 }
-                let text = if shown {
+                let everywhere = self.ui.search.as_ref().is_some_and(|s| s.everywhere);
+                let text = if everywhere {
+                    format!("nothing found: \"{}\" is in the output of no step", finding.needle)
+                } else if shown {
                     let side = if finding.back { "above" } else { "below" };
                     format!("no more of \"{}\" {side}; N looks the other way", finding.needle)
                 } else {
@@ -109,16 +139,24 @@ impl<S: Source> App<'_, S> {
     /// Shows a match.
     fn found(&mut self, at: u64) {
         let Some(Finding { step, needle, back, wrapped, .. }) = self.finding.take() else { return };
+        let elsewhere = step != self.ui.selected;
+        self.ui.selected = step;
         // The line that holds the match begins at the last line start that is not behind it.
         let line = self.source.lines_before(step, at + 1, 1).pop().filter(|l| l.end > at);
         let line = line.or_else(|| self.source.lines_from(step, at, 1).pop()).map_or(at, |l| l.start);
         let seen = self.source.log_len(step);
         let pane = self.ui.pane_mut(step);
+        pane.tab = Tab::Output;
         pane.output = Position::At { top: Anchor { line, row: 0 }, seen };
         // A little of what was before it tells what it is about.
         pane.asked = vec![Scroll::Rows(-3)];
         self.ui.notice = None;
-        if wrapped {
+        let everywhere = self.ui.search.as_ref().is_some_and(|s| s.everywhere);
+        if elsewhere {
+            let name =
+                self.source.state().step(step).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
+            say(&mut self.ui, wall(), false, &format!("in step {step} {name}"));
+        } else if wrapped && !everywhere {
             let text = if back { "nothing above; this is below" } else { "nothing below; this is above" };
             say(&mut self.ui, wall(), false, text);
         }

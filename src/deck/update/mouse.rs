@@ -1,17 +1,46 @@
 //! What the mouse means: what looks clickable is.
 
-use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
-use super::{Context, scroll};
-use crate::deck::model::{Focus, Scroll, UiEffect, UiState};
+use super::overlays::on_reading_key;
+use super::{Context, perform, scroll};
+use crate::deck::actions::Action;
+use crate::deck::entries;
+use crate::deck::feed::{Hands, StepFacts};
+use crate::deck::model::{Focus, Overlay, Scroll, UiEffect, UiState};
+use crate::deck::theme::Theme;
 use crate::deck::view::layout::{Spot, spot};
+use crate::deck::view::{self, Scene};
 
 /// Takes a click or a turn of the wheel.
 pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> Vec<UiEffect> {
     if !ui.overlays.is_empty() {
-        return Vec::new();
+        // The wheel scrolls what is to be read; nothing that asks is answered by a click.
+        let reads =
+            matches!(ui.overlays.last(), Some(Overlay::Help { .. } | Overlay::Why { .. } | Overlay::Reading(_)));
+        let code = match mouse.kind {
+            MouseEventKind::ScrollUp if reads => KeyCode::Up,
+            MouseEventKind::ScrollDown if reads => KeyCode::Down,
+            _ => return Vec::new(),
+        };
+        return (0..3).flat_map(|_| on_reading_key(ui, KeyEvent::new(code, KeyModifiers::NONE))).collect();
     }
     let place = spot(ui, cx.state, mouse.column, mouse.row);
+    if mouse.kind == MouseEventKind::Down(MouseButton::Left) {
+        let (found, entry) = looked_up(ui, cx, mouse.column, mouse.row);
+        if let Some(action) = found {
+            return perform(ui, cx, action);
+        }
+        if let (Some(number), Some(step)) = (entry, cx.state.step(ui.selected)) {
+            let listed = entries::listed(ui, step, cx.history);
+            if listed.numbers.get(listed.at) == Some(&number) {
+                return perform(ui, cx, Action::Open);
+            }
+            let pane = ui.pane_mut(step.id);
+            pane.cursor.insert(pane.tab, number);
+            return Vec::new();
+        }
+    }
     match mouse.kind {
         MouseEventKind::Down(MouseButton::Left) => match place {
             Some(Spot::Step(step)) if ui.selected == step && ui.focus == Focus::Steps && !ui.shows_one() => {
@@ -47,4 +76,22 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
         _ => {}
     }
     Vec::new()
+}
+
+/// What a click means on the lines at the edges, and which entry of a list it meets. Where things are depends on no
+/// colour and on no file.
+fn looked_up(ui: &UiState, cx: Context<'_>, x: u16, y: u16) -> (Option<Action>, Option<u64>) {
+    let scene = Scene {
+        state: cx.state,
+        hands: &Hands::Live,
+        read_only: cx.read_only,
+        now: cx.now,
+        wall: cx.now,
+        theme: Theme::default(),
+        history: cx.history,
+        facts: &StepFacts::default(),
+        facts_of: None,
+        zone: &jiff::tz::TimeZone::UTC,
+    };
+    (view::hit(&scene, ui, x, y), view::entry_at(&scene, ui, x, y))
 }

@@ -48,6 +48,7 @@ pub(super) fn on_confirm_key(
         KeyCode::Char('y' | 'Y') if shown => {
             ui.overlays.pop();
             match what {
+                Danger::Retry if cx.state.is_over() => vec![UiEffect::Retry],
                 Danger::Run if !cx.state.is_over() => vec![UiEffect::StopRun],
                 Danger::Step(step) if cx.state.step(step).is_some_and(|s| s.phase == StepPhase::Running) => {
                     vec![UiEffect::StopStep(step)]
@@ -200,10 +201,10 @@ pub(super) fn on_filter_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) ->
 
 pub(super) fn on_search_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
     let ctrl = Key::from(key).ctrl;
-    let Some(Overlay::Search { query }) = ui.overlays.last_mut() else { return Vec::new() };
+    let Some(Overlay::Search { query, everywhere }) = ui.overlays.last_mut() else { return Vec::new() };
     match key.code {
         KeyCode::Enter => {
-            let needle = query.clone();
+            let (needle, everywhere) = (query.clone(), *everywhere);
             ui.overlays.pop();
             if needle.is_empty() {
                 ui.search = None;
@@ -211,7 +212,7 @@ pub(super) fn on_search_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
             }
             // Who follows the end looks for what has been; who reads looks for what comes.
             let back = ui.pane(ui.selected).output == Position::Follow;
-            ui.search = Some(Search { needle, back, found: None, count: None });
+            ui.search = Some(Search { needle, back, everywhere, found: None, count: None });
             let selected = ui.selected;
             ui.pane_mut(selected).tab = Tab::Output;
             return vec![UiEffect::Find { opposite: false }];
@@ -223,6 +224,7 @@ pub(super) fn on_search_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
         KeyCode::Char('c' | 'g') if ctrl => {
             ui.overlays.pop();
         }
+        KeyCode::Tab => *everywhere = !*everywhere,
         KeyCode::Char('u') if ctrl => query.clear(),
         KeyCode::Backspace if query.is_empty() => {
             ui.overlays.pop();

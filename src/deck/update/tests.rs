@@ -6,7 +6,7 @@ use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers, MouseBut
 
 use super::*;
 use crate::deck::keymap::{Binding, Keymap};
-use crate::deck::model::{Fate, Sent};
+use crate::deck::model::{Fate, Overlay, Sent, Tab, ViewMode};
 use crate::deck::view::tests::{NOW, Stage};
 use crate::run::{RunPhase, RunnerKind, SteerMode, SteerRequest, SteerTarget, Steerable, StepPhase, TargetState};
 
@@ -414,4 +414,104 @@ fn the_mouse_points_at_what_is_drawn() {
     stage.keys("zvv");
     click(&mut stage, 14, 2);
     assert_eq!(stage.ui.selected, StepId(1));
+}
+
+/// Clicks on a text that is on the screen.
+fn click_on(stage: &mut Stage, text: &str) -> Vec<UiEffect> {
+    let screen = stage.text();
+    let (row, line) = screen.lines().enumerate().find(|(_, l)| l.contains(text)).unwrap_or_else(|| panic!("{screen}"));
+    let column = line[..line.find(text).unwrap()].chars().count();
+    let kind = MouseEventKind::Down(MouseButton::Left);
+    let at = |n: usize| u16::try_from(n).unwrap();
+    let mouse = MouseEvent { kind, column: at(column), row: at(row), modifiers: KeyModifiers::NONE };
+    let cx = Context { state: &stage.feed.state, read_only: None, history: &stage.history, now: NOW };
+    update(&mut stage.ui, cx, &Input::Mouse(mouse))
+}
+
+#[test]
+fn what_looks_clickable_is() {
+    let mut stage = stage();
+    click_on(&mut stage, "jump");
+    assert_eq!(stage.ui.selected, StepId(3));
+    click_on(&mut stage, "w why");
+    assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Why { step: StepId(3), .. })));
+    // Above a dialog a click answers nothing.
+    click_on(&mut stage, "rule");
+    assert_eq!(stage.ui.overlays.len(), 1);
+    stage.key(KeyCode::Esc);
+    stage.keys("kz");
+    click_on(&mut stage, "tools 23");
+    assert_eq!(stage.ui.tab(StepId(2)), Tab::Tools);
+    click_on(&mut stage, "no match");
+    assert_eq!(stage.ui.pane(StepId(2)).cursor.get(&Tab::Tools), Some(&21));
+    assert_eq!(click_on(&mut stage, "no match"), [UiEffect::Open(StepId(2))]);
+    click_on(&mut stage, "esc back");
+    assert!(!stage.ui.zoom);
+    click_on(&mut stage, "stop");
+    assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Confirm { .. })));
+    stage.key(KeyCode::Esc);
+    for (text, size) in [("worker-b", (120, 36)), ("worker-b", (80, 24))] {
+        stage.ui.size = size;
+        stage.ui.mode = ViewMode::Flow;
+        stage.ui.selected = StepId(2);
+        click_on(&mut stage, text);
+        assert_eq!(stage.ui.selected, StepId(4), "{text} at {size:?}");
+    }
+}
+
+#[test]
+fn groups_fold_and_stages_are_walked_through() {
+    let mut stage = stage();
+    stage.ui.selected = StepId(4);
+    stage.key(KeyCode::Left);
+    assert_eq!(stage.ui.selected, StepId(2));
+    assert!(stage.text().contains("▸ 3 worker +2") && !stage.text().contains("5 worker-b"), "{}", stage.text());
+    // Folding what is folded says so.
+    stage.key(KeyCode::Left);
+    assert!(stage.text().contains("is folded already"), "{}", stage.text());
+    stage.key(KeyCode::Right);
+    assert!(stage.text().contains("5 worker-b"));
+    stage.ui.selected = StepId(5);
+    stage.key(KeyCode::Left);
+    assert!(stage.text().contains("step 6 is in no group"), "{}", stage.text());
+    stage.ui.mode = ViewMode::Flow;
+    for (key, selected) in [
+        (KeyCode::Left, 2),
+        (KeyCode::Char('j'), 3),
+        (KeyCode::Left, 1),
+        (KeyCode::Left, 0),
+        (KeyCode::Left, 0),
+        (KeyCode::Right, 1),
+    ] {
+        stage.key(key);
+        assert_eq!(stage.ui.selected, StepId(selected), "{key:?}");
+    }
+}
+
+#[test]
+fn a_run_that_is_over_is_done_again_after_a_question() {
+    let mut stage = stage();
+    stage.ui.can_retry = true;
+    assert!(effects(&mut stage, "R").is_empty(), "it is not over yet");
+    stage.feed.state.phase = RunPhase::Failed;
+    stage.feed.state.ended_at = Some(NOW);
+    assert!(effects(&mut stage, "R\n").is_empty());
+    assert_eq!(effects(&mut stage, "Ry"), [UiEffect::Retry]);
+    for step in &mut stage.feed.state.steps {
+        step.phase = StepPhase::Complete;
+    }
+    assert!(effects(&mut stage, "R").is_empty());
+    assert!(stage.text().contains("every step is complete"), "{}", stage.text());
+}
+
+#[test]
+fn the_help_is_searched() {
+    let mut stage = stage();
+    stage.keys("?/budget");
+    let text = stage.text();
+    assert!(text.contains("/ budget") && text.contains("change a limit") && !text.contains("withdraw"), "{text}");
+    stage.key(KeyCode::Esc);
+    assert!(stage.text().contains("withdraw"));
+    stage.key(KeyCode::Esc);
+    assert!(stage.ui.overlays.is_empty());
 }

@@ -294,15 +294,7 @@ pub(super) fn many(n: u64, what: &str) -> String {
 }
 
 /// Used of limit in digits and as a bar; the bars of several rows begin in the same column.
-fn limit_row(
-    buf: &mut Buffer,
-    area: Rect,
-    dy: u16,
-    text: &str,
-    share: f64,
-    style: Style,
-    scene: &Scene<'_>,
-) {
+fn limit_row(buf: &mut Buffer, area: Rect, dy: u16, text: &str, share: f64, style: Style, scene: &Scene<'_>) {
     let dx = put(buf, area, 10, dy, &format!("{text:<15}"), scene.theme.plain()) + 1;
     // The estimate at the right keeps its room.
     let cells = area.width.saturating_sub(dx + 14).min(20);
@@ -449,7 +441,9 @@ pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, sce
         (None, _) if step.phase == StepPhase::Pending => {
             left.push(piece(SafeText::line(&step.agent).truncate(most).to_string(), theme.dim()));
             left.push(piece(runner(step), theme.dim()).rank(3).gap(2));
-            left.extend(step.model.as_deref().map(|m| piece(SafeText::line(m).to_string(), theme.dim()).rank(4).gap(2)));
+            left.extend(
+                step.model.as_deref().map(|m| piece(SafeText::line(m).to_string(), theme.dim()).rank(4).gap(2)),
+            );
         }
         (None, _) => {
             let text = SafeText::line(&now_text(scene.state, step, scene.now));

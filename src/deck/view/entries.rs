@@ -43,7 +43,12 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
         };
         put_cut(buf, area, MARK, 0, &SafeText::line(text), area.width, theme.dim());
         if tab == Tab::Transcript && scene.facts_of == Some(step.id) {
-            let inner = Rect { x: area.x + MARK, y: area.y + 2, width: area.width.saturating_sub(MARK), height: area.height.saturating_sub(2) };
+            let inner = Rect {
+                x: area.x + MARK,
+                y: area.y + 2,
+                width: area.width.saturating_sub(MARK),
+                height: area.height.saturating_sub(2),
+            };
             for ((left, right), dy) in task(scene, inner.width).into_iter().zip(0_u16..inner.height) {
                 row(buf, inner, dy, left, right);
             }
@@ -51,7 +56,8 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
         return;
     }
     let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
-    let shown = visible(inner, &listed, |place| lines(tab, *listed.numbers.get(place)?, inner.width, step, scene, windows));
+    let shown =
+        visible(inner, &listed, |place| lines(tab, *listed.numbers.get(place)?, inner.width, step, scene, windows));
     let mut dy = 0;
     for (n, (place, lines)) in shown.items.into_iter().enumerate() {
         if place == listed.at && dy < area.height {
@@ -97,7 +103,14 @@ fn visible(area: Rect, listed: &Listed, mut lines: impl FnMut(usize) -> Option<V
     Shown { items: items.into(), cut }
 }
 
-fn lines(tab: Tab, number: u64, width: u16, step: &StepState, scene: &Scene<'_>, windows: &Windows) -> Option<Vec<Line>> {
+fn lines(
+    tab: Tab,
+    number: u64,
+    width: u16,
+    step: &StepState,
+    scene: &Scene<'_>,
+    windows: &Windows,
+) -> Option<Vec<Line>> {
     match tab {
         Tab::Tools => call(number, width, step, scene).map(|line| vec![line]),
         Tab::Transcript => {
@@ -169,14 +182,18 @@ fn said(said: &Said, width: u16, scene: &Scene<'_>, windows: &Windows) -> Vec<Li
         SaidWhat::Message { told, text, error } => {
             let name = if *told { piece("told", theme.select()) } else { piece("assistant", theme.accent()) };
             let mut out = vec![(vec![name], vec![time])];
-            let full = said.place.and_then(|place| windows.messages.get(&place)).filter(|m| m.lines > 0 || m.thought > 0);
+            let full =
+                said.place.and_then(|place| windows.messages.get(&place)).filter(|m| m.lines > 0 || m.thought > 0);
             if let Some(thought) = full.map(|m| m.thought).filter(|n| *n > 0) {
                 let text = format!("▸ thought for {}", detail::many(thought as u64, "line"));
                 out.push((vec![piece(format!("  {text}"), theme.dim())], Vec::new()));
             }
             let (text, all) = full.map_or((text, text.len()), |m| (&m.text, m.lines));
-            let wrapped: Vec<SafeText> = text.iter().flat_map(|l| l.wrap(usize::from(width.saturating_sub(2)))).collect();
-            out.extend(wrapped.iter().take(SHOWN).map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())));
+            let wrapped: Vec<SafeText> =
+                text.iter().flat_map(|l| l.wrap(usize::from(width.saturating_sub(2)))).collect();
+            out.extend(
+                wrapped.iter().take(SHOWN).map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())),
+            );
             let hidden = all.saturating_sub(text.len()) + wrapped.len().saturating_sub(SHOWN);
             if hidden > 0 {
                 out.push((vec![piece(format!("  … {} more lines", grouped(hidden as u64)), theme.dim())], Vec::new()));
@@ -192,7 +209,14 @@ fn said(said: &Said, width: u16, scene: &Scene<'_>, windows: &Windows) -> Vec<Li
             let (glyph, style) = detail::outcome_mark(Some(*outcome), scene);
             let word = detail::outcome_word(Some(*outcome)).map(|word| format!(" {word}")).unwrap_or_default();
             let first = text.iter().find(|l| !l.is_empty()).map(SafeText::to_string).unwrap_or_default();
-            let more = if text.len() > 1 { format!("{} lines", if text.len() >= SHOWN { format!("{SHOWN} or more") } else { text.len().to_string() }) } else { String::new() };
+            let more = if text.len() > 1 {
+                format!(
+                    "{} lines",
+                    if text.len() >= SHOWN { format!("{SHOWN} or more") } else { text.len().to_string() }
+                )
+            } else {
+                String::new()
+            };
             let rest = if *outcome == ToolOutcome::Ok { theme.dim() } else { theme.bad() };
             let left = vec![
                 piece(format!("  {glyph}"), style),
@@ -202,6 +226,22 @@ fn said(said: &Said, width: u16, scene: &Scene<'_>, windows: &Windows) -> Vec<Li
             vec![(left, vec![piece(more, theme.dim()).rank(2), time.gap(2)])]
         }
     }
+}
+
+/// The number of the entry that is drawn in this row of the screen.
+pub(super) fn at(area: Rect, y: u16, step: &StepState, scene: &Scene<'_>, ui: &UiState) -> Option<u64> {
+    let tab = ui.tab(step.id);
+    // What was read of messages makes them higher than they are without it.
+    if tab == Tab::Transcript {
+        return None;
+    }
+    let listed = entries::listed(ui, step, scene.history);
+    let windows = Windows::default();
+    let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
+    let shown =
+        visible(inner, &listed, |place| lines(tab, *listed.numbers.get(place)?, inner.width, step, scene, &windows));
+    let row = usize::from(y.checked_sub(area.y)?) + shown.cut;
+    listed.numbers.get(shown.items.get(row)?.0).copied()
 }
 
 /// What is listed and where the keys are, for the frame.

@@ -50,6 +50,8 @@ pub enum Shape {
     Tabs,
     /// One step with its own tabs.
     Zoom,
+    /// Stages beside each other, with the selected step below.
+    Flow,
 }
 
 /// What the mouse points at.
@@ -112,7 +114,17 @@ pub fn layout(ui: &UiState, state: &RunState) -> Layout {
             out.tabs = rest.top(1);
             out.panes = vec![(ui.selected, rest.0)];
         }
-        ViewMode::Grid if width >= 60 && height >= 14 => {
+        ViewMode::Flow => {
+            out.shape = Shape::Flow;
+            let (_, high) = super::flow::size(state);
+            // The preview below keeps a few rows, where there are enough for both.
+            let most = if rest.0.height >= 14 { rest.0.height - 8 } else { rest.0.height };
+            out.list = rest.top(high.clamp(1, most));
+            if rest.0.height >= 4 {
+                out.panes = vec![(ui.selected, rest.0)];
+            }
+        }
+        ViewMode::Grid if grid_fits(ui.size) => {
             out.shape = Shape::Grid;
             out.panes = grid(rest.0, ui, state);
         }
@@ -145,6 +157,12 @@ pub fn layout(ui: &UiState, state: &RunState) -> Layout {
         }
     }
     out
+}
+
+/// Whether there is room for at least one pane of a grid.
+#[must_use]
+pub const fn grid_fits((width, height): (u16, u16)) -> bool {
+    width >= PANE.0 && height >= PANE.1 + 4
 }
 
 /// The smallest pane of the grid that is worth looking at.
@@ -213,7 +231,7 @@ pub fn above_log(shape: Shape, inner: Rect, step: &StepState) -> u16 {
             let facts = detail::facts(step, usize::from(inner.width)).len().min(room);
             u16::try_from(facts + 1).unwrap_or(0).min(inner.height)
         }
-        Shape::Stacked | Shape::Grid | Shape::Tabs => 1.min(inner.height),
+        Shape::Stacked | Shape::Grid | Shape::Tabs | Shape::Flow => 1.min(inner.height),
         _ => 0,
     }
 }
@@ -244,6 +262,9 @@ pub fn list_top(selected: usize, count: usize, height: usize) -> usize {
 pub fn spot(ui: &UiState, state: &RunState, x: u16, y: u16) -> Option<Spot> {
     let layout = layout(ui, state);
     let at = ratatui::layout::Position { x, y };
+    if layout.list.contains(at) && layout.shape == Shape::Flow {
+        return super::flow::hit(ui, state, layout.list, x, y).map(Spot::Step);
+    }
     if layout.list.contains(at) {
         let inner = Rect { y: layout.list.y + 1, height: layout.list.height.saturating_sub(2), ..layout.list };
         let rows = rows::listed(ui, state);

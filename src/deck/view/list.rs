@@ -7,10 +7,10 @@ use ratatui::style::Style;
 use super::detail::many;
 use super::layout::{Shape, list_top};
 use super::paint::{Edge, frame, piece, put, put_cut, put_right};
-use super::{Scene, elapsed, now_text};
+use super::{Scene, elapsed, now_text, took};
 use crate::deck::model::{Focus, UiState};
 use crate::deck::rows;
-use crate::run::{RunnerKind, StepFace, StepState};
+use crate::run::{Group, RunState, RunnerKind, StepFace, StepState};
 use crate::text::{SafeText, UNKNOWN, count, or_unknown};
 
 /// Draws the list.
@@ -42,11 +42,17 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         put(buf, inner, 2, 0, "no steps yet", theme.dim());
         return;
     }
-    let columns = Columns::of(scene, inner.width, shape);
-    for ((at, step), dy) in rows.iter().enumerate().skip(top).take(height).zip(0_u16..) {
+    let columns = Columns::of(scene, inner.width, shape, !ui.folded.is_empty());
+    for (step, dy) in rows.iter().skip(top).take(height).zip(0_u16..) {
         // What lies between the rows of a filtered list is not shown, so nothing is tied together there.
-        let at = ui.filter.is_none().then_some(at);
-        let row = ListRow { at, step, selected: step.id == ui.selected };
+        let filtered = ui.filter.is_some();
+        let folded = if filtered { None } else { rows::folded(ui, state, step) };
+        let tie = match folded {
+            Some(_) => "▸",
+            None if filtered => " ",
+            None => bracket(step, state),
+        };
+        let row = ListRow { tie, step, folded, selected: step.id == ui.selected };
         row.draw(buf, inner, dy, &columns, scene);
     }
     let spare = height.saturating_sub(rows.len());
@@ -105,35 +111,41 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(scene: &Scene<'_>, width: u16, shape: Shape) -> Self {
+    fn of(scene: &Scene<'_>, width: u16, shape: Shape, folded: bool) -> Self {
         let steps = &scene.state.steps;
         let share = usize::from(width / 3).max(10);
         // Counted and not cleaned: this looks at every step, and a row is cut to its column anyway.
         let longest = steps.iter().map(|s| s.title().chars().take(share).count()).max().unwrap_or(0);
+        // Of a folded group the row says how many more there are.
+        let longest = longest + if folded { 4 } else { 0 };
         let number = u16::try_from(steps.len().to_string().len()).unwrap_or(3);
         let word = steps.iter().map(|s| scene.theme.face(s.face()).word.len()).max().unwrap_or(0).max(9);
         let word = if shape == Shape::Narrow { 0 } else { u16::try_from(word).unwrap_or(11) };
         let cost = if width >= 90 && scene.state.cost().is_some() { 7 } else { 0 };
         let models = steps.iter().filter_map(|s| s.model.as_deref()).map(|m| m.chars().count());
-        let model = models.max().filter(|_| width >= 90).map_or(0, |longest| u16::try_from(longest.min(16)).unwrap_or(16));
+        let model =
+            models.max().filter(|_| width >= 90).map_or(0, |longest| u16::try_from(longest.min(16)).unwrap_or(16));
         Self { number, name: u16::try_from(longest.min(share)).unwrap_or(10), word, model, cost }
     }
 }
 
-/// A step and where it stands among all.
+/// A step, or the group that it stands for.
 struct ListRow<'a> {
-    /// Its place among all steps, where all are listed.
-    at: Option<usize>,
+    /// What ties it to the rows above and below.
+    tie: &'static str,
     step: &'a StepState,
+    folded: Option<&'a Group>,
     selected: bool,
 }
 
 impl ListRow<'_> {
     fn draw(&self, buf: &mut Buffer, area: Rect, dy: u16, columns: &Columns, scene: &Scene<'_>) {
-        let Self { at, step, selected } = *self;
+        let Self { tie, step, folded, selected } = *self;
+        let members = folded.map(|group| rows::members(scene.state, group)).unwrap_or_default();
         let theme = scene.theme;
-        let face = theme.face(step.face());
-        let resting = matches!(step.face(), StepFace::Queued | StepFace::Skipped);
+        let state = members.iter().map(StepState::face).max_by_key(|face| loudness(*face)).unwrap_or(step.face());
+        let face = theme.face(state);
+        let resting = matches!(state, StepFace::Queued | StepFace::Skipped);
         let body = match (selected, resting) {
             (true, _) => theme.bold(),
             (false, true) => theme.dim(),
@@ -142,7 +154,7 @@ impl ListRow<'_> {
         if selected {
             put(buf, area, 0, dy, "›", theme.select());
         }
-        put(buf, area, 1, dy, bracket(at, scene), theme.dim());
+        put(buf, area, 1, dy, tie, if folded.is_some() { theme.accent() } else { theme.dim() });
         let mut dx = 3 + columns.number;
         put_right(buf, area, dx, dy, &step.id.to_string(), if selected { theme.select() } else { theme.dim() });
         dx += 1;
@@ -150,7 +162,11 @@ impl ListRow<'_> {
             put(buf, area, dx, dy, face.glyph, face.style);
             dx += 2;
         }
-        put_cut(buf, area, dx, dy, &SafeText::line(step.title()), columns.name, body);
+        let title = match members.len() {
+            0 => SafeText::line(step.title()),
+            n => SafeText::line(&format!("{} +{}", SafeText::line(step.title()), n - 1)),
+        };
+        put_cut(buf, area, dx, dy, &title, columns.name, body);
         dx += columns.name + 2;
         if columns.word > 0 {
             let after = put(buf, area, dx, dy, face.glyph, face.style);
@@ -158,13 +174,16 @@ impl ListRow<'_> {
             put(buf, area, after + 1, dy, face.word, face.style);
             dx += columns.word + 4;
         }
-        let clock = elapsed(step, scene.now);
+        // Of a group the longest time and the whole cost.
+        let longest = members.iter().max_by_key(|s| took(s, scene.now)).unwrap_or(step);
+        let clock = elapsed(longest, scene.now);
         let end = area.width.saturating_sub(1);
         let quiet = if step.phase.is_terminal() || resting { theme.dim() } else { theme.plain() };
         put_right(buf, area, end, dy, &clock, if selected { theme.bold() } else { quiet });
         let mut room_end = end.saturating_sub(u16::try_from(clock.chars().count()).unwrap_or(8).max(5) + 1);
         if columns.cost > 0 {
-            let cost = or_unknown(step.cost.map(|c| crate::text::cost(c.0)));
+            let sum = members.iter().filter_map(|s| s.cost).map(|c| c.0).reduce(|a, b| a + b);
+            let cost = or_unknown(sum.or(step.cost.map(|c| c.0)).map(crate::text::cost));
             put_right(buf, area, room_end, dy, &cost, quiet);
             room_end = room_end.saturating_sub(columns.cost + 1);
         }
@@ -173,27 +192,55 @@ impl ListRow<'_> {
             put_cut(buf, area, dx, dy, &model, columns.model, theme.dim());
             dx += columns.model + 2;
         }
-        let failed =
-            matches!(step.face(), StepFace::Failed | StepFace::TimedOut | StepFace::OverBudget | StepFace::Lost);
-        let style = match step.face() {
+        let failed = matches!(state, StepFace::Failed | StepFace::TimedOut | StepFace::OverBudget | StepFace::Lost);
+        let style = match state {
             StepFace::Running | StepFace::Attention | StepFace::Stopping => theme.plain(),
             _ if failed => theme.bad(),
             _ => theme.dim(),
         };
-        let now = SafeText::line(&now_text(scene.state, step, scene.now));
+        let now = if members.is_empty() { now_text(scene.state, step, scene.now) } else { counts(members, scene) };
+        let now = SafeText::line(&now);
         put_cut(buf, area, dx, dy, &now, room_end.saturating_sub(dx), style);
     }
 }
 
+/// How much a state of one member matters for the row of its group.
+const fn loudness(face: StepFace) -> u8 {
+    match face {
+        StepFace::Succeeded => 0,
+        StepFace::Skipped => 1,
+        StepFace::Queued => 2,
+        StepFace::Unknown => 3,
+        StepFace::Paused => 4,
+        StepFace::Stopped => 5,
+        StepFace::Starting => 6,
+        StepFace::Running => 7,
+        StepFace::Lost => 8,
+        StepFace::OverBudget => 9,
+        StepFace::TimedOut => 10,
+        StepFace::Failed => 11,
+        StepFace::Stopping => 12,
+        StepFace::Attention => 13,
+    }
+}
+
+/// How many members of a group are in which state, the loudest first.
+fn counts(members: &[StepState], scene: &Scene<'_>) -> String {
+    let mut faces: Vec<(u8, &str)> =
+        members.iter().map(|s| (loudness(s.face()), scene.theme.face(s.face()).word)).collect();
+    faces.sort_unstable_by(|a, b| b.cmp(a));
+    let told: Vec<String> =
+        faces.chunk_by(|a, b| a == b).filter_map(|same| Some(format!("{} {}", same.len(), same.first()?.1))).collect();
+    told.join(", ")
+}
+
 /// What ties the members of a parallel group together.
-fn bracket(at: Option<usize>, scene: &Scene<'_>) -> &'static str {
-    let Some(at) = at else { return " " };
-    let Some(group) = scene.state.groups.iter().find(|g| at >= g.start && at < g.start + g.count && g.count > 1) else {
-        return " ";
-    };
-    if at == group.start {
+fn bracket(step: &StepState, state: &RunState) -> &'static str {
+    let Some(group) = rows::group_of(state, step) else { return " " };
+    let members = rows::members(state, group);
+    if members.first().is_some_and(|s| s.id == step.id) {
         "┌"
-    } else if at + 1 == group.start + group.count {
+    } else if members.last().is_some_and(|s| s.id == step.id) {
         "└"
     } else {
         "│"

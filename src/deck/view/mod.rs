@@ -3,6 +3,7 @@
 
 pub mod detail;
 mod entries;
+mod flow;
 pub mod layout;
 mod list;
 mod output;
@@ -22,6 +23,7 @@ use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::actions::Action;
 use super::feed::{Hands, StepFacts};
 use super::history::History;
 use super::model::UiState;
@@ -71,6 +73,30 @@ pub(super) fn time_of_day(at: Timestamp, zone: &TimeZone) -> String {
     }
 }
 
+/// What a click on a line at the edges does: on what needs a person, on the tabs of a zoomed step, on a hint.
+#[must_use]
+pub fn hit(scene: &Scene<'_>, ui: &UiState, x: u16, y: u16) -> Option<Action> {
+    let parts = layout::layout(ui, scene.state);
+    let at = ratatui::layout::Position { x, y };
+    if parts.attention.contains(at) {
+        return rail::hit_needs(parts.attention.width, x, scene, ui);
+    }
+    if parts.tabs.contains(at) && parts.shape == Shape::Zoom {
+        return tabs::hit_section(parts.tabs.width, x, scene, ui);
+    }
+    parts.footer.contains(at).then(|| rail::hit_footer(parts.footer.width, x, scene, ui)).flatten()
+}
+
+/// The entry of a list that is zoomed at a cell.
+#[must_use]
+pub fn entry_at(scene: &Scene<'_>, ui: &UiState, x: u16, y: u16) -> Option<u64> {
+    let parts = layout::layout(ui, scene.state);
+    let (id, pane) = parts.panes.first().filter(|_| parts.shape == Shape::Zoom)?;
+    let area = output::section_area(parts.shape, *pane);
+    let step = scene.state.step(*id).filter(|_| crate::deck::entries::lists(ui.tab(*id)))?;
+    area.contains(ratatui::layout::Position { x, y }).then(|| entries::at(area, y, step, scene, ui)).flatten()
+}
+
 /// Keeps what was scrolled within what there is. To be called before [`draw`].
 pub fn limit(scene: &Scene<'_>, ui: &mut UiState, windows: &Windows) {
     if !ui.zoom || crate::deck::entries::lists(ui.tab(ui.selected)) {
@@ -100,7 +126,11 @@ pub fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &UiState, windows: &Windows
                 rail::header(buf, parts.header, scene, ui);
             }
             rail::needs_you(buf, parts.attention, scene, ui);
-            list::draw(buf, parts.list, shape, scene, ui);
+            if shape == Shape::Flow {
+                flow::draw(buf, parts.list, scene, ui);
+            } else {
+                list::draw(buf, parts.list, shape, scene, ui);
+            }
             match shape {
                 Shape::Tabs => tabs::steps(buf, parts.tabs, scene, ui),
                 Shape::Zoom => tabs::sections(buf, parts.tabs, scene, ui, windows),
@@ -200,7 +230,9 @@ fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
             .or_else(last_line)
             .unwrap_or_default(),
         F::Skipped => "not run".to_owned(),
-        F::Paused => step.error.clone().or_else(last_line).unwrap_or_else(|| "its session can be gone on with".to_owned()),
+        F::Paused => {
+            step.error.clone().or_else(last_line).unwrap_or_else(|| "its session can be gone on with".to_owned())
+        }
         F::Stopped => step.error.clone().or_else(last_line).unwrap_or_else(|| match step.exit {
             Some(crate::run::ExitInfo { signal: Some(n), .. }) => format!("ended by signal {n}"),
             _ => "ended before it was done".to_owned(),

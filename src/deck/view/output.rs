@@ -88,7 +88,7 @@ pub(super) fn pane(
                 put(buf, head, 0, rows, &"─".repeat(usize::from(head.width)), theme.dim());
             }
         }
-        Shape::Stacked | Shape::Grid | Shape::Tabs => detail::brief(buf, head, 0, step, scene),
+        Shape::Stacked | Shape::Grid | Shape::Tabs | Shape::Flow => detail::brief(buf, head, 0, step, scene),
         _ => {}
     }
     rows(buf, log, step, window, scene);

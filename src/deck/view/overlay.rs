@@ -6,13 +6,14 @@ use ratatui::style::Style;
 use ratatui::widgets::Widget;
 
 use super::Scene;
+use super::detail::many;
 use super::paint::{Edge, centred, fade, frame, piece, put, put_cut, put_right, row, wipe};
 use crate::deck::actions::{self, Section, Situation};
 use crate::deck::attention::evidence;
 use crate::deck::budget_dialog;
 use crate::deck::compose::candidates;
-use crate::deck::reading::Reading;
 use crate::deck::model::{BudgetDialog, Composer, Danger, Overlay, UiState, living};
+use crate::deck::reading::Reading;
 use crate::run::{SteerMode, SteerRequest, Steerable, StepId, StepPhase};
 use crate::text::{SafeText, grouped};
 
@@ -255,15 +256,22 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
             let never = if waiting > 0 { format!(", {waiting} never start") } else { String::new() };
             ("stop run", "End the whole run?".to_owned(), format!("{children}{never}."))
         }
+        Danger::Retry => {
+            let left = scene.state.steps.iter().filter(|s| s.phase != StepPhase::Complete).count();
+            let question = format!("Do {} again that failed or never ran?", many(left as u64, "step"));
+            ("retry", question, "In a new run, which takes over what is done. It may cost as much again.".to_owned())
+        }
     };
+    let (yes, no) =
+        if what == Danger::Retry { ("do it again", "no (default)") } else { ("stop it", "no, let it run (default)") };
     let inner = dialog_box(buf, area, (66, 9), title, scene);
     let dy = sentences(buf, inner, 1, &question, theme.bold());
     let dy = sentences(buf, inner, dy, &consequence, theme.plain());
     let left = vec![
         piece("y", theme.key()),
-        piece("stop it", theme.bad()).gap(1),
+        piece(yes, theme.bad()).gap(1),
         piece("esc", theme.key()).gap(6),
-        piece("no, let it run (default)", theme.plain()).gap(1),
+        piece(no, theme.plain()).gap(1),
     ];
     row(buf, inner, dy + 1, left, Vec::new());
 }
@@ -280,7 +288,10 @@ fn quit(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     put(buf, inner, 0, 1, &text, theme.bold());
     let room = inner.width >= 60;
     let choices = [
-        ("l", if room { "leave it running (default); subdeck attach comes back" } else { "leave it running (default)" }),
+        (
+            "l",
+            if room { "leave it running (default); subdeck attach comes back" } else { "leave it running (default)" },
+        ),
         ("s", "stop everything"),
         ("esc", "stay here"),
     ];

@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
+use crate::deck::actions::Action;
 use crate::deck::theme::Theme;
 use crate::text::{SafeText, width};
 
@@ -16,11 +17,13 @@ pub struct Piece {
     rank: u8,
     /// Cells between this piece and the one before it, if there is one.
     gap: u16,
+    /// What a click on it does.
+    does: Option<Action>,
 }
 
 /// A piece that is kept as long as anything is.
 pub fn piece(text: impl Into<String>, style: Style) -> Piece {
-    Piece { text: text.into(), style, rank: u8::MAX, gap: 0 }
+    Piece { text: text.into(), style, rank: u8::MAX, gap: 0, does: None }
 }
 
 impl Piece {
@@ -33,6 +36,12 @@ impl Piece {
     /// The same piece, so many cells away from the one before it.
     pub const fn gap(mut self, cells: u16) -> Self {
         self.gap = cells;
+        self
+    }
+
+    /// The same piece; a click on it does this.
+    pub const fn does(mut self, action: Action) -> Self {
+        self.does = Some(action);
         self
     }
 
@@ -84,6 +93,26 @@ pub fn row(buf: &mut Buffer, area: Rect, dy: u16, left: Vec<Piece>, right: Vec<P
     let start = right_start.max(end);
     pieces(buf, area, start, dy, &right, area.width);
     (end, start)
+}
+
+/// What a click on a cell of a row does, which [`row`] would draw of the same pieces.
+pub fn hit(cells: u16, left: Vec<Piece>, right: Vec<Piece>, dx: u16) -> Option<Action> {
+    let (left, right) = fit(left, right, cells);
+    let right_start = cells.saturating_sub(total(&right));
+    let of = |side: &[Piece], start: u16| {
+        let mut at = start;
+        for (n, p) in side.iter().enumerate() {
+            at += if n == 0 { 0 } else { p.gap };
+            // The gap to the next piece of the same meaning belongs to it, so that a key and its word are one target.
+            let end = at + p.width() + side.get(n + 1).filter(|next| next.does == p.does).map_or(0, |next| next.gap);
+            if (at..end).contains(&dx) {
+                return p.does;
+            }
+            at += p.width();
+        }
+        None
+    };
+    of(&left, 0).or_else(|| of(&right, right_start))
 }
 
 fn pieces(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, pieces: &[Piece], stop: u16) -> u16 {

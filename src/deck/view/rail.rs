@@ -5,14 +5,14 @@ use ratatui::layout::Rect;
 
 use super::detail::{meter_style, meter_text, of_limits};
 use super::layout::{self, Shape};
-use super::paint::{Piece, bar, piece, put, put_cut, row};
+use super::paint::{Piece, bar, hit, piece, put, put_cut, row};
 use super::{Scene, elapsed, now_text};
 use crate::deck::actions::{self, Action, Situation};
 use crate::deck::attention;
 use crate::deck::compose;
 use crate::deck::feed::Hands;
 use crate::deck::history::short;
-use crate::deck::model::{Fate, Overlay, UiState, living};
+use crate::deck::model::{Danger, Fate, Overlay, UiState, living};
 use crate::run::{Metric, RunState, RunnerKind, TargetState};
 use crate::text::{SafeText, clock, clock_long, cost, count, or_unknown, span};
 
@@ -27,7 +27,7 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
         Some(name) => {
             let cells = usize::from(area.width / 3).max(10);
             left.push(piece(SafeText::line(name).truncate(cells).to_string(), theme.bold()));
-            left.push(piece("run", theme.dim()).rank(1).gap(2));
+            left.push(piece("run", theme.dim()).rank(3).gap(2));
             left.push(piece(id.to_string(), theme.dim()).rank(3).gap(1));
         }
         None => {
@@ -130,28 +130,47 @@ pub(super) fn needs_you(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &Ui
     if area.is_empty() {
         return;
     }
+    buf.set_style(area, scene.theme.alarm());
+    let (left, right) = needs(area.width, scene, ui);
+    row(buf, inset(area), 0, left, right);
+}
+
+fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>) {
     let theme = scene.theme;
     let waiting = attention_of(scene, ui);
-    let Some((first, name)) = waiting.first() else { return };
-    buf.set_style(area, theme.alarm());
+    let Some((first, name)) = waiting.first() else { return (Vec::new(), Vec::new()) };
+    let hint = |action: Action, word: &str, rank: u8| {
+        piece(format!("{} {word}", ui.keymap.hint(action)), theme.alarm()).rank(rank).gap(3).does(action)
+    };
     let right = vec![
-        piece(format!("{} jump", ui.keymap.hint(Action::NextAttention)), theme.alarm()).rank(3),
-        piece(format!("{} acknowledge", ui.keymap.hint(Action::Acknowledge)), theme.alarm()).rank(2).gap(3),
-        piece(format!("{} why", ui.keymap.hint(Action::Why)), theme.alarm()).rank(1).gap(3),
+        hint(Action::NextAttention, "jump", 3),
+        hint(Action::Acknowledge, "acknowledge", 2),
+        hint(Action::Why, "why", 1),
     ];
     let count = format!("▲ {} NEEDS YOU", waiting.len());
-    let word = if area.width < 70 { "" } else { "step " };
+    let word = if width < 70 { "" } else { "step " };
     // For how long is never cut; what it is about may be.
     let age = first.since.map(|s| span(scene.now.since(s))).unwrap_or_default();
-    let used = crate::text::width(&count) + age.len() + 6 + if area.width < 70 { 0 } else { 10 };
+    let used = crate::text::width(&count) + age.len() + 6 + if width < 70 { 0 } else { 10 };
     let text = SafeText::line(&format!("{word}{} {name}: {}", first.step, first.reason));
-    let text = text.truncate(usize::from(area.width).saturating_sub(used));
+    let text = text.truncate(usize::from(width).saturating_sub(used));
     let left = vec![
-        piece(count, theme.alarm()),
-        piece(text.to_string(), theme.alarm()).gap(2),
-        piece(age, theme.alarm()).gap(1),
+        piece(count, theme.alarm()).does(Action::NextAttention),
+        piece(text.to_string(), theme.alarm()).gap(2).does(Action::NextAttention),
+        piece(age, theme.alarm()).gap(1).does(Action::NextAttention),
     ];
-    row(buf, inset(area), 0, left, right);
+    (left, right)
+}
+
+/// What a click on the line about what needs a person does, `dx` cells from its left.
+pub(super) fn hit_needs(width: u16, dx: u16, scene: &Scene<'_>, ui: &UiState) -> Option<Action> {
+    let (left, right) = needs(width, scene, ui);
+    hit(width.saturating_sub(2), left, right, dx.checked_sub(1)?)
+}
+
+/// What a click on the hints does.
+pub(super) fn hit_footer(width: u16, dx: u16, scene: &Scene<'_>, ui: &UiState) -> Option<Action> {
+    hit(width.saturating_sub(2), hints(scene, ui), Vec::new(), dx.checked_sub(1)?)
 }
 
 fn attention_of(scene: &Scene<'_>, ui: &UiState) -> Vec<(attention::Attention, SafeText)> {
@@ -168,10 +187,10 @@ fn attention_of(scene: &Scene<'_>, ui: &UiState) -> Vec<(attention::Attention, S
 /// row for it.
 fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     let theme = scene.theme;
-    if let Some(Overlay::Search { query }) = ui.overlays.last() {
+    if let Some(Overlay::Search { query, everywhere }) = ui.overlays.last() {
         let typed = SafeText::line(query);
         return Some(vec![
-            piece("/ ", theme.key()),
+            piece(if *everywhere { "in all steps / " } else { "/ " }, theme.key()),
             piece(typed.to_string(), theme.plain()),
             piece("▏", theme.select()),
         ]);
@@ -219,6 +238,11 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
             over.push(piece("; ", theme.plain()).rank(1));
             over.push(piece(ui.keymap.hint(Action::Steer), theme.key()).rank(1));
             over.push(piece(format!(" goes on with step {}", ui.selected), theme.plain()).rank(1));
+        }
+        if actions::possible(Action::Retry, ui, at).is_ok() {
+            over.push(piece("; ", theme.plain()).rank(2));
+            over.push(piece(ui.keymap.hint(Action::Retry), theme.key()).rank(2));
+            over.push(piece(" does again what failed", theme.plain()).rank(2));
         }
         return Some(over);
     }
@@ -340,7 +364,7 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
         }
         Some(Overlay::Palette { .. }) => named(&[("enter", "do it"), ("↑↓", "choose"), ("esc", "back")]),
         Some(Overlay::Filter) => named(&[("enter", "keep it"), ("esc", "all steps")]),
-        Some(Overlay::Search { .. }) => named(&[("enter", "look"), ("esc", "back")]),
+        Some(Overlay::Search { .. }) => named(&[("enter", "look"), ("esc", "back"), ("tab", "this step or all")]),
         Some(Overlay::Help { query: Some(_), .. }) => named(&[("↑↓", "scroll"), ("esc", "all keys")]),
         Some(Overlay::Help { .. }) => named(&[("jk", "scroll"), ("/", "find"), ("esc", "back")]),
         Some(Overlay::Reading(_)) => named(&[("jk", "scroll"), ("y", "copy"), ("esc", "back")]),
@@ -348,6 +372,7 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
         Some(Overlay::Budget(_)) => {
             named(&[("enter", "ask for it"), ("esc", "back"), ("↑↓", "limit"), ("tab", "scope")])
         }
+        Some(Overlay::Confirm { what: Danger::Retry, .. }) => named(&[("esc", "no"), ("y", "do it again")]),
         Some(Overlay::Confirm { .. }) => named(&[("esc", "no"), ("y", "stop it")]),
         Some(Overlay::Quit { .. }) => named(&[("esc", "stay"), ("l", "leave it running"), ("s", "stop everything")]),
         None => hints(scene, ui),
@@ -383,7 +408,7 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             Action::Follow | Action::Filter => 3,
             Action::Down | Action::NextStep => 4,
             Action::Interrupt => 5,
-            Action::StopStep | Action::TakeBack => 6,
+            Action::StopStep | Action::TakeBack | Action::Retry => 6,
             // Nobody is to be kept where he cannot see the way back.
             Action::Back => 9,
             Action::Steer => 8,
@@ -392,7 +417,7 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             Action::Help => 11,
             _ => 12,
         };
-        out.extend(hint(&key, info.short, rank, scene));
+        out.extend(hint(&key, info.short, rank, scene).map(|p| p.does(action)));
     }
     out
 }

@@ -6,12 +6,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::detail::{meter_left, meter_style, marked, meter_warning, metric_name};
+use super::detail::{marked, meter_left, meter_style, meter_warning, metric_name};
 use super::paint::{Piece, bar, piece, row};
 use super::{Scene, ticker, took};
 use crate::deck::history::Entry;
-use crate::deck::window::Windows;
 use crate::deck::model::{Tab, UiState};
+use crate::deck::window::Windows;
 use crate::run::{Meter, Metric, StepState};
 use crate::text::{SafeText, UNKNOWN, clock, cost, count, grouped, or_unknown};
 
@@ -59,13 +59,14 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
     };
     let cells = u16::try_from(width.saturating_sub(30)).unwrap_or(24).clamp(6, 24);
     // Digits, bar, estimate and warning of all rows stand below each other.
-    let limited = |name: &str, digits: String, share: f64, style: Style, left: Option<String>, warning: Option<String>| -> Line {
-        let mut row = line(name, format!("{digits:<16}"));
-        row.0.push(piece(bar(share, cells), style).gap(1));
-        row.0.push(piece(format!("{:<13}", left.unwrap_or_default()), theme.dim()).rank(2).gap(2));
-        row.0.extend(warning.map(|text| piece(text.trim().to_owned(), theme.dim()).rank(1).gap(1)));
-        row
-    };
+    let limited =
+        |name: &str, digits: String, share: f64, style: Style, left: Option<String>, warning: Option<String>| -> Line {
+            let mut row = line(name, format!("{digits:<16}"));
+            row.0.push(piece(bar(share, cells), style).gap(1));
+            row.0.push(piece(format!("{:<13}", left.unwrap_or_default()), theme.dim()).rank(2).gap(2));
+            row.0.extend(warning.map(|text| piece(text.trim().to_owned(), theme.dim()).rank(1).gap(1)));
+            row
+        };
     let of_meter = |name: &str, meter: &Meter| -> Line {
         let style = meter_style(meter, scene);
         limited(name, marked(meter), meter.share(), style, meter_left(meter), meter_warning(meter))
@@ -94,7 +95,12 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let tokens = step.tokens;
     let known = |n: u64| if tokens.is_zero() { UNKNOWN.to_owned() } else { count(n) };
     out.push(metered("tokens", Metric::Tokens, known(tokens.total())));
-    let kinds = [("in", tokens.input), ("out", tokens.output), ("cache read", tokens.cache_read), ("written", tokens.cache_write)];
+    let kinds = [
+        ("in", tokens.input),
+        ("out", tokens.output),
+        ("cache read", tokens.cache_read),
+        ("written", tokens.cache_write),
+    ];
     let kinds = kinds.map(|(name, n)| format!("{name} {}", known(n))).join("   ");
     out.push((vec![piece(format!("            {kinds}"), theme.dim())], Vec::new()));
     let told = or_unknown(step.cost.map(|c| format!("{}  reported by the agent", cost(c.0))));
@@ -176,7 +182,8 @@ fn changes(step: &StepState, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> 
         out.push(note("  none", theme.dim()));
     }
     out.extend(diff.files.iter().map(|file| {
-        let left = vec![piece(file.state.to_string(), theme.bold()), piece(file.path.to_string(), theme.plain()).gap(1)];
+        let left =
+            vec![piece(file.state.to_string(), theme.bold()), piece(file.path.to_string(), theme.plain()).gap(1)];
         let right = match (file.added, file.removed) {
             (Some(added), Some(removed)) => {
                 vec![piece(format!("+{added}"), theme.good()), piece(format!("-{removed}"), theme.bad()).gap(1)]

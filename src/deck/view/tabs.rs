@@ -4,7 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Scene;
-use super::paint::{piece, put, row};
+use super::paint::{self, Piece, piece, put, row};
+use crate::deck::actions::Action;
 use crate::deck::model::{Tab, UiState};
 use crate::deck::window::Windows;
 use crate::run::{RunState, StepId, StepState};
@@ -118,8 +119,15 @@ pub fn hit(ui: &UiState, state: &RunState, dx: u16) -> Option<StepId> {
 
 /// The tabs of a zoomed step.
 pub(super) fn sections(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState, windows: &Windows) {
+    let len = windows.logs.get(&ui.selected).map(|w| w.len).filter(|_| ui.tab(ui.selected) == Tab::Output);
+    let (left, right) = names(scene, ui, len);
+    let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    row(buf, area, 0, left, right);
+}
+
+fn names(scene: &Scene<'_>, ui: &UiState, len: Option<u64>) -> (Vec<Piece>, Vec<Piece>) {
     let theme = scene.theme;
-    let Some(step) = scene.state.step(ui.selected) else { return };
+    let Some(step) = scene.state.step(ui.selected) else { return (Vec::new(), Vec::new()) };
     let current = ui.tab(step.id);
     let mut left = Vec::new();
     for (number, tab) in (1..).zip(Tab::ALL) {
@@ -131,19 +139,23 @@ pub(super) fn sections(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiS
             },
             _ => String::new(),
         };
+        let does = Action::Tab(tab);
         if tab == current {
-            left.push(piece(format!("[{number} {}{count}]", tab.name()), theme.select()));
+            left.push(piece(format!("[{number} {}{count}]", tab.name()), theme.select()).does(does));
         } else {
-            left.push(piece(format!(" {number}"), theme.key()));
+            left.push(piece(format!(" {number}"), theme.key()).does(does));
             // The names go from the last to the first, where there is no room for all of them.
             let rank = 9 - u8::try_from(number).unwrap_or(9);
-            left.push(piece(format!(" {}{count} ", tab.name()), theme.dim()).rank(rank));
+            left.push(piece(format!(" {}{count} ", tab.name()), theme.dim()).rank(rank).does(does));
         }
     }
-    let mut right = Vec::new();
-    if let Some(window) = windows.logs.get(&step.id).filter(|_| current == Tab::Output) {
-        right.push(piece(bytes(window.len), theme.dim()).rank(1));
-    }
-    let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    row(buf, area, 0, left, right);
+    let right = len.map(|len| piece(bytes(len), theme.dim()).rank(1));
+    (left, right.into_iter().collect())
+}
+
+/// The tab of a zoomed step at a cell of the bar.
+pub(super) fn hit_section(width: u16, dx: u16, scene: &Scene<'_>, ui: &UiState) -> Option<Action> {
+    // The length of the log at the right is the first thing to go, so it moves nothing.
+    let (left, right) = names(scene, ui, None);
+    paint::hit(width.saturating_sub(2), left, right, dx.checked_sub(1)?)
 }

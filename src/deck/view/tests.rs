@@ -4,7 +4,6 @@ mod cast;
 mod pictures;
 mod stage;
 
-
 use super::*;
 use crate::run::{RunId, RunnerKind, Steerable, StepPhase, Stream};
 use stage::step;
@@ -27,7 +26,7 @@ fn a_picture_costs_what_is_visible_and_not_what_there_is() {
         stage.buffer();
         crate::text::MADE.get() - before
     };
-    for keys in ["", "v", "vv", "z"] {
+    for keys in ["", "v", "vv", "vvv", "z"] {
         for size in [(200, 60), (120, 36), (80, 24), (50, 14)] {
             let (few, many) = (cost(100, keys, size), cost(5000, keys, size));
             assert!(many <= few + 8, "{keys:?} at {size:?}: {many} lines for 5,000 steps, {few} for 100");

@@ -26,7 +26,14 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         } else {
             piece(format!("↓ {back} newer"), theme.accent())
         };
-        frame(buf, area, theme, Edge::focused(ui.focus == Focus::Ticker), vec![piece("happening", theme.bold())], vec![right])
+        frame(
+            buf,
+            area,
+            theme,
+            Edge::focused(ui.focus == Focus::Ticker),
+            vec![piece("happening", theme.bold())],
+            vec![right],
+        )
     } else {
         area
     };

@@ -8,8 +8,8 @@ use crate::deck::changes::Diff;
 use crate::deck::feed::Hands;
 use crate::deck::model::{Anchor, Count, Position, Search};
 use crate::run::{
-    Attempt, CostUsd, Ending, EndingCause, ExitInfo, Group, Retrying, RunPhase, RunnerKind, StepId, StepPhase,
-    StepState, Steerable, Stream, Tokens,
+    Attempt, CostUsd, Ending, EndingCause, ExitInfo, Group, Retrying, RunPhase, RunnerKind, Steerable, StepId,
+    StepPhase, StepState, Stream, Tokens,
 };
 
 /// Sixty steps in groups of five, most of them over.
@@ -103,7 +103,12 @@ pub(super) fn every_state(stage: &mut Stage) {
     failed.error = Some("the tests still fail: 3 of 40".to_owned());
     failed.exit_code = Some(1);
     failed.attempts = vec![
-        Attempt { model: Some("m-large".into()), success: Some(false), error: Some("429".into()), ..Attempt::default() },
+        Attempt {
+            model: Some("m-large".into()),
+            success: Some(false),
+            error: Some("429".into()),
+            ..Attempt::default()
+        },
         Attempt { model: Some("m-small".into()), success: Some(false), ..Attempt::default() },
     ];
     steps.push(failed);
@@ -150,7 +155,8 @@ pub(super) fn long_names(stage: &mut Stage) {
         step.label = Some(name.to_owned());
     }
     let call = &mut state.steps[2].open[0];
-    call.args = "src/a/very/deep/folder/structure/with/many/levels/of/nesting/and/a/long/file_name_at_the_end.rs".into();
+    call.args =
+        "src/a/very/deep/folder/structure/with/many/levels/of/nesting/and/a/long/file_name_at_the_end.rs".into();
     call.path = Some(call.args.clone());
 }
 
@@ -159,8 +165,10 @@ pub(super) fn commands(stage: &mut Stage) {
     let state = &mut stage.feed.state;
     state.name = None;
     for step in &mut state.steps {
-        step.runner =
-            RunnerKind::ExternalCli { command: "/usr/bin/make".to_owned(), args: vec!["-j8".to_owned(), "all".to_owned()] };
+        step.runner = RunnerKind::ExternalCli {
+            command: "/usr/bin/make".to_owned(),
+            args: vec!["-j8".to_owned(), "all".to_owned()],
+        };
         step.steerable = Steerable::No("it is a plain command".to_owned());
         step.tokens = Tokens::default();
         step.cost = None;
@@ -191,6 +199,7 @@ pub(super) fn searched(stage: &mut Stage) {
     stage.ui.search = Some(Search {
         needle: "drain".to_owned(),
         back: true,
+        everywhere: false,
         found: Some((StepId(2), start)),
         count: Some(Count { step: StepId(2), nth: 1, total: 3, upto: 10_000 }),
     });
@@ -202,7 +211,8 @@ pub(super) fn over(stage: &mut Stage) {
     let state = &mut stage.feed.state;
     state.phase = RunPhase::Failed;
     state.ended_at = Some(NOW);
-    for (at, phase) in [(2, StepPhase::Failed), (3, StepPhase::Stopped), (4, StepPhase::Paused), (5, StepPhase::Failed)] {
+    for (at, phase) in [(2, StepPhase::Failed), (3, StepPhase::Stopped), (4, StepPhase::Paused), (5, StepPhase::Failed)]
+    {
         let step = &mut state.steps[at];
         step.phase = phase;
         step.activity = None;

@@ -13,6 +13,7 @@ use ratatui::style::{Color, Modifier, Style};
 use super::cast;
 use super::stage::{NOW, Stage};
 use crate::deck::feed::Hands;
+use crate::deck::model::ViewMode;
 use crate::deck::theme::{Palette, Theme};
 use crate::run::{RunId, RunPhase, RunState, StepId, StepPhase};
 use crate::text::SafeText;
@@ -110,10 +111,10 @@ macro_rules! pictures {
 
 pictures! {
     overview: |_| {};
-    overview_of_many: |s| cast::many(s);
-    overview_of_every_state: |s| cast::every_state(s);
-    overview_of_long_names: |s| cast::long_names(s);
-    overview_of_commands: |s| cast::commands(s);
+    overview_of_many: cast::many;
+    overview_of_every_state: cast::every_state;
+    overview_of_long_names: cast::long_names;
+    overview_of_commands: cast::commands;
     overview_of_nothing: |s| {
         s.feed.state = RunState { id: RunId("0c1d2e3f-4a5b".into()), name: Some("empty".into()), phase: RunPhase::Running, ..RunState::default() };
         s.history = Default::default();
@@ -131,10 +132,16 @@ pictures! {
         s.feed.print(2, crate::run::Stream::Out, "and one more");
     };
     frozen: |s| { s.keys(" "); s.ui.frozen = Some(NOW - std::time::Duration::from_secs(12)); };
+    folded: |s| s.keys("h");
+    folded_many: |s| { cast::many(s); s.ui.folded = (0..12).collect(); s.ui.selected = StepId(40); };
+    flow: |s| s.ui.mode = ViewMode::Flow;
+    flow_of_many: |s| { cast::many(s); s.ui.mode = ViewMode::Flow; };
+    retry: |s| { cast::over(s); s.ui.can_retry = true; s.keys("R"); };
+    search_everywhere: |s| { s.keys("/drain"); s.key(KeyCode::Tab); };
     grid: |s| s.keys("v");
     grid_of_many: |s| { cast::many(s); s.keys("v"); };
-    tabs: |s| s.keys("vv");
-    tabs_of_many: |s| { cast::many(s); s.keys("vv"); };
+    tabs: |s| s.ui.mode = ViewMode::Tabs;
+    tabs_of_many: |s| { cast::many(s); s.ui.mode = ViewMode::Tabs; };
     zoom_output: |s| s.keys("1");
     zoom_tools: |s| s.keys("2");
     zoom_transcript: |s| s.keys("3");
@@ -166,7 +173,7 @@ pictures! {
     composer_refused: |s| { s.keys("s"); ctrl(s, 's'); };
     read_only: |s| s.read_only = Some(SafeText::line("its root belongs to another user"));
     notice: |s| { s.ui.selected = StepId(5); s.keys("x"); };
-    over: |s| cast::over(s);
+    over: cast::over;
     over_go_on: |s| { cast::over(s); s.ui.can_go_on = true; s.keys("sTry the other lock."); };
     lost: |s| {
         s.feed.hands = Hands::Lost(SafeText::line("pid 48200 does not exist"));

@@ -10,8 +10,8 @@ use ratatui::layout::Rect;
 
 use super::super::*;
 use crate::deck::changes::Diff;
-use crate::deck::feed::fake::FakeFeed;
 use crate::deck::entries;
+use crate::deck::feed::fake::FakeFeed;
 use crate::deck::model::{Overlay, UiEffect};
 use crate::deck::reading::{self, Message};
 use crate::deck::update::{Context, update};
@@ -208,7 +208,10 @@ const RECORDS: &[(u64, &str)] = &[
             {"type":"text","text":"I read the pool first.\nThen the two tests that fail."},
             {"type":"toolCall","name":"read","arguments":{"path":"src/pool.rs"}}]}}"#,
     ),
-    (4, r#"{"type":"tool_execution_start","toolName":"read","toolCallId":"c1","args":{"path":"src/pool.rs","limit":200}}"#),
+    (
+        4,
+        r#"{"type":"tool_execution_start","toolName":"read","toolCallId":"c1","args":{"path":"src/pool.rs","limit":200}}"#,
+    ),
     (
         6,
         r#"{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14"}]}}"#,
@@ -340,7 +343,11 @@ impl Stage {
         for (id, size) in layout::visible_logs(&self.ui, &self.feed.state.clone()) {
             logs.insert(id, window::fetch(&mut self.feed, &mut self.ui, id, size, None));
         }
-        let windows = Windows { logs, messages: std::sync::Arc::new(self.messages.clone()), diff: self.diff.clone().map(Into::into) };
+        let windows = Windows {
+            logs,
+            messages: std::sync::Arc::new(self.messages.clone()),
+            diff: self.diff.clone().map(Into::into),
+        };
         let mut buf = Buffer::empty(Rect::new(0, 0, self.ui.size.0, self.ui.size.1));
         let scene = Scene {
             state: &self.feed.state,

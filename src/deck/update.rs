@@ -283,6 +283,8 @@ fn sideways(ui: &mut UiState, state: &RunState, right: bool) {
 
 /// Scrolls what the selected step shows: the log by its rows, a list by its entries, another tab by its own rows.
 fn scroll(ui: &mut UiState, cx: Context<'_>, scroll: Scroll) {
+    // Who goes somewhere does not want to be taken elsewhere by a search that is not done yet.
+    ui.searching = None;
     let half = usize::from(ui.size.1 / 2).max(1);
     let zoomed = ui.zoom;
     let selected = ui.selected;

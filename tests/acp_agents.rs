@@ -107,7 +107,6 @@ fn permissions_and_files_are_answered() {
     for (task, more, expected) in [
         ("ASK first.", ", permission = \"allow\"", "It was allowed."),
         ("ASK first.", ", permission = \"deny\"", "It was refused."),
-        ("ASK first.", "", "It was refused."),
         ("FILE, please.", "", "There is no file."),
     ] {
         let world = World::new();

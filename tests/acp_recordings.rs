@@ -11,8 +11,7 @@ use subdeck::agents::acp::{AcpAdapter, AcpTalk, Dialect, Session};
 use subdeck::agents::pi::decode_line;
 use subdeck::agents::{Adapter, Framer, Line, Sink, Talk};
 use subdeck::run::{
-    AgentEvent, Evidence, ExitInfo, Permission, Report, SteerMode, StepPhase, Stream, TargetState, Tokens, ToolOutcome,
-    judge,
+    AgentEvent, Evidence, ExitInfo, Report, SteerMode, StepPhase, Stream, TargetState, Tokens, ToolOutcome, judge,
 };
 
 use acp_recordings::{ALL_DONE, OK, Recording, THOUGHT, read, recordings, sent};
@@ -42,7 +41,7 @@ impl Sink for Seen {
 fn session(dialect: Dialect) -> Arc<Session> {
     let login = (dialect == Dialect::Gemini).then(|| "gemini-api-key".to_owned());
     let cwd = "/home/user/project".to_owned();
-    Arc::new(Session { dialect, cwd, permission: Permission::Deny, login, resume: None })
+    Arc::new(Session { dialect, cwd, login, resume: None })
 }
 
 fn replay<'a>(dialect: Dialect, chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {

@@ -10,8 +10,8 @@ use subdeck::agents::claude::{ClaudeAdapter, ClaudeTalk};
 use subdeck::agents::pi::decode_line;
 use subdeck::agents::{Adapter, Framer, Sink, Talk};
 use subdeck::run::{
-    AgentEvent, AgentKind, Evidence, ExitInfo, Family, MessageRole, Permission, Report, SteerMode, StepPhase, Stream,
-    TargetState, Tokens, ToolOutcome, Transport, judge,
+    AgentEvent, Answer, Evidence, ExitInfo, MessageRole, QuestionKind, Report, SteerMode, StepPhase, Stream,
+    TargetState, Tokens, ToolOutcome, judge,
 };
 
 use claude_recordings::claude_recordings;
@@ -39,8 +39,8 @@ impl Sink for Seen {
     }
 }
 
-fn replay_as<'a>(kind: AgentKind, chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
-    let (mut seen, mut adapter, mut framer) = (Seen::default(), ClaudeAdapter::new(kind, false), Framer::new());
+fn replay<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
+    let (mut seen, mut adapter, mut framer) = (Seen::default(), ClaudeAdapter::new(false), Framer::new());
     for chunk in chunks {
         framer.push(chunk, |line| adapter.line(&line, &mut seen));
     }
@@ -48,14 +48,6 @@ fn replay_as<'a>(kind: AgentKind, chunks: impl IntoIterator<Item = &'a [u8]>) ->
     adapter.flush(&mut seen);
     let report = adapter.report();
     (seen, report)
-}
-
-const fn kind(transport: Transport, permission: Permission) -> AgentKind {
-    AgentKind { family: Family::Claude, transport, permission }
-}
-
-fn replay<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
-    replay_as(kind(Transport::Steerable, Permission::Ask), chunks)
 }
 
 fn phase(report: &Report, exit: ExitInfo) -> (StepPhase, i32, Option<String>) {
@@ -137,8 +129,14 @@ fn what_is_kept_decodes_to_what_was_said() {
             assert!(record.starts_with(b"{\"type\":\""), "{}", recording.name);
             decode_line(record, &mut kept);
         }
-        let said: Vec<AgentEvent> =
+        let mut said: Vec<AgentEvent> =
             seen.events.into_iter().filter(|event| !matches!(event, AgentEvent::TextDelta { .. })).collect();
+        for event in &mut said {
+            // What the answer has to repeat is not kept.
+            if let AgentEvent::Asked(asking) = event {
+                asking.repeat = None;
+            }
+        }
         assert_eq!(kept, said, "{}", recording.name);
     }
 }
@@ -190,7 +188,7 @@ fn the_log_reads_like_a_conversation() {
         ),
         (
             "claude-sj-permission-deny",
-            "Write: /home/user/project/out.txt\nit asks, and is refused: May it use Write? out.txt\nnot this one\n\
+            "Write: /home/user/project/out.txt\nit asks: May it use Write? /home/user/project/out.txt\nnot this one\n\
              Final answer for scenario write: all done.\n"
                 .to_owned(),
         ),
@@ -225,25 +223,28 @@ fn sub_agents_do_not_mix_with_their_parent() {
 }
 
 #[test]
-fn questions_are_shown_where_a_person_is_to_answer_them() {
-    let name = read("claude-sj-permission-deny");
-    for (permission, shown) in [(Permission::Ask, 1), (Permission::Deny, 0)] {
-        let (seen, _) = replay_as(kind(Transport::Steerable, permission), [name.as_slice()]);
-        let asked = seen.events.iter().filter(|e| matches!(e, AgentEvent::Asked { .. })).count();
-        assert_eq!(asked, shown, "{permission:?}");
-        let mut talk = ClaudeTalk::new();
-        let answers: Vec<Vec<u8>> = seen.events.iter().filter_map(|event| talk.answer(event)).collect();
-        assert_eq!(answers.len(), 1, "{permission:?}");
-        let answer: serde_json::Value = serde_json::from_slice(&answers[0]).unwrap();
-        assert_eq!(answer["response"]["request_id"], "6e5528d7-98f9-44fd-9f79-f237f5f91d5c");
+fn a_permission_is_asked_for_and_the_answer_goes_back_to_it() {
+    let (seen, _) = replay([read("claude-sj-permission-deny").as_slice()]);
+    let mut talk = ClaudeTalk::new();
+    let mut asked = Vec::new();
+    for event in &seen.events {
+        assert_eq!(talk.answer(event), None, "nothing is answered without a person");
+        if let AgentEvent::Asked(asking) = event {
+            asked.push((**asking).clone());
+        }
     }
-    // Without an open input it is not asked and refuses by itself.
-    let name = read("claude-no-bypass");
-    for (permission, shown) in [(Permission::Ask, 1), (Permission::Deny, 0), (Permission::Allow, 0)] {
-        let (seen, _) = replay_as(kind(Transport::OneShot, permission), [name.as_slice()]);
-        let asked = seen.events.iter().filter(|e| matches!(e, AgentEvent::Asked { .. })).count();
-        assert_eq!(asked, shown, "{permission:?}");
-    }
+    let [asking] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!(asking.kind, QuestionKind::Permission);
+    assert!(asking.call.is_some(), "{asking:?}");
+    let answer = talk.reply(asking, &Answer::Allow).unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+    assert_eq!(answer["response"]["request_id"], "6e5528d7-98f9-44fd-9f79-f237f5f91d5c");
+    let input: serde_json::Value = serde_json::from_str(asking.repeat.as_deref().unwrap()).unwrap();
+    assert_eq!(answer["response"]["response"]["updatedInput"], input);
+    // Without an open input it cannot ask and refuses by itself.
+    let (seen, _) = replay([read("claude-no-bypass").as_slice()]);
+    assert!(!seen.events.iter().any(|e| matches!(e, AgentEvent::Asked(_))));
+    assert!(seen.log.contains("refused: "), "{}", seen.log);
 }
 
 #[test]

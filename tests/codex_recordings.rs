@@ -11,8 +11,8 @@ use subdeck::agents::codex::{CodexTalk, ExecAdapter, ServerAdapter, Session};
 use subdeck::agents::pi::decode_line;
 use subdeck::agents::{Adapter, Framer, Line, Sink, Talk};
 use subdeck::run::{
-    AgentEvent, Evidence, ExitInfo, Permission, Report, SteerMode, StepPhase, Stream, TargetState, Tokens, ToolOutcome,
-    judge,
+    AgentEvent, Answer, Evidence, ExitInfo, Permission, Report, SteerMode, StepPhase, Stream, TargetState, Tokens,
+    ToolOutcome, judge,
 };
 
 use codex_recordings::{HELLO, OK, Recording, is_server, read, recordings, sent};
@@ -233,7 +233,7 @@ fn the_log_reads_like_a_conversation() {
             "app-declined",
             format!(
                 "{unknown}I will run a shell command.\nshell: python3 -c \"import time; time.sleep(1)\"; echo tool-finished\n\
-                 the agent asks for permission, refused: run python3 -c \"import time; time.sleep(1)\"; echo tool-finished\n\
+                 the agent asks: May it run python3 -c \"import time; time.sleep(1)\"; echo tool-finished?\n\
                  Final answer for scenario bash: all done.\n"
             ),
         ),
@@ -286,6 +286,11 @@ impl Conversation {
             adapter.line(&Line::Text { bytes: line.as_bytes(), complete: true }, &mut seen);
             for event in seen.events {
                 if let Some(bytes) = this.talk.answer(&event) {
+                    this.write(&bytes);
+                }
+                if let AgentEvent::Asked(asking) = &event {
+                    let answer = if recording.name == "app-accepted" { Answer::Allow } else { Answer::Deny(None) };
+                    let bytes = this.talk.reply(asking, &answer).expect("it still waits");
                     this.write(&bytes);
                 }
                 let receipts = this.talk.receipts(&event);

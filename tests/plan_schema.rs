@@ -40,7 +40,7 @@ fn every_key_of_the_reader_is_in_the_schema_and_no_other() {
         keys.sort_unstable();
         keys
     };
-    let tables: [(&str, &[&str]); 9] = [
+    let tables: [(&str, &[&str]); 10] = [
         ("", keys::PLAN),
         ("/$defs/step", keys::STEP),
         ("/$defs/group", keys::GROUP),
@@ -50,6 +50,7 @@ fn every_key_of_the_reader_is_in_the_schema_and_no_other() {
         ("/$defs/attention", keys::ATTENTION),
         ("/$defs/turns/oneOf/1", keys::TURNS),
         ("/$defs/runner/oneOf/1", keys::RUNNER),
+        ("/$defs/runner/oneOf/1/properties/permission/anyOf/1", keys::PERMISSION),
     ];
     for (pointer, known) in tables {
         let mut known = known.to_vec();
@@ -94,6 +95,10 @@ fn good_plans_are_valid_and_bad_ones_are_not() {
         json!({ "attention": { "tools": ["bash"] } }),
         json!({ "tool_timeout_exempt": "ask" }),
         json!({ "runner": "cursor-agent" }),
+        json!({ "question_timeout": 5 }),
+        json!({ "runner": { "type": "claude", "permission": "maybe" } }),
+        json!({ "runner": { "type": "claude", "permission": { "tools": { "Write": true } } } }),
+        json!({ "runner": { "type": "claude", "permission": { "tools": { "(x)": "deny" } } } }),
         json!({ "runner": {} }),
         json!({ "parallel": [] }),
         json!({ "parallel": [{}], "agent": "a" }),
@@ -104,6 +109,8 @@ fn good_plans_are_valid_and_bad_ones_are_not() {
         step.extend(change.as_object().unwrap().clone());
         assert!(!validator.is_valid(&json!({ "step": [step] })), "{change}");
     }
-    assert!(validator.is_valid(&json!({ "step": [good] })));
+    let rules = json!({ "default": "deny", "tools": { "Bash(git *)": "allow", "mcp__*": "ask" } });
+    let ruled = json!({ "task": "t", "runner": { "type": "claude", "permission": rules } });
+    assert!(validator.is_valid(&json!({ "question_timeout": "5m", "step": [good, ruled] })));
     assert!(!validator.is_valid(&json!({ "step": [] })));
 }

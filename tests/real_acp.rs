@@ -31,10 +31,15 @@ fn agents() -> Vec<(&'static str, PathBuf)> {
     ["opencode", "gemini", "qwen", "copilot"].into_iter().filter_map(there).collect()
 }
 
-fn detach(world: &World, (word, program): &(&str, PathBuf), task: &str) -> Run {
+fn detach(world: &World, agent: &(&str, PathBuf), task: &str) -> Run {
+    detach_with(world, agent, task, "allow")
+}
+
+fn detach_with(world: &World, (word, program): &(&str, PathBuf), task: &str, permission: &str) -> Run {
     // Qwen is told where its key is from by an argument.
     let args = if *word == "qwen" { ", args = [\"--auth-type\", \"openai\"]" } else { "" };
-    let runner = format!("{{ type = \"{word}\", command = \"{}\", permission = \"allow\"{args} }}", program.display());
+    let runner =
+        format!("{{ type = \"{word}\", command = \"{}\", permission = \"{permission}\"{args} }}", program.display());
     let plan = world.file("plan.toml", &format!("[[step]]\nid = \"a\"\ntask = \"{task}\"\nrunner = {runner}\n"));
     let mut command = world.subdeck(&["run", "--detach", plan.to_str().unwrap()]);
     let done = Done::of(command.env("GEMINI_API_KEY", "dummy").output().unwrap());
@@ -83,5 +88,28 @@ fn an_interrupted_agent_leaves_nothing_behind_and_goes_on_with_its_session() {
         assert_eq!(done.code, 0, "{}: {done:?}", agent.0);
         assert!(done.stdout.contains(HELLO), "{}: {done:?}", agent.0);
         world.wait_until_empty();
+    }
+}
+
+/// OpenCode asks for nothing that its own settings allow, so it is not among those that have to ask.
+#[test]
+fn a_permission_is_asked_for_and_the_answer_is_heeded() {
+    for agent in agents().into_iter().filter(|agent| agent.0 != "opencode") {
+        for (answer, allowed) in [("allow", true), ("deny", false)] {
+            let world = World::new();
+            let run = detach_with(&world, &agent, "[[scenario:bash secs=1]] Run it.", "ask");
+            let open = |status: &serde_json::Value| status["steps"][0]["subdeck"]["questions"].clone();
+            let status = run.wait("the question", |status| open(status).as_array().is_some_and(|all| all.len() == 1));
+            println!("{}: {}", agent.0, open(&status));
+            let done = world.output(&["answer", run.id(), answer, "--wait"]);
+            assert_eq!(done.code, 0, "{} {answer}: {done:?}", agent.0);
+            let status = run.wait_end();
+            // What the command says is not passed on by all of them.
+            let ran = run.events_of("tool_execution_end").iter().any(|event| event["isError"] == false);
+            assert_eq!(ran, allowed, "{} {answer}: {}", agent.0, log(&run));
+            println!("{} {answer}: {}", agent.0, status["state"]);
+            assert!(run.events_of("subdeck.question.answered").iter().all(|event| event["by"] == "person"));
+            world.wait_until_empty();
+        }
     }
 }

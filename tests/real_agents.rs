@@ -5,6 +5,9 @@
 //!   does. `text` answers at once; `bash secs=S` runs one shell command of S seconds, then answers; `multi secs=S n=N`
 //!   runs N of them, one a turn, then answers; each counts the turns since the marker, so a conversation that is gone on
 //!   with answers instead of beginning again;
+//! - `SUBDECK_REAL_PI_SUPERVISOR`, if set, names the extension of pi-subagents 0.49 that its children get
+//!   (`subagent-prompt-runtime.ts`); the scenario `supervisor` of the model calls `contact_supervisor` for a decision on
+//!   "Which shard?", then answers;
 //! - `SUBDECK_REAL_PI_LOG`, if set, names the file to which the model writes the user's last words of every request.
 
 #[allow(dead_code)]
@@ -217,4 +220,32 @@ fn the_next_model_is_asked_for_when_one_cannot_be_had() {
     assert!(attempts[0]["error"].as_str().unwrap().contains("no/such-model"), "{attempts}");
     assert_eq!(status["state"], "failed", "there is neither: {status}");
     world.wait_until_empty();
+}
+
+#[test]
+fn a_question_to_the_supervisor_is_answered_with_a_text() {
+    let (Some(pi), Ok(extension)) = (real_pi(), std::env::var("SUBDECK_REAL_PI_SUPERVISOR")) else {
+        println!("skipped: SUBDECK_REAL_PI_SUPERVISOR names no extension");
+        return;
+    };
+    for (args, reply) in [(&["the left one"][..], "the left one"), (&["--dismiss"][..], "does not answer")] {
+        let world = World::new();
+        let plan = format!(
+            "[[step]]\nid = \"asker\"\ntask = \"[[scenario:supervisor]] Ask.\"\nextensions = [{extension:?}]\n"
+        );
+        let run = detach(&world, &pi, &plan);
+        let open = |status: &serde_json::Value| status["steps"][0]["subdeck"]["questions"].clone();
+        let status = run.wait("the question", |status| open(status).as_array().is_some_and(|all| all.len() == 1));
+        let question = &open(&status)[0];
+        assert_eq!((&question["text"], &question["kind"]), (&"Which shard?".into(), &"text".into()), "{question:#}");
+        let done = world.output(&[&["answer", run.id(), "--wait"], args].concat());
+        assert_eq!(done.code, 0, "{done:?}");
+        let status = run.wait_end();
+        assert_eq!(status["state"], "complete", "{status:#}");
+        let ends = run.events_of("tool_execution_end");
+        let text = ends[0]["result"].to_string();
+        assert!(ends[0]["isError"] == false && text.contains(reply), "{ends:?}");
+        assert_eq!(run.events_of("subdeck.question.answered")[0]["by"], "person");
+        world.wait_until_empty();
+    }
 }

@@ -99,15 +99,74 @@ fn a_stop_ends_it_and_its_tool() {
     assert_eq!(run.wait_end()["state"], "stopped");
 }
 
+/// Waits until one question is open; returns it.
+fn asked(run: &Run) -> Value {
+    let open = |status: &Value| status["steps"][0]["subdeck"]["questions"].as_array().cloned().unwrap_or_default();
+    open(&run.wait("the question", |status| open(status).len() == 1)).remove(0)
+}
+
+#[test]
+fn a_permission_is_asked_for_and_the_answer_is_heeded() {
+    let Some(claude) = real_claude() else { return };
+    for (answer, failed) in [("allow", false), ("deny", true)] {
+        let world = World::new();
+        let run = detach(&world, &claude, "[[scenario:bash]] Do it.", "");
+        let question = asked(&run);
+        assert_eq!((&question["kind"], &question["tool"]), (&"permission".into(), &"Bash".into()), "{question:#}");
+        let done = world.output(&["answer", run.id(), answer, "--wait"]);
+        assert_eq!(done.code, 0, "{answer}: {done:?}");
+        let status = run.wait_end();
+        assert_eq!(status["state"], "complete", "{answer}: {status:#}");
+        let ends = run.events_of("tool_execution_end");
+        assert_eq!((ends.len(), &ends[0]["isError"]), (1, &failed.into()), "{answer}: {ends:?}");
+        world.wait_until_empty();
+    }
+    // Nobody can be asked: the run pauses, and goes on where somebody can.
+    let world = World::new();
+    let runner = format!("{{ type = \"claude\", command = {claude:?} }}");
+    let task = "[[scenario:bash]] Do it.";
+    let plan = world.file("plan.toml", &format!("[[step]]\nid = \"c\"\ntask = \"{task}\"\nrunner = {runner}\n"));
+    let done = world.output(&["run", "--no-tui", plan.to_str().unwrap()]);
+    assert!(done.code == 9 && done.stderr.contains("May it use Bash? "), "{done:?}");
+    let done = world.output(&["resume", world.only_run().id(), "[[scenario:text]] Go on.", "--detach"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(world.run(done.stdout.trim()).wait_end()["state"], "complete");
+    world.wait_until_empty();
+}
+
+/// The scenario `person` calls `AskUserQuestion` with the question "Which colour?" and the options Red and Blue; where the
+/// model does not know it, there is nothing to see.
+#[test]
+fn a_question_of_its_own_is_answered_with_a_choice() {
+    let Some(claude) = real_claude() else { return };
+    if std::env::var_os("SUBDECK_REAL_QUESTIONS").is_none() {
+        println!("skipped: SUBDECK_REAL_QUESTIONS does not say that the model knows the scenario `person`");
+        return;
+    }
+    let world = World::new();
+    let run = detach(&world, &claude, "[[scenario:person]] Ask.", "");
+    let question = asked(&run);
+    assert_eq!((&question["kind"], &question["text"]), (&"choice".into(), &"Which colour?".into()), "{question:#}");
+    let done = world.output(&["answer", run.id(), "blue", "--wait"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let status = run.wait_end();
+    assert_eq!(status["state"], "complete", "{status:#}");
+    let ends = run.events_of("tool_execution_end");
+    let text = ends[0]["result"].to_string();
+    assert!(ends[0]["isError"] == false && text.contains("Blue"), "{ends:?}");
+    world.wait_until_empty();
+}
+
 #[test]
 fn what_it_may_not_do_is_refused() {
     let Some(claude) = real_claude() else { return };
-    for transport in ["steerable", "oneshot"] {
+    for (transport, permission) in [("steerable", "deny"), ("oneshot", "ask")] {
         let world = World::new();
-        let run = detach(&world, &claude, "[[scenario:write]] Write it.", &format!(", transport = \"{transport}\""));
+        let more = format!(", transport = \"{transport}\", permission = \"{permission}\"");
+        let run = detach(&world, &claude, "[[scenario:write]] Write it.", &more);
         let status = run.wait_end();
         assert_eq!(status["state"], "complete", "{transport}: {status:#}");
-        assert_eq!(run.events_of("extension_ui_request").len(), 1, "{transport}");
+        assert!(run.events_of("subdeck.question.asked").is_empty(), "{transport}");
         let ends = run.events_of("tool_execution_end");
         assert_eq!(ends.len(), 1, "{transport}: {ends:?}");
         assert_eq!(ends[0]["isError"], true, "{transport}: {ends:?}");

@@ -9,11 +9,11 @@ use jsonschema::Validator;
 use serde_json::Value;
 use subdeck::headless::{json_event, json_output, status_json};
 use subdeck::run::{
-    AgentEvent, AgentKind, Artifact, Attempt, Condition, ControlSource, CostUsd, End, Ending, EndingCause, Event,
-    ExitInfo, Family, Limit, Limits, MessageRole, Metric, NextAttempt, Notice, OpenCall, Permission, Raise, Reason,
-    Retrying, RunId, RunMeta, RunPhase, RunState, RunnerKind, Stage, SteerMode, SteerRequest, SteerTarget, Steerable,
-    StepId, StepMeta, StepOutcome, StepPhase, Stream, TargetState, Timestamp, Tokens, ToolOutcome, Transport,
-    TurnLimit, Usage, What, reduce,
+    AgentEvent, AgentKind, Answer, AnsweredBy, Artifact, Asking, Attempt, Choice, Condition, ControlSource, CostUsd,
+    End, Ending, EndingCause, Event, ExitInfo, Family, Limit, Limits, MessageRole, Metric, NextAttempt, Notice,
+    OpenCall, Permission, Question, Raise, Reason, Retrying, RunId, RunMeta, RunPhase, RunState, RunnerKind, Stage,
+    SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, TargetState,
+    Timestamp, Tokens, ToolOutcome, Transport, TurnLimit, Usage, What, reduce,
 };
 use subdeck::rundir::LogLine;
 use support::{Done, Run, World, wait_for};
@@ -272,6 +272,24 @@ fn meta() -> RunMeta {
     }
 }
 
+fn question() -> Question {
+    let choice = Choice { id: "o".into(), label: "Yes".into(), kind: "allow_once".into() };
+    Question {
+        id: "q1".into(),
+        asking: Asking {
+            id: "7".into(),
+            text: "May it?".into(),
+            tool: Some("Bash".into()),
+            args: "make".into(),
+            call: Some("c".into()),
+            choices: vec![choice],
+            ..Asking::default()
+        },
+        asked_at: Timestamp::from_millis(1),
+        until: Some(Timestamp::from_millis(2)),
+    }
+}
+
 /// Every event that is printed, with everything it can carry, and the bare form where much of it may be missing.
 fn every_what() -> Vec<What> {
     let step = StepId(0);
@@ -319,6 +337,24 @@ fn every_what() -> Vec<What> {
                 acceptance: Some(Box::default()),
                 ..StepOutcome::default()
             }),
+        },
+        What::QuestionAsked { step, question: Box::new(question()) },
+        What::QuestionAsked { step, question: Box::default() },
+        What::QuestionAnswered {
+            step,
+            id: text(),
+            text: text(),
+            answer: Answer::Deny(Some(text())),
+            by: AnsweredBy::Person,
+            source: source.clone(),
+        },
+        What::QuestionAnswered {
+            step,
+            id: text(),
+            text: text(),
+            answer: Answer::Text(text()),
+            by: AnsweredBy::Gone,
+            source: None,
         },
         What::RunInterrupted { source: source.clone() },
         What::RunStopped { message: text(), source: source.clone() },
@@ -535,6 +571,8 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
         seq: 0,
         about: Default::default(),
     }];
+    step.questions = vec![question()];
+    step.unanswered = text();
     let living = status_json(&state);
     check_status(&living);
     assert!(living["needs"].as_array().unwrap().len() > 5, "{living:#}");

@@ -5,6 +5,7 @@
 
 pub mod acceptance;
 pub mod acp;
+mod asked;
 pub mod claude;
 pub mod codex;
 pub mod demo;
@@ -23,7 +24,7 @@ pub use framing::{Framer, Line, Oversize};
 pub use one_shot::OneShot;
 pub use skim::Facts;
 
-use crate::run::{AgentEvent, Report, SteerMode, Steerable, Stream, TargetState};
+use crate::run::{AgentEvent, Answer, Asking, Report, SteerMode, Steerable, Stream, TargetState};
 
 /// Where an adapter puts what it found in a line.
 pub trait Sink {
@@ -68,9 +69,20 @@ pub trait Talk: Send {
     fn abort(&mut self) -> Option<Vec<u8>>;
     /// Takes an event of the child and says what it means for messages that are under way.
     fn receipts(&mut self, event: &AgentEvent) -> Vec<Receipt>;
-    /// The bytes that answer a question of the child's, which waits until it is answered.
+    /// Takes an event of the child and says what the protocol demands next: the next step of a handshake, the answer to
+    /// what needs nobody.
     fn answer(&mut self, _event: &AgentEvent) -> Option<Vec<u8>> {
         None
+    }
+    /// The bytes that answer a question of the child's; `None` when it does not wait with it (any more). Empty when the
+    /// answer goes out together with others.
+    fn reply(&mut self, asking: &Asking, answer: &Answer) -> Option<Vec<u8>> {
+        let _ = (asking, answer);
+        None
+    }
+    /// The questions that the child waits with no more because of what it was told, by its ids; each is said once.
+    fn given_up(&mut self) -> Vec<String> {
+        Vec::new()
     }
     /// Whether the child takes messages.
     fn steerable(&self) -> Steerable;

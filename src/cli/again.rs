@@ -23,7 +23,7 @@ pub fn resume(args: ResumeArgs) -> anyhow::Result<ExitCode> {
     let earlier = Earlier::read(dir)?;
     let plan = earlier.resumed(step, args.text.as_deref())?;
     startable(&world, &plan)?;
-    launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach)
+    launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach, args.ask.on_permission)
 }
 
 /// `subdeck retry`.
@@ -33,7 +33,7 @@ pub fn retry(args: RetryArgs) -> anyhow::Result<ExitCode> {
     let earlier = Earlier::read(dir)?;
     let plan = earlier.retried()?;
     startable(&world, &plan)?;
-    launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach)
+    launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach, args.ask.on_permission)
 }
 
 /// Goes on with a step of a run that is over, as `subdeck resume` does, for a deck that shows the new run afterwards.

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::Config;
 use crate::headless::Format;
-use crate::run::Raise;
+use crate::run::{OnPermission, Raise};
 use crate::text as units;
 
 /// Supervise AI subagent runs: launch coding agents, watch each in a pane, steer, interrupt and stop them.
@@ -53,6 +53,8 @@ pub enum Command {
     Stop(ControlArgs),
     /// Show the limits of a run and what was used of them, or change some while it goes on.
     Budget(BudgetArgs),
+    /// List what agents ask, or answer it.
+    Answer(AnswerArgs),
     /// Go on with paused or finished agents on their own sessions, in a new run.
     Resume(ResumeArgs),
     /// Run again what failed or never ran, in a new run.
@@ -134,6 +136,36 @@ impl ShowArgs {
     }
 }
 
+/// What becomes of questions.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct PermissionArgs {
+    /// What becomes of a permission or a question that the plan does not decide [default: fail (exit code 9) with
+    /// --no-tui, else ask]. ask waits for the deck or `subdeck answer`, allow and deny answer, fail pauses the run.
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub on_permission: Option<Policy>,
+}
+
+/// `--on-permission`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Policy {
+    Ask,
+    Allow,
+    Deny,
+    Fail,
+}
+
+impl From<Policy> for OnPermission {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Ask => Self::Ask,
+            Policy::Allow => Self::Allow,
+            Policy::Deny => Self::Deny,
+            Policy::Fail => Self::Fail,
+        }
+    }
+}
+
 /// `subdeck run`.
 #[derive(Debug, Args)]
 #[command(
@@ -170,6 +202,9 @@ pub struct RunArgs {
     /// tool_calls.soft=20; may be given more than once. tool_timeout then means every step that has none of its own.
     #[arg(long, value_name = "KEY=VALUE", value_parser = raise)]
     pub budget: Vec<Raise>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub ask: PermissionArgs,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub show: ShowArgs,
@@ -374,6 +409,48 @@ pub struct BudgetArgs {
     pub root: RootArgs,
 }
 
+/// `subdeck answer`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+ANSWER is allow or deny for a permission or a yes and no, the number, the id or the label of a choice, else a text; -
+reads it from standard input. Without ANSWER the open questions are listed.
+
+Examples:
+  subdeck answer @last                                what is asked, and what can be answered
+  subdeck answer @last allow                          the only open question of the run
+  subdeck answer @last:worker deny --reason \"not in this folder\"
+  subdeck answer @last 2 --question q3                of several open questions the one with this name
+  subdeck answer @last \"the left one\" --wait         returns when the runner has taken it")]
+pub struct AnswerArgs {
+    /// Which run, and which step.
+    #[arg(value_name = "RUN[:STEP]")]
+    pub target: String,
+    /// The answer; without one the open questions are listed.
+    #[arg(value_name = "ANSWER", conflicts_with = "dismiss", allow_hyphen_values = true)]
+    pub answer: Option<String>,
+    /// Which question, by its name, such as q3; needed where several are open.
+    #[arg(long, value_name = "NAME")]
+    pub question: Option<String>,
+    /// Say that nobody will answer.
+    #[arg(long)]
+    pub dismiss: bool,
+    /// Why not, for the agent; with deny.
+    #[arg(long, value_name = "TEXT", requires = "answer")]
+    pub reason: Option<String>,
+    /// List the questions as JSON.
+    #[arg(long, conflicts_with_all = ["answer", "dismiss"])]
+    pub json: bool,
+    /// Wait for the runner's answer.
+    #[arg(long)]
+    pub wait: bool,
+    /// How long --wait waits (exit code 8 after it).
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    pub timeout: Duration,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
 /// `subdeck resume`.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
@@ -385,6 +462,9 @@ pub struct ResumeArgs {
     /// Return as soon as the runner is ready and print the run's id.
     #[arg(long, conflicts_with = "no_tui")]
     pub detach: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub ask: PermissionArgs,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub show: ShowArgs,
@@ -402,6 +482,9 @@ pub struct RetryArgs {
     /// Return as soon as the runner is ready and print the run's id.
     #[arg(long, conflicts_with = "no_tui")]
     pub detach: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub ask: PermissionArgs,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub show: ShowArgs,

@@ -7,12 +7,11 @@ use anyhow::{Context, anyhow, bail};
 
 use super::args::BudgetArgs;
 use super::load::World;
-use super::{budget_table, find, out, source};
+use super::{acks, budget_table, find, out, source};
 use crate::engine::now;
 use crate::plan::Raise;
 use crate::run::{ExitCause, Limits, RunState, StepId};
-use crate::rundir::{Answered, Follower, Inbox, RunDir, Watch, answer_to, answers};
-use crate::text::SafeText;
+use crate::rundir::{Answered, Follower, Inbox};
 
 /// `subdeck budget`.
 pub fn budget(args: &BudgetArgs) -> anyhow::Result<ExitCode> {
@@ -34,13 +33,14 @@ pub fn budget(args: &BudgetArgs) -> anyhow::Result<ExitCode> {
     for ((step, raise), nth) in requests.into_iter().zip(0..) {
         let id = inbox.budget(follower.state(), step, raise, now() + Duration::from_millis(nth))?;
         out::print(&format!("{id}\n"))?;
-        sent.push(Sent { id, step, raise, answer: None });
+        sent.push(Sent { id, step, raise });
     }
     if !args.wait {
         return Ok(ExitCode::SUCCESS);
     }
-    wait(&mut follower, &dir, &mut sent, args.timeout)?;
-    Ok(told(&sent, &follower))
+    let ids: Vec<String> = sent.iter().map(|sent| sent.id.clone()).collect();
+    let answers = acks::wait(&mut follower, &dir, &ids, args.timeout)?;
+    Ok(told(&sent, &answers, follower.is_over()))
 }
 
 /// The limits of the run or the step as they are now.
@@ -95,66 +95,20 @@ struct Sent {
     id: String,
     step: Option<StepId>,
     raise: Raise,
-    answer: Option<Answered>,
-}
-
-/// Waits for the answers, for as long as somebody is there to give them.
-fn wait(follower: &mut Follower, dir: &RunDir, sent: &mut [Sent], time: Duration) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let timeout = tokio::time::sleep(time);
-        tokio::pin!(timeout);
-        // The folder for the answers is made with the first of them.
-        let folders = || Watch::new([dir.control(), answers(dir)]);
-        let (mut complete, mut watch) = (answers(dir).is_dir(), folders());
-        loop {
-            follower.poll();
-            let over = follower.is_over();
-            for request in sent.iter_mut().filter(|s| s.answer.is_none()) {
-                request.answer = answer_to(dir, &request.id);
-            }
-            if over || sent.iter().all(|s| s.answer.is_some()) {
-                return Ok(());
-            }
-            if !complete && answers(dir).is_dir() {
-                // Answers may have come before the watch.
-                (complete, watch) = (true, folders());
-                continue;
-            }
-            tokio::select! {
-                () = &mut timeout => return Ok(()),
-                () = watch.changed() => {}
-                () = follower.wait() => {}
-            }
-        }
-    })
 }
 
 /// Tells what became of each request: 0 when all were done, 1 when one was refused, 8 when one was not answered.
-fn told(sent: &[Sent], follower: &Follower) -> ExitCode {
-    let mut cause = ExitCause::Complete;
-    for request in sent {
+fn told(sent: &[Sent], answers: &[Option<Answered>], over: bool) -> ExitCode {
+    let mut causes = Vec::with_capacity(sent.len());
+    for (request, answer) in sent.iter().zip(answers) {
         let of = request.step.map_or_else(|| "run".to_owned(), |step| format!("step {step}"));
-        let word = match &request.answer {
-            Some(Answered::Done) => "done".to_owned(),
-            Some(Answered::Refused(reason)) => {
-                cause = ExitCause::Failed;
-                format!("refused: {}", SafeText::line(reason))
-            }
-            None if follower.is_over() => {
-                cause = ExitCause::Failed;
-                "the run was over before it was taken".to_owned()
-            }
-            None => {
-                if cause == ExitCause::Complete {
-                    cause = ExitCause::WaitTimeout;
-                }
-                "not answered within the time that --timeout gave".to_owned()
-            }
-        };
+        let (word, cause) = acks::told(answer.as_ref(), over);
         eprintln!("{of}: {}: {word}", request.raise);
+        causes.push(cause);
     }
-    out::code(cause)
+    let has = |cause: &ExitCause| causes.contains(cause);
+    let worst = [ExitCause::Failed, ExitCause::WaitTimeout].into_iter().find(has);
+    out::code(worst.unwrap_or(ExitCause::Complete))
 }
 
 #[cfg(test)]

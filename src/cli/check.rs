@@ -252,7 +252,11 @@ fn runner(runner: &Runner) -> String {
             let family = agent.kind.family;
             let may = match agent.kind.permission {
                 Permission::Allow => "may do everything without being asked",
-                Permission::Ask => "what needs a permission is refused and shown",
+                Permission::Ask if agent.kind.transport == Transport::OneShot => {
+                    "what needs a permission is refused, because one prompt cannot ask"
+                }
+                Permission::Ask if !agent.rules.is_empty() => "asks for permission, as its rules say",
+                Permission::Ask => "asks a person for permission",
                 Permission::Deny => "what needs a permission is refused",
             };
             let said =

@@ -45,5 +45,5 @@ pub fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
             step.env.push((SPEED.to_owned(), args.speed.to_string()));
         }
     }
-    launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach)
+    launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach, None)
 }

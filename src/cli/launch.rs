@@ -9,14 +9,14 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::args::{Output, ShowArgs};
+use super::args::{Output, Policy, ShowArgs};
 use super::load::World;
 use super::show::{is_headless, tell_summary};
 use super::shown::Shown;
 use super::{find, out};
 use crate::engine::{self, Aftermath, Prepared};
 use crate::plan::Plan;
-use crate::run::{ExitCause, exit_code};
+use crate::run::{ExitCause, OnPermission, RunState, exit_code};
 use crate::rundir::{Follower, Home, RunDir};
 use crate::text::SafeText;
 
@@ -32,6 +32,7 @@ pub fn start(
     root: Option<&Path>,
     show: &ShowArgs,
     detach: bool,
+    policy: Option<Policy>,
 ) -> anyhow::Result<ExitCode> {
     let headless = !detach && is_headless(show);
     let root = find::own_root(world, root)?;
@@ -51,6 +52,9 @@ pub fn start(
         Ok(prepared) => prepared,
         Err(error) => return Ok(cannot_start(&error)),
     };
+    // Nobody is there to be asked by a command that prints and ends with its run.
+    let usual = if headless { OnPermission::Fail } else { OnPermission::Ask };
+    let prepared = prepared.on_permission(policy.map_or(usual, OnPermission::from));
     if headless {
         return foreground(&prepared, show.output(&world.config));
     }
@@ -90,6 +94,21 @@ fn outside(plan: &Plan, root: &Path) -> Vec<SafeText> {
             SafeText::line(&line)
         })
         .collect()
+}
+
+/// What was asked in a run in which nobody may be asked, and what to do about it.
+fn tell_unanswered(state: &RunState) {
+    let id = SafeText::line(state.id.as_str());
+    for step in &state.steps {
+        let Some(text) = &step.unanswered else { continue };
+        let line = format!("step {} {} asks: {text}", step.id.number(), step.title());
+        eprintln!("subdeck: {}", SafeText::line(&line));
+        eprintln!(
+            "subdeck: nobody can be asked here, so the run was paused; start it with --on-permission allow, deny or ask, \
+             permit it in the plan, or go on where it can be answered: subdeck resume {id}:{}",
+            step.id.number()
+        );
+    }
 }
 
 /// A run that could not be started: nothing ran.
@@ -210,6 +229,7 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
             }
         }
         tell_summary(follower.state(), output, fate);
+        tell_unanswered(follower.state());
         if !recorded {
             return Ok(out::code(ExitCause::Lost));
         }

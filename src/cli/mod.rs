@@ -2,8 +2,10 @@
 //!
 //! Data goes to stdout, everything else to stderr. Text from outside is printed through [`crate::text::SafeText`].
 
+mod acks;
 mod again;
 mod agents_cmd;
+mod answer;
 pub mod args;
 mod attach;
 mod budget;
@@ -68,6 +70,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Command::Interrupt(args) => control::interrupt(&args),
         Command::Stop(args) => control::stop(&args),
         Command::Budget(args) => budget::budget(&args),
+        Command::Answer(args) => answer::answer(&args),
         Command::Resume(args) => again::resume(args),
         Command::Retry(args) => again::retry(args),
         Command::Demo(args) => demo::demo(args),

@@ -48,5 +48,5 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         Ok(plan) => plan,
         Err(code) => return Ok(code),
     };
-    launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach)
+    launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach, args.ask.on_permission)
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::Env;
 use crate::plan::reader::{Reader, TOOL_TIME_RANGE};
 use crate::plan::tree::{Kind as NodeKind, Node};
-use crate::plan::{Rule, read_attention};
-use crate::run::Limits;
+use crate::plan::{Rule, read_attention, read_permission};
+use crate::run::{Limits, Permission, ToolRule, permission};
 use crate::text::{parse_duration, parse_size, span};
 
 /// A key.
@@ -53,6 +53,8 @@ pub enum Kind {
     Words,
     /// Tools, each with a time or false; in a variable like `bash=20m,web=false`.
     ToolRules,
+    /// Tools, each with what it may do; in a variable like `Write=deny,Bash(git *)=allow`.
+    Permissions,
     /// A size with its unit.
     Size,
     /// True or false.
@@ -75,6 +77,7 @@ pub enum Value {
     Off,
     Words(Vec<String>),
     Rules(BTreeMap<String, Rule>),
+    Permissions(Vec<ToolRule>),
 }
 
 impl Value {
@@ -118,6 +121,12 @@ pub const KEYS: &[Key] = &[
     key("defaults.time", Kind::Time, &["SUBDECK_TIME"], ""),
     key("defaults.tool_timeout", Kind::ToolTime, &["SUBDECK_TOOL_TIMEOUT"], ""),
     key("defaults.tool_timeout_exempt", Kind::Words, &["SUBDECK_TOOL_TIMEOUT_EXEMPT"], ""),
+    Key {
+        needs_trust: true,
+        ..key("defaults.permission", Kind::Word(&["allow", "ask", "deny"]), &["SUBDECK_PERMISSION"], "ask")
+    },
+    Key { needs_trust: true, ..key("defaults.permission_tools", Kind::Permissions, &["SUBDECK_PERMISSION_TOOLS"], "") },
+    key("defaults.question_timeout", Kind::Time, &["SUBDECK_QUESTION_TIMEOUT"], ""),
     key("defaults.output", Kind::Word(&["text", "jsonl"]), &["SUBDECK_OUTPUT"], "text"),
     key("defaults.attention.enabled", Kind::Bool, &["SUBDECK_ATTENTION"], "true"),
     key("defaults.attention.idle", Kind::TimeRule, &["SUBDECK_ATTENTION_IDLE"], "1m"),
@@ -217,6 +226,18 @@ impl Kind {
                 });
                 rules.collect::<Result<_, String>>().map(Value::Rules)
             }
+            Self::Permissions => {
+                let rules = parts(text).map(|part| {
+                    // The pattern may hold the sign too.
+                    let (pattern, word) =
+                        part.rsplit_once('=').ok_or("tools like Write=deny,Bash(git *)=allow are needed")?;
+                    permission::check_pattern(pattern)?;
+                    let permission = Permission::of_word(word.trim())
+                        .ok_or_else(|| format!("`{word}` is none of allow, ask and deny"))?;
+                    Ok(ToolRule { pattern: pattern.to_owned(), permission })
+                });
+                rules.collect::<Result<_, String>>().map(Value::Permissions)
+            }
             Self::Size => match parse_size(text) {
                 Ok(0) => Err("a size of zero captures nothing".to_owned()),
                 Ok(bytes) => Ok(Value::Size(bytes)),
@@ -260,6 +281,7 @@ impl Kind {
             (Self::TimeRule, _) => read_attention::time_rule(reader, node).map(Value::of_time),
             (Self::CountRule, _) => read_attention::count_rule(reader, node).map(Value::of_count),
             (Self::ToolRules, _) => Some(Value::Rules(read_attention::tool_rules(reader, node))),
+            (Self::Permissions, _) => Some(Value::Permissions(read_permission::tools(reader, node))),
             (Self::Words, _) => reader.list(node).map(|words| Value::Words(words.value)),
             (_, NodeKind::String(text)) => match self.parse(text, base, env) {
                 Ok(value) => Some(value),
@@ -301,6 +323,11 @@ impl std::fmt::Display for Value {
             Self::Rules(rules) => {
                 let rules: Vec<_> =
                     rules.iter().map(|(tool, rule)| format!("{tool}={}", Self::of_time(*rule))).collect();
+                f.write_str(&rules.join(","))
+            }
+            Self::Permissions(rules) => {
+                let rules: Vec<_> =
+                    rules.iter().map(|rule| format!("{}={}", rule.pattern, rule.permission.word())).collect();
                 f.write_str(&rules.join(","))
             }
         }

@@ -16,7 +16,8 @@ pub use environment::Env;
 pub use keys::{KEYS, Key, Kind, Value};
 pub use trust::{Trust, TrustError, TrustedProject};
 
-use crate::plan::{Attention, Defaults, Problem};
+use crate::plan::{Attention, Defaults, Permissions, Problem};
+use crate::run::Permission;
 
 /// Where a value comes from. The order is the precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,6 +169,8 @@ impl Config {
             time: self.time("defaults.time"),
             tool_timeout: self.time("defaults.tool_timeout"),
             tool_exempt: self.words("defaults.tool_timeout_exempt"),
+            permission: self.permission(),
+            question_timeout: self.time("defaults.question_timeout"),
             attention: self.attention(),
             env: variables.collect(),
         }
@@ -219,6 +222,15 @@ impl Config {
     #[must_use]
     pub fn notify_hook(&self) -> Vec<String> {
         self.words("ui.notify_hook").unwrap_or_default()
+    }
+
+    fn permission(&self) -> Permissions {
+        let word = self.text("defaults.permission").and_then(Permission::of_word);
+        let tools = match self.value("defaults.permission_tools") {
+            Some(Value::Permissions(rules)) => rules.clone(),
+            _ => Vec::new(),
+        };
+        Permissions { otherwise: word.unwrap_or_default(), tools }
     }
 
     fn attention(&self) -> Attention {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::super::{Config, Env, Key, Origin, Setting, Trust, Value};
 use super::KEYS;
+use crate::run::Permission;
 
 struct World {
     temp: tempfile::TempDir,
@@ -115,6 +116,10 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
         "roots" => ("[\"a\", \"/b\"]", "a:/b"),
         "defaults.concurrency" => ("3", "3"),
         "defaults.output" => ("\"jsonl\"", "jsonl"),
+        "defaults.permission" => ("\"deny\"", "deny"),
+        "defaults.permission_tools" => {
+            ("{ Write = \"deny\", \"Bash(git *)\" = \"allow\" }", "Write=deny,Bash(git *)=allow")
+        }
         "ui.theme" => ("\"mono\"", "mono"),
         "ui.notify" => ("\"bell\"", "osc9"),
         "ui.notify_hook" => ("[\"tell\", \"-q\"]", "tell,-q"),
@@ -124,7 +129,7 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
         "defaults.attention.long_running_turns" | "defaults.attention.long_running_tokens" => ("40", "40"),
         "defaults.attention.tool_failures" | "defaults.attention.repeated_calls" => ("false", "off"),
         name if name.starts_with("defaults.attention.") => ("\"90s\"", "90s"),
-        "defaults.time" | "defaults.tool_timeout" => ("\"90s\"", "90s"),
+        "defaults.time" | "defaults.tool_timeout" | "defaults.question_timeout" => ("\"90s\"", "90s"),
         "capture.step" | "capture.run" => ("\"5MiB\"", "5MiB"),
         _ => ("\"word\"", "word"),
     };
@@ -145,6 +150,12 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let thresholds = of_file.attention.thresholds();
     assert_eq!((thresholds.idle_ms, thresholds.long_turns, thresholds.repeats), (Some(90_000), Some(40), None));
     assert_eq!((thresholds.tool_open("bash"), thresholds.tool_open("web")), (Some(1_200_000), None));
+    let rules: Vec<_> = of_file.permission.tools.iter().map(|r| (r.pattern.as_str(), r.permission)).collect();
+    assert_eq!(rules, [("Write", Permission::Deny), ("Bash(git *)", Permission::Allow)]);
+    assert_eq!(
+        (of_file.permission.otherwise, of_file.question_timeout),
+        (Permission::Deny, Some(Duration::from_secs(90)))
+    );
     assert_eq!(of_file.tool_exempt, Some(vec!["ask".to_owned(), "wait".to_owned()]));
     for key in KEYS {
         world.set(key.variables[0], examples(key).1);

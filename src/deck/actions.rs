@@ -7,7 +7,7 @@ use super::attention;
 use super::entries;
 use super::keymap::Key;
 use super::model::{self, Focus, Tab, UiState, ViewMode};
-use super::{budget_dialog, compose, rows};
+use super::{answer_dialog, budget_dialog, compose, rows};
 use crate::run::{RunState, StepPhase};
 use crate::text::SafeText;
 
@@ -47,6 +47,7 @@ pub enum Action {
     StopStep,
     StopRun,
     Raise,
+    Answer,
     TakeBack,
     Retry,
     NextAttention,
@@ -140,6 +141,7 @@ pub const TABLE: &[Row] = actions![
     Action::Interrupt, "interrupt", "interrupt", [ch('i')], Control, true, "pause the run; press twice within two seconds";
     Action::StopStep, "stop step", "stop", [ch('x')], Control, true, "end the selected step, its siblings go on";
     Action::StopRun, "stop run", "stop run", [ch('X')], Control, true, "end the run and every child";
+    Action::Answer, "answer", "answer", [ch('A')], Control, false, "answer what an agent asks: a permission, a choice, a text";
     Action::Raise, "raise a budget", "raise", [ch('+')], Control, false, "change a limit of the step or of the run while it goes on";
     Action::TakeBack, "take back", "take back", [ch('u')], Control, false, "withdraw the newest message that nobody took yet";
     Action::Retry, "retry", "retry", [ch('R')], Control, true, "when the run is over: do again what failed or never ran";
@@ -258,6 +260,7 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
             None => Err("there is no step".to_owned()),
         },
         Action::Raise => budget_dialog::possible(at.state),
+        Action::Answer if answer_dialog::next(ui, at.state).is_none() => Err("no agent asks anything".to_owned()),
         Action::TakeBack if compose::withdrawable(at.state, ui).is_none() => {
             Err("no message of yours waits to be taken".to_owned())
         }
@@ -286,6 +289,7 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     if !attention::attention(at.state, ui).is_empty() {
         wanted.push(Action::NextAttention);
     }
+    wanted.push(Action::Answer);
     if ui.zoom || ui.focus != Focus::Steps {
         wanted.push(Action::Back);
     } else {

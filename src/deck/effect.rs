@@ -1,6 +1,6 @@
 //! What the deck wants done in the world, and what became of what it asked for.
 
-use crate::run::{Raise, SteerMode, StepId, Timestamp};
+use crate::run::{Answer, Raise, SteerMode, StepId, Timestamp};
 use crate::text::SafeText;
 
 /// A control request that this deck wrote.
@@ -56,6 +56,15 @@ pub enum UiEffect {
     StopStep(StepId),
     /// Take note of a notice of the runner.
     Acknowledge(StepId, String),
+    /// Answer a question of an agent.
+    Answer {
+        /// Whose.
+        step: StepId,
+        /// Which, by its name in the run.
+        question: String,
+        /// What.
+        answer: Answer,
+    },
     /// Change a limit of the run, or of a step.
     Raise(Option<StepId>, Raise),
     /// Withdraw a message, by the id of its request.

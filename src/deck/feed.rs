@@ -76,6 +76,8 @@ pub enum Request {
     StopStep(StepId),
     /// Take note of a notice of the runner.
     Acknowledge(String),
+    /// Answer a question, by its name in the run.
+    Answer(String, crate::run::Answer),
     /// Change a limit of the run, or of a step.
     Raise(Option<StepId>, Raise),
     /// Withdraw a message, by the id of its request.

@@ -133,6 +133,9 @@ impl Feed for LiveFeed {
             Request::Stop => inbox.stop(state, now),
             Request::StopStep(step) => inbox.stop_step(state, *step, now),
             Request::Acknowledge(notice) => inbox.acknowledge(state, notice, now).map(drop),
+            Request::Answer(question, answer) => {
+                return inbox.answer(state, question, answer, now).map(Some).map_err(|e| e.to_string());
+            }
             Request::Raise(step, raise) => {
                 return inbox.budget(state, *step, *raise, now).map(Some).map_err(|e| e.to_string());
             }

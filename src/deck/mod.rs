@@ -5,6 +5,7 @@
 //! of the run.
 
 pub mod actions;
+mod answer_dialog;
 mod app;
 pub mod attention;
 pub mod budget_dialog;

@@ -8,7 +8,7 @@ use ratatui_textarea::{TextArea, WrapMode};
 pub use super::effect::{Fate, Sent, UiEffect};
 use super::entries::Sieve;
 use super::keymap::Keymap;
-pub use super::overlay::{BudgetDialog, Composer, Danger, Overlay, Question};
+pub use super::overlay::{AnswerDialog, BudgetDialog, Composer, Danger, Overlay, Question};
 use super::rows;
 use crate::run::{RunState, RunnerKind, SteerMode, Steerable, StepId, StepPhase, StepState, Timestamp};
 use crate::text::SafeText;
@@ -311,6 +311,9 @@ impl UiState {
         }
         if let Some(Overlay::Confirm { question, .. } | Overlay::Quit { question }) = self.overlays.last_mut() {
             question.shown = true;
+        }
+        if let Some(Overlay::Answer(dialog)) = self.overlays.last_mut() {
+            dialog.shown = true;
         }
     }
 

@@ -57,6 +57,25 @@ pub enum Overlay {
     Budget(BudgetDialog),
     /// An entry of a tab in full.
     Reading(Reading),
+    /// A question of an agent is to be answered.
+    Answer(AnswerDialog),
+}
+
+/// The dialog that answers a question of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerDialog {
+    /// Whose agent asks.
+    pub step: StepId,
+    /// Which question, by its name in the run.
+    pub question: String,
+    /// Which of the answers that can be chosen, by its row; `None` for none.
+    pub index: Option<usize>,
+    /// Words of one's own so far.
+    pub text: String,
+    /// What was wrong.
+    pub wrong: Option<SafeText>,
+    /// The question was on the screen.
+    pub shown: bool,
 }
 
 /// The dialog that changes a limit.

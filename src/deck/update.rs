@@ -19,7 +19,7 @@ use super::model::{
     Danger, Focus, Notice, Overlay, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, living,
 };
 use super::view::layout::grid_fits;
-use super::{budget_dialog, compose, rows};
+use super::{answer_dialog, budget_dialog, compose, rows};
 use crate::run::{RunState, StepId, Timestamp};
 use crate::text::SafeText;
 use mouse::on_mouse;
@@ -104,6 +104,7 @@ fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
         },
         Some(Overlay::Composer(_)) => compose::on_key(ui, cx, key),
         Some(Overlay::Budget(_)) => budget_dialog::on_key(ui, cx, key),
+        Some(Overlay::Answer(_)) => answer_dialog::on_key(ui, cx, key),
         Some(Overlay::Palette { .. }) => on_palette_key(ui, cx, key),
         Some(Overlay::Search { .. }) => on_search_key(ui, key),
         Some(Overlay::Filter) => on_filter_key(ui, cx, key),
@@ -215,6 +216,11 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         }
         Action::StopRun => ui.overlays.push(Overlay::Confirm { what: Danger::Run, question: Question::new(cx.now) }),
         Action::Raise => budget_dialog::open(ui, cx.state),
+        Action::Answer => {
+            if let Some((step, question)) = answer_dialog::next(ui, cx.state) {
+                answer_dialog::open(ui, step, question);
+            }
+        }
         Action::TakeBack => return take_back(ui, cx.state),
         Action::Retry => {
             ui.overlays.push(Overlay::Confirm { what: Danger::Retry, question: Question::new(cx.now) });
@@ -393,6 +399,7 @@ fn on_paste(ui: &mut UiState, cx: Context<'_>, text: &str) {
             rows::settle(ui, cx.state);
         }
         Some(Overlay::Budget(dialog)) => budget_dialog::paste(dialog, text),
+        Some(Overlay::Answer(dialog)) => answer_dialog::paste(dialog, cx.state, text),
         Some(_) => {}
         None => match cx.state.step(ui.selected).map(can_steer) {
             Some(Ok(())) if cx.read_only.is_none() && !cx.state.is_over() => {

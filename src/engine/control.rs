@@ -50,6 +50,7 @@ impl Engine {
             ControlRequest::StopStep { step, source, file } => self.stop_step(step, source, file),
             ControlRequest::Steer(steer) => self.steer(steer),
             ControlRequest::Own(own) => self.own(own),
+            ControlRequest::Supervisor(request) => self.supervisor_request(request),
             // A child that we talk to over its protocol has no word of its own in this file: it is the one that we
             // wrote for others to read.
             ControlRequest::Capability { step, .. }
@@ -74,9 +75,8 @@ impl Engine {
             OwnWhat::Retract { request } => self.retract(&own.id, words, &request),
             OwnWhat::Budget { key, value } => self.change_budget(&own.id, own.step, &key, &value, own.source),
             OwnWhat::Acknowledge { attention } => self.take_note(&own.id, words, &attention, own.source),
-            OwnWhat::Answer { .. } => {
-                let reason = "this version of the runner cannot do what it asks".to_owned();
-                self.answer_own(&own.id, words, Some(reason));
+            OwnWhat::Answer { request, choice, text } => {
+                self.answer_question(&own.id, words, &request, (choice.as_deref(), text.as_deref()), own.source);
             }
         }
     }
@@ -222,6 +222,7 @@ impl Engine {
             Some(bytes) => active.send(bytes),
             None => false,
         };
+        self.settle_given_up(step);
         if sent {
             self.steer_moved(step, id, TargetState::Routed, None);
         } else {

@@ -52,6 +52,8 @@ pub struct Engine {
     pub(super) previous: String,
     /// Messages for steps that have not started, and those handed to children, by request id.
     pub(super) held: Vec<super::control::Held>,
+    /// What agents asked.
+    pub(super) questions: super::questions::Questions,
     /// Captured bytes that the whole run may still keep.
     pub(super) capture: super::capture::Capture,
     /// The run's last sweep was begun.
@@ -105,6 +107,7 @@ impl Engine {
         home: Arc<Home>,
         recorder: Recorder,
         capture: super::capture::Capture,
+        on: crate::run::OnPermission,
     ) -> (Self, Receiver<Note>) {
         let (sender, receiver) = channel(NOTES);
         let descriptors = Descriptors::for_children(schedule::widest(&plan));
@@ -122,6 +125,7 @@ impl Engine {
             finals: BTreeMap::new(),
             previous: String::new(),
             held: Vec::new(),
+            questions: super::questions::Questions::new(on),
             capture,
             swept: false,
             late: Vec::new(),
@@ -300,7 +304,9 @@ impl Engine {
                     active.abort();
                 }
                 self.recorder.record(What::AbortSent { step });
+                self.settle_given_up(step);
             }
+            Effect::Expire { step, id } => self.expire_question(step, &id),
             Effect::Signal { step, signal, group, cause } => {
                 let Some(active) = self.active.get_mut(&step) else { return };
                 let pid = active.pid().unwrap_or(0);
@@ -349,6 +355,7 @@ impl Engine {
                 {
                     active.exited(exit);
                     self.recorder.record(What::ChildExited { step, exit });
+                    self.questions_gone(step, |_| true);
                     self.end_if_done(step);
                 }
             }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::keeper;
 use crate::plan::Plan;
 use crate::plan::stored::{self, Secrets};
-use crate::run::RunId;
+use crate::run::{OnPermission, RunId};
 use crate::rundir::{Disk, Op, RealDisk, RunDir, RunRoot, new_run_id};
 
 /// Why a run could not be launched.
@@ -56,18 +56,52 @@ pub struct HandOver {
     pub secrets: Secrets,
     /// How many bytes of output may be kept.
     pub caps: Caps,
+    /// What becomes of questions that no rule decides.
+    #[serde(default, with = "on_permission")]
+    pub on_permission: OnPermission,
     /// The plan could not be stored: there is nothing to run.
     #[serde(default)]
     pub withdrawn: bool,
 }
 
 /// A run whose directory exists, and nothing in it.
-#[derive(Debug)]
 pub struct Prepared {
     /// Its directory.
     pub dir: RunDir,
     plan: Vec<u8>,
-    hand_over: Vec<u8>,
+    hand_over: HandOver,
+}
+
+impl std::fmt::Debug for Prepared {
+    /// Without the values that must not be seen.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+impl Prepared {
+    /// Says what becomes of questions that no rule decides; without this they wait for a person.
+    #[must_use]
+    pub fn on_permission(mut self, on: OnPermission) -> Self {
+        self.hand_over.on_permission = on;
+        self
+    }
+}
+
+/// The word of [`OnPermission`].
+mod on_permission {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use crate::run::OnPermission;
+
+    pub(super) fn serialize<S: Serializer>(on: &OnPermission, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(on.word())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<OnPermission, D::Error> {
+        let word = String::deserialize(from)?;
+        OnPermission::of_word(&word).ok_or_else(|| D::Error::custom(format!("there is no `{word}`")))
+    }
 }
 
 /// Makes the run's directory.
@@ -93,8 +127,7 @@ pub fn prepare(plan: &Plan, root: &RunRoot, caps: Caps) -> Result<Prepared, Laun
             RunDir::claim(root, &id).map_err(at("make a run directory in", root.path()))?
         }
     };
-    let hand_over = HandOver { secrets: Secrets::of(plan), caps, withdrawn: false };
-    let hand_over = serde_json::to_vec(&hand_over).map_err(|e| LaunchError::Refused(e.to_string()))?;
+    let hand_over = HandOver { secrets: Secrets::of(plan), caps, ..HandOver::default() };
     Ok(Prepared { dir, plan: stored::encode(plan), hand_over })
 }
 
@@ -143,7 +176,8 @@ fn begin(mut command: Command, prepared: &Prepared) -> Result<(Child, Option<Chi
         discard(dir);
         return Err(disk("store the plan in", error));
     }
-    hand_over(process.stdin.take(), &prepared.hand_over);
+    // Texts and numbers have no way to fail.
+    hand_over(process.stdin.take(), &serde_json::to_vec(&prepared.hand_over).unwrap_or_default());
     let ready = process.stdout.take();
     Ok((process, ready))
 }

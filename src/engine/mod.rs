@@ -35,6 +35,7 @@ mod notes;
 mod output_file;
 mod prepare;
 mod pump;
+mod questions;
 mod raise;
 mod recorder;
 mod runner;

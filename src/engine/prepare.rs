@@ -123,6 +123,7 @@ pub fn prepare(
         }
     };
     if matches!(step.runner, Runner::Pi { .. } | Runner::Demo { .. }) {
+        let supervisor = crate::rundir::supervisor::channel(dir);
         let marks = command::Marks {
             run_id: dir.id_str(),
             agent: &step.agent,
@@ -131,6 +132,7 @@ pub fn prepare(
             skills: step.inherit_skills,
             tools: step.tools.as_deref(),
             parent_session: None,
+            supervisor: &supervisor,
         };
         for (name, value) in command::variables(&marks, |name| std::env::var(name).ok()) {
             env.push((name.into(), Some(value.into())));

@@ -141,7 +141,7 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     recorder.nested = Nested::of(&plan, &dir);
     recorder.record(What::RunStarted(Box::new(meta)));
     let capture = Capture::new(handed.caps.step, handed.caps.run);
-    let (engine, notes) = Engine::new(plan, home, recorder, capture);
+    let (engine, notes) = Engine::new(plan, home, recorder, capture, handed.on_permission);
     Ok((engine, notes, Doors { signals, deaths, inbox, watch: Watch::default(), missing: None }, lock))
 }
 

@@ -259,7 +259,26 @@ impl Engine {
             None => Vec::new(),
         };
         let settled = matches!(event, AgentEvent::Settled { .. });
+        let asked = match &event {
+            AgentEvent::Asked(asking) => Some((**asking).clone()),
+            _ => None,
+        };
+        match &event {
+            AgentEvent::Unasked { id } => self.questions_gone(step, |asking| !asking.by_file && asking.id == *id),
+            // A call that ended waits for no permission and for no supervisor, whom it need not tell who it is.
+            AgentEvent::ToolEnded { call, tool, .. } => {
+                let reaches = matches!(tool.as_deref(), Some("contact_supervisor" | "intercom"));
+                self.questions_gone(step, |asking| match &asking.call {
+                    Some(waits) => call.as_ref() == Some(waits),
+                    None => asking.by_file && reaches,
+                });
+            }
+            _ => {}
+        }
         self.recorder.absorb(at, What::Agent { step, event });
+        if let Some(asking) = asked {
+            self.asked(step, asking, at);
+        }
         if settled && self.active.get(&step).and_then(|a| a.talk.as_ref()).is_some_and(|t| !t.done()) {
             // It was just told more, and is not to be taken for one that does not exit.
             self.recorder.absorb(at, What::Agent { step, event: AgentEvent::AgentStarted });

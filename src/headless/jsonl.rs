@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::json::without_nulls;
 use crate::run::{
-    AgentEvent, ControlSource, Event, Level, MessageRole, RunState, StepId, Timestamp, ToolOutcome, Usage, What,
+    AgentEvent, ControlSource, Event, Level, MessageRole, Question, RunState, StepId, Timestamp, ToolOutcome, Usage,
+    What,
 };
 use crate::rundir::LogLine;
 use crate::rundir::records::stream_word;
@@ -127,6 +128,15 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
         What::AttentionNoted { step, reason, message } => {
             ("attention_noted", Some(*step), json!({ "reason": reason.as_str(), "message": message }))
         }
+        What::QuestionAsked { step, question } => ("question_asked", Some(*step), question_json(question)),
+        What::QuestionAnswered { step, id, text, answer, by, source } => (
+            "question_answered",
+            Some(*step),
+            json!({
+                "question": id, "text": text, "choice": answer.choice(), "answer": answer.text(), "by": by.word(),
+                "source": source_json(source.as_ref()),
+            }),
+        ),
         What::BudgetReached { step, metric, stage, used, message } => (
             "budget_reached",
             *step,
@@ -214,6 +224,19 @@ fn usage_json(usage: &Usage) -> Value {
         "input": usage.tokens.input, "output": usage.tokens.output, "cache_read": usage.tokens.cache_read,
         "cache_write": usage.tokens.cache_write, "cost_usd": usage.cost.map(|c| c.0),
     })
+}
+
+/// A question and what can be answered to it.
+#[must_use]
+pub fn question_json(question: &Question) -> Value {
+    let asking = &question.asking;
+    let choices = asking.choices.iter().map(|choice| json!({ "id": choice.id, "label": choice.shown() }));
+    without_nulls(json!({
+        "question": question.id, "kind": asking.kind.word(), "text": asking.text, "tool": asking.tool,
+        "args": Some(&asking.args).filter(|args| !args.is_empty()), "call": asking.call,
+        "choices": choices.collect::<Vec<_>>(), "takes_text": asking.takes_text(),
+        "asked_at": question.asked_at.millis(), "until": question.until.map(Timestamp::millis),
+    }))
 }
 
 /// The word for how loud a notice is.

@@ -14,7 +14,7 @@ mod summary;
 mod text;
 
 pub use json::{document as json_document, line as json_line};
-pub use jsonl::{VERSION, event as json_event, output as json_output};
+pub use jsonl::{VERSION, event as json_event, output as json_output, question_json};
 pub use limits::{Amount, Gauge, counted as limits_counted, of_run as limits_of_run, of_step as limits_of_step};
 pub use needs::{Need, needs};
 pub use output::{Output, Piece, left_out, text_of};

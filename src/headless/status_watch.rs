@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::jsonl::level_word;
+use super::jsonl::{level_word, question_json};
 use super::limits::{Gauge, counted};
 use super::needs::Need;
 use crate::run::{Attempt, Metric, Notice, RunState, StepState, Timestamp};
@@ -13,6 +13,8 @@ pub(super) fn step(state: &RunState, step: &StepState) -> Value {
         "limits": limits(state, Some(step)),
         "over_budget": step.budget.exceeded.map(Metric::key),
         "notices": step.attention.iter().map(notice).collect::<Vec<_>>(),
+        "questions": step.questions.iter().map(question_json).collect::<Vec<_>>(),
+        "unanswered": step.unanswered,
         "attempts": step.attempts.iter().map(attempt).collect::<Vec<_>>(),
         "next_attempt": step.next_attempt.as_ref().map(|next| json!({
             "at": next.at.millis(), "model": next.model, "reason": next.reason,

@@ -18,6 +18,7 @@ pub(crate) struct DraftPlan {
     pub(crate) concurrency: Option<usize>,
     pub(crate) tool_timeout: Option<Spanned<Duration>>,
     pub(crate) tool_exempt: Option<Vec<String>>,
+    pub(crate) question_timeout: Option<Duration>,
     pub(crate) budget: Budget,
     pub(crate) attention: Attention,
     pub(crate) steps: Vec<DraftLogical>,
@@ -71,6 +72,7 @@ pub(crate) struct DraftStep {
     pub(crate) session: Option<Spanned<String>>,
     pub(crate) tool_timeout: Option<Spanned<Duration>>,
     pub(crate) tool_exempt: Option<Vec<String>>,
+    pub(crate) question_timeout: Option<Duration>,
     pub(crate) budget: Budget,
     pub(crate) attention: Attention,
     pub(crate) completion_guard: bool,
@@ -92,10 +94,27 @@ pub(crate) struct Broken {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DraftRunner {
-    Pi { transport: PiTransport, command: Option<String>, args: Vec<String>, env: Vec<(String, String)> },
-    Agent { runner: AgentRunner, env: Vec<(String, String)> },
-    ExternalCli { command: String, args: Vec<String>, env: Vec<(String, String)> },
-    Demo { script: Option<String>, env: Vec<(String, String)> },
+    Pi {
+        transport: PiTransport,
+        command: Option<String>,
+        args: Vec<String>,
+        env: Vec<(String, String)>,
+    },
+    /// `permitted`: it says itself what the agent may do.
+    Agent {
+        runner: AgentRunner,
+        permitted: bool,
+        env: Vec<(String, String)>,
+    },
+    ExternalCli {
+        command: String,
+        args: Vec<String>,
+        env: Vec<(String, String)>,
+    },
+    Demo {
+        script: Option<String>,
+        env: Vec<(String, String)>,
+    },
 }
 
 impl DraftRunner {

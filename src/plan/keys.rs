@@ -9,6 +9,7 @@ pub const PLAN: &[&str] = &[
     "concurrency",
     "tool_timeout",
     "tool_timeout_exempt",
+    "question_timeout",
     "budget",
     "attention",
     "step",
@@ -37,6 +38,7 @@ pub const STEP: &[&str] = &[
     "session",
     "tool_timeout",
     "tool_timeout_exempt",
+    "question_timeout",
     "budget",
     "attention",
     "completion_guard",
@@ -52,6 +54,9 @@ pub const LATER: &[(&str, &str)] =
 /// Keys of a runner table.
 pub const RUNNER: &[&str] =
     &["type", "transport", "command", "args", "env", "prompt", "script", "permission", "resume"];
+
+/// Keys of a table of permissions.
+pub const PERMISSION: &[&str] = &["default", "tools"];
 
 /// Keys of a budget.
 pub const BUDGET: &[&str] = &["time", "idle", "turns", "tool_calls", "tokens", "cost_usd"];

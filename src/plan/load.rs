@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::agents::Flavor;
 use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep};
+use super::read_permission::Permissions;
 use super::reader::{Reader, Spanned};
 use super::{Attention, Budget, Plan, Problem, Problems, Severity, Source, foreign, read, resolve, tree};
 
@@ -74,6 +75,10 @@ pub struct Defaults {
     pub tool_timeout: Option<Duration>,
     /// Tools without a limit on their time, beside the ones that never have one.
     pub tool_exempt: Option<Vec<String>>,
+    /// What agents but pi may do without being asked.
+    pub permission: Permissions,
+    /// A question that nobody answers for so long is refused.
+    pub question_timeout: Option<Duration>,
     /// When somebody should look.
     pub attention: Attention,
     /// Variables of every step.

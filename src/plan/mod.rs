@@ -23,6 +23,7 @@ pub(crate) mod read;
 mod read_agent;
 pub(crate) mod read_attention;
 mod read_budget;
+pub(crate) mod read_permission;
 mod read_runner;
 pub(crate) mod reader;
 mod resolve;
@@ -44,5 +45,6 @@ pub use model::{
     SystemPromptMode,
 };
 pub use problem::{Problem, Problems, Severity};
+pub use read_permission::Permissions;
 pub(crate) use source::open_regular;
 pub use source::{MAX_BYTES, Position, Source};

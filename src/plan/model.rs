@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::template::Filling;
 use super::{RunExtras, StepExtras};
-use crate::run::{Acceptance, AgentKind, CostUsd, RunMode, Thresholds, ToolBlock, TurnLimit};
+use crate::run::{Acceptance, AgentKind, CostUsd, RunMode, Thresholds, ToolBlock, ToolRule, TurnLimit};
 
 pub use crate::run::Limit;
 
@@ -186,6 +186,8 @@ pub struct Step {
     pub tool_timeout: Option<Duration>,
     /// Tools without a limit on their time, beside the ones that never have one.
     pub tool_exempt: Vec<String>,
+    /// A question that nobody answers for so long is refused; `None` waits.
+    pub question_timeout: Option<Duration>,
     /// When somebody should look at it.
     pub attention: Thresholds,
     /// The step fails when its task clearly demands that files are changed and the agent began to change none
@@ -251,6 +253,8 @@ pub struct AgentRunner {
     pub command: Option<String>,
     /// Arguments put before ours.
     pub args: Vec<String>,
+    /// What single tools may do; the most precise one that fits goes before the permission of `kind`.
+    pub rules: Vec<ToolRule>,
     /// The agent's id of the session to go on with; `None` begins a new one.
     pub resume: Option<String>,
 }

@@ -3,6 +3,7 @@
 use super::AgentRunner;
 use super::draft::DraftRunner;
 use super::nearest::{nearest, one_of};
+use super::read_permission;
 use super::reader::{Fields, Reader};
 use super::tree::Node;
 use crate::run::{AgentKind, Family, Permission, Transport};
@@ -10,8 +11,8 @@ use crate::run::{AgentKind, Family, Permission, Transport};
 /// An agent of which only the word stands there.
 pub(super) fn plain(family: Family) -> DraftRunner {
     let kind = AgentKind { family, transport: Transport::default(), permission: Permission::default() };
-    let runner = AgentRunner { kind, command: None, args: Vec::new(), resume: None };
-    DraftRunner::Agent { runner, env: Vec::new() }
+    let runner = AgentRunner { kind, command: None, args: Vec::new(), rules: Vec::new(), resume: None };
+    DraftRunner::Agent { runner, permitted: false, env: Vec::new() }
 }
 
 /// Notes an agent whose program nobody named.
@@ -33,10 +34,11 @@ pub(super) fn table(
     env: Vec<(String, String)>,
 ) -> DraftRunner {
     let transport = transport(reader, fields, family);
-    let permission = permission(reader, fields);
+    let permitted = fields.has("permission");
+    let (permission, rules) = read_permission::read(reader, fields).unwrap_or_default().settled();
     let resume = reader.word(fields, "resume").map(|session| session.value);
     let kind = AgentKind { family, transport, permission };
-    DraftRunner::Agent { runner: AgentRunner { kind, command, args, resume }, env }
+    DraftRunner::Agent { runner: AgentRunner { kind, command, args, rules, resume }, permitted, env }
 }
 
 fn transport(reader: &mut Reader<'_>, fields: &Fields<'_>, family: Family) -> Transport {
@@ -53,18 +55,5 @@ fn transport(reader: &mut Reader<'_>, fields: &Fields<'_>, family: Family) -> Tr
         let message = format!("{} has no transport `{}`", family.name(), word.value);
         reader.error_at(&word, message).suggest(advice);
         Transport::default()
-    })
-}
-
-fn permission(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Permission {
-    let Some(word) = reader.word(fields, "permission") else { return Permission::default() };
-    Permission::of_word(&word.value).unwrap_or_else(|| {
-        let words = Permission::ALL.map(Permission::word);
-        let advice = match nearest(&word.value, words) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("use {}", one_of(words)),
-        };
-        reader.error_at(&word, format!("there is no permission `{}`", word.value)).suggest(advice);
-        Permission::default()
     })
 }

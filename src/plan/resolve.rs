@@ -245,6 +245,7 @@ impl Resolver<'_, '_> {
             budget: draft.budget.clone(),
             tool_timeout,
             tool_exempt,
+            question_timeout: draft.question_timeout.or(self.draft.question_timeout).or(defaults.question_timeout),
             attention: attention.thresholds(),
             completion_guard: draft.completion_guard,
             session_file: draft.session.as_ref().map(|s| absolute(&cwd, &s.value, self.options)),
@@ -343,7 +344,15 @@ impl Resolver<'_, '_> {
             DraftRunner::Pi { transport, command, args, .. } => {
                 Runner::Pi { transport, command: command.or_else(|| self.options.pi_program.clone()), args }
             }
-            DraftRunner::Agent { runner, .. } => Runner::Agent(runner),
+            DraftRunner::Agent { mut runner, permitted, .. } => {
+                // What a plan says of permissions takes the place of all that the configuration says of them.
+                if !permitted && !self.foreign {
+                    let (permission, rules) = self.options.defaults.permission.clone().settled();
+                    runner.kind.permission = permission;
+                    runner.rules = rules;
+                }
+                Runner::Agent(runner)
+            }
             DraftRunner::ExternalCli { command, args, .. } => Runner::ExternalCli { command, args },
             DraftRunner::Demo { script, .. } => Runner::Demo { script: script.unwrap_or_else(|| "default".to_owned()) },
         }

@@ -3,7 +3,7 @@
 //!
 //! Texts in here are previews with a bound, so that a [`super::RunState`] stays small; whole texts are in files.
 
-use super::{CostUsd, Stream, Tokens};
+use super::{Asking, CostUsd, Stream, Tokens};
 
 /// One thing that an agent said. Time and step stand in the [`super::Event`] around it.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,11 +114,11 @@ pub enum AgentEvent {
         aborted: bool,
     },
     /// The agent asked something and waits for the answer.
-    Asked {
+    Asked(Box<Asking>),
+    /// The agent does not wait for an answer any more.
+    Unasked {
         /// The agent's id of the question.
         id: String,
-        /// The question, at most [`AgentEvent::PREVIEW`] bytes.
-        question: String,
     },
     /// The agent asked its client for something, and the client's side of the protocol answers by itself. Never recorded.
     Called {
@@ -126,8 +126,6 @@ pub enum AgentEvent {
         id: String,
         /// What it asks for, in the protocol's word.
         method: String,
-        /// What may be answered, where the agent gives a choice.
-        choices: Vec<Choice>,
     },
     /// Output that is not part of the agent's protocol.
     Unparsed {
@@ -171,15 +169,6 @@ pub struct CallFacts {
     pub mutates: bool,
     /// It waits until a supervisor answers (runner-behaviour 4.3).
     pub asks: bool,
-}
-
-/// One of the answers that an agent takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// The agent's id of the answer.
-    pub id: String,
-    /// What kind of answer it is, in the protocol's word.
-    pub kind: String,
 }
 
 /// Who speaks in a message.

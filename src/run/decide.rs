@@ -77,6 +77,13 @@ pub enum Effect {
         /// Which notice.
         id: String,
     },
+    /// Nobody answered a question in time.
+    Expire {
+        /// Of which step.
+        step: StepId,
+        /// Which question.
+        id: String,
+    },
     /// The next attempt of a step is to be made.
     Again(StepId),
     /// The next attempt of a step is not to be made.
@@ -131,6 +138,11 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decision {
             }
         } else if step.phase == StepPhase::Running {
             limits::step(&mut decision, state, step, now);
+            for question in &step.questions {
+                if let Some(until) = question.until {
+                    decision.at(now, until, Effect::Expire { step: step.id, id: question.id.clone() });
+                }
+            }
             if let Some(next) = &step.next_attempt {
                 decision.at(now, next.at, Effect::Again(step.id));
             }

@@ -1,8 +1,9 @@
 //! What can happen in a run. Each event is recorded in `events.jsonl` (run-directory 2.5 and 3.9) and reduced.
 
 use super::{
-    AgentEvent, EndingCause, Group, Limits, Metric, NextAttempt, Notice, Raise, Reason, RunContract, RunId, RunMode,
-    RunPhase, RunnerKind, Stage, SteerRequest, StepContract, StepId, StepOutcome, TargetState, Thresholds, Timestamp,
+    AgentEvent, Answer, AnsweredBy, EndingCause, Group, Limits, Metric, NextAttempt, Notice, Question, Raise, Reason,
+    RunContract, RunId, RunMode, RunPhase, RunnerKind, Stage, SteerRequest, StepContract, StepId, StepOutcome,
+    TargetState, Thresholds, Timestamp,
 };
 
 /// Something that happened, and when.
@@ -197,6 +198,28 @@ pub enum What {
         reason: Reason,
         /// What it says.
         message: String,
+    },
+    /// An agent asks something and waits for the answer.
+    QuestionAsked {
+        /// Which step.
+        step: StepId,
+        /// What.
+        question: Box<Question>,
+    },
+    /// A question is not open any more.
+    QuestionAnswered {
+        /// Which step.
+        step: StepId,
+        /// Which question, by its name in the run; of what needed nobody this is the only record.
+        id: String,
+        /// What was asked.
+        text: String,
+        /// What its agent was told.
+        answer: Answer,
+        /// Who or what answered.
+        by: AnsweredBy,
+        /// The person, where one did.
+        source: Option<ControlSource>,
     },
     /// A limit is reached.
     BudgetReached {

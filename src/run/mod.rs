@@ -16,6 +16,8 @@ mod graph;
 mod judge;
 mod limits;
 mod outcome;
+pub mod permission;
+mod question;
 mod raise;
 mod reduce;
 pub mod retry;
@@ -30,9 +32,7 @@ pub use acceptance::{
     Acceptance, AcceptanceLevel, AcceptanceReport, AcceptanceStatus, Check, CheckStatus, Claim, Criterion, Ledger,
     Reported, Review, Verify, VerifyRun, prompt as acceptance_prompt,
 };
-pub use agent_event::{
-    AgentEvent, CallFacts, Choice, MessageRole, QueueContents, StopReason, ToolOutcome, Usage, broken_off,
-};
+pub use agent_event::{AgentEvent, CallFacts, MessageRole, QueueContents, StopReason, ToolOutcome, Usage, broken_off};
 pub use attention::{Amount, Condition, Level, Notice, Reason};
 pub use awake::{Gap, Gaps};
 pub use budget::{BudgetState, Meter, Metric, Reached, Stage};
@@ -47,9 +47,11 @@ pub use graph::{Graph, Node as GraphNode};
 pub use judge::{Evidence, Judgement, Report, STOPPED, judge, signal_name};
 pub use limits::{Limit, Limits, Thresholds, ToolBlock, TurnLimit};
 pub use outcome::{ExitCause, RunVerdict, StepOutcome, exit_code, verdict};
+pub use permission::{OnPermission, Ruling, ToolRule, ruling};
+pub use question::{Answer, AnsweredBy, Asking, Choice, Question, QuestionKind};
 pub use raise::{End, Raise};
 pub use reduce::reduce;
-pub use signs::{Conflict, Failure, Failures, Question, Repeat, same_name};
+pub use signs::{Conflict, Failure, Failures, Repeat, same_name};
 pub use state::{Group, NamedOutput, RunMode, RunPhase, RunState};
 pub use steering::{SteerMode, SteerRequest, SteerTarget, Steering, TargetState};
 pub use step_state::{

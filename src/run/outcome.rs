@@ -142,8 +142,8 @@ impl ExitCause {
     }
 }
 
-/// The exit code of a run that is over. Of several causes the order is: stopped, timed out, over budget, failed,
-/// paused; lost only where no end was recorded.
+/// The exit code of a run that is over. Of several causes the order is: stopped, timed out, over budget, failed, needs
+/// a person, paused; lost only where no end was recorded.
 #[must_use]
 pub fn exit_code(state: &RunState) -> ExitCause {
     if !state.phase.is_terminal() || (state.lost.is_some() && state.ended_at.is_none()) {
@@ -159,7 +159,10 @@ pub fn exit_code(state: &RunState) -> ExitCause {
         }
         _ if over_budget(state) => ExitCause::OverBudget,
         _ if state.lost.is_some() => ExitCause::Lost,
-        RunPhase::Paused if state.steps.iter().all(|s| s.phase != StepPhase::Failed) => ExitCause::Paused,
+        RunPhase::Paused if state.steps.iter().any(|s| s.phase == StepPhase::Failed) => ExitCause::Failed,
+        // What paused it is that somebody would have had to be asked.
+        RunPhase::Paused if state.steps.iter().any(|s| s.unanswered.is_some()) => ExitCause::NeedsPerson,
+        RunPhase::Paused => ExitCause::Paused,
         _ => ExitCause::Failed,
     }
 }

@@ -101,6 +101,8 @@ pub fn reduce(state: &mut RunState, event: &Event) {
         | What::AttentionCleared { step, .. }
         | What::AttentionAcknowledged { step, .. }
         | What::AttentionNoted { step, .. }
+        | What::QuestionAsked { step, .. }
+        | What::QuestionAnswered { step, .. }
         | What::BudgetReached { step: Some(step), .. }
         | What::BudgetRaised { step: Some(step), .. }
         | What::TreeSwept { step, .. } => step_event(state, *step, &event.what, at),

@@ -91,17 +91,6 @@ pub struct Repeat {
     pub since: Timestamp,
 }
 
-/// Something that an agent asked and that nobody has answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// The agent's id of it.
-    pub id: String,
-    /// What it asked.
-    pub text: String,
-    /// When.
-    pub asked_at: Timestamp,
-}
-
 /// Another step changes the same file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {

@@ -123,8 +123,10 @@ pub struct StepState {
     pub failures: Failures,
     /// The newest call, and how many times in a row it came.
     pub repeat: Option<Repeat>,
-    /// What the agent asked and nobody answered.
+    /// What the agent asked and nobody answered, oldest first, at most [`StepState::KEPT_SIGNS`].
     pub questions: Vec<Question>,
+    /// What it asked in a run in which nobody may be asked, so that the run paused.
+    pub unanswered: Option<String>,
     /// Files it changed, oldest first, at most [`StepState::KEPT_EDITS`].
     pub edited: VecDeque<String>,
     /// Files that another running step changes too.
@@ -144,7 +146,7 @@ impl StepState {
     pub const KEPT_LINES: usize = 50;
     /// How many changed files are kept.
     pub const KEPT_EDITS: usize = 64;
-    /// How many conflicts and open questions are kept.
+    /// How many conflicts and open questions a step may have.
     pub const KEPT_SIGNS: usize = 16;
 
     /// The call shown as current: the one started last; of calls started in the same instant the first

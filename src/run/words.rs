@@ -1,7 +1,7 @@
 //! What happens under supervision, in words: the same on every screen and in every printed line. The words hold text
 //! from outside and are shown as such.
 
-use super::{ControlSource, Level, NextAttempt, StepId, What};
+use super::{Answer, AnsweredBy, ControlSource, Level, NextAttempt, StepId, What};
 
 /// An event of supervision in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub fn told(what: &What) -> Option<Told> {
             let again = if notice.times > 1 { ", still" } else { "" };
             let words = notice.condition.reason.words();
             match notice.level() {
+                // The question itself is told already.
+                Level::Needs if notice.condition.reason == super::Reason::Question && notice.times <= 1 => return None,
                 Level::Needs => (Some(*step), true, format!("▲ {words}{again}: {evidence}")),
                 // The retry itself is told already.
                 Level::Note if notice.condition.reason == super::Reason::Retrying => return None,
@@ -35,6 +37,11 @@ pub fn told(what: &What) -> Option<Told> {
         }
         What::AttentionNoted { step, reason, message } => {
             (Some(*step), true, format!("▲ {}: {message}", reason.words()))
+        }
+        What::QuestionAsked { step, question } => (Some(*step), true, format!("▲ asks: {}", question.asking.text)),
+        What::QuestionAnswered { step, text, answer, by: who, source, .. } => {
+            let loud = matches!(who, AnsweredBy::Nobody | AnsweredBy::Timeout);
+            (Some(*step), loud, answered(text, answer, *who, source.as_ref()))
         }
         What::AttemptEnded { step, error, next: NextAttempt { reason, .. }, .. } => {
             // The reason of a fallback repeats the error.
@@ -65,6 +72,26 @@ pub fn told(what: &What) -> Option<Told> {
         _ => return None,
     };
     Some(Told { step, loud, text })
+}
+
+/// How a question ended, in words.
+fn answered(question: &str, answer: &Answer, who: AnsweredBy, source: Option<&ControlSource>) -> String {
+    let said = match answer {
+        Answer::Allow => "allowed".to_owned(),
+        Answer::Deny(None) => "denied".to_owned(),
+        Answer::Deny(Some(why)) => format!("denied ({why})"),
+        Answer::Choose(id) => id.clone(),
+        Answer::Text(text) => text.clone(),
+        Answer::Dismiss => "dismissed".to_owned(),
+    };
+    match who {
+        AnsweredBy::Person => format!("» answered{}: {said}: {question}", by(source)),
+        AnsweredBy::Rule => format!("· {said} by the plan: {question}"),
+        AnsweredBy::Unattended => format!("· {said}, because nobody attends this run: {question}"),
+        AnsweredBy::Nobody => format!("▲ nobody can be asked in this run, which pauses: {question}"),
+        AnsweredBy::Timeout => format!("▲ {said}, because nobody answered in time: {question}"),
+        AnsweredBy::Gone => format!("· waits no more for an answer: {question}"),
+    }
 }
 
 fn by(source: Option<&ControlSource>) -> String {

@@ -34,6 +34,10 @@ pub enum SendError {
     NotSteerable { step: u32, reason: String },
     #[error("no step runs; name one that waits")]
     NoTarget,
+    #[error("the question {0} is not open: it was answered, or its agent waits no more")]
+    NoQuestion(String),
+    #[error("{0}")]
+    NoAnswer(String),
     #[error("the message is empty")]
     Empty,
     #[error("the message has {0} bytes; at most {most} go", most = SteerRequest::MAX_BYTES)]

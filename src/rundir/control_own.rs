@@ -10,7 +10,7 @@ use super::control::request_name;
 use super::json::Obj;
 use super::{Inbox, RunDir, SendError, open, status, write};
 use crate::plan::Raise;
-use crate::run::{RunState, StepId, Timestamp};
+use crate::run::{Answer, RunState, StepId, Timestamp};
 
 /// The largest answer that is read, in bytes.
 const ANSWER_MOST: u64 = 64 * 1024;
@@ -70,6 +70,26 @@ impl Inbox {
         self.check_live(state)?;
         self.own("acknowledge", now, |request| {
             request.set("attentionId", notice);
+        })
+    }
+
+    /// Answers a question, by its name in the run. Returns the id of the request.
+    ///
+    /// # Errors
+    /// Why nothing was sent: nobody waits for this answer, or it is none.
+    pub fn answer(
+        &self,
+        state: &RunState,
+        question: &str,
+        answer: &Answer,
+        now: Timestamp,
+    ) -> Result<String, SendError> {
+        self.check_live(state)?;
+        let open = state.steps.iter().flat_map(|step| &step.questions).find(|open| open.id == question);
+        let open = open.ok_or_else(|| SendError::NoQuestion(question.to_owned()))?;
+        open.asking.given(answer.choice(), answer.text()).map_err(SendError::NoAnswer)?;
+        self.own("answer", now, |request| {
+            request.set("requestId", question).opt("choice", answer.choice()).opt("text", answer.text());
         })
     }
 

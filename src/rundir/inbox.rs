@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::request::{self, ControlRequest};
-use super::{RunDir, open, paths, user, write};
+use super::{RunDir, open, paths, supervisor, user, write};
 use crate::run::{ControlSource, SteerRequest};
 
 /// The largest request file in bytes: the largest message with every byte escaped, and its frame.
@@ -88,6 +88,7 @@ impl InboxReader {
             self.dir.steer_requests(),
             self.dir.stop_requests(),
             self.dir.subdeck_requests(),
+            supervisor::requests(&self.dir),
             control.join("steer-capabilities"),
             control.join("steer-acks"),
         ];
@@ -119,7 +120,7 @@ impl InboxReader {
     }
 
     /// Takes out everything else that is there: requests to steer in the order of their times, requests of ours, stops
-    /// of steps, capabilities, answers of children. Of a folder that is flooded only so many are taken at a time;
+    /// of steps, what children ask their supervisor, capabilities, answers of children. Of a folder that is flooded only so many are taken at a time;
     /// [`InboxReader::is_behind`] tells.
     pub fn take_rest(&mut self) -> Vec<ControlRequest> {
         let mut taken = Vec::new();
@@ -140,6 +141,7 @@ impl InboxReader {
         for request in steers.into_iter().chain(own).chain(stops) {
             self.vouch(request, Sender { owner, what: "a file" }, &mut taken);
         }
+        taken.extend(self.requests(&supervisor::requests(&self.dir), |_, bytes| supervisor::read(bytes)));
         taken.extend(self.changed_capabilities());
         for folder in self.ack_folders() {
             taken.extend(self.acks(&folder));
@@ -364,6 +366,7 @@ mod tests {
                 ControlRequest::StopStep { step, .. } => format!("stop step {step}"),
                 ControlRequest::Steer(s) => format!("steer {}", s.id),
                 ControlRequest::Own(o) => format!("own {}", o.id),
+                ControlRequest::Supervisor(s) => format!("supervisor {}", s.id),
                 ControlRequest::Capability { step, .. } => format!("capability {step}"),
                 ControlRequest::Ack(a) => format!("ack {}", a.id),
                 ControlRequest::Rejected { file, .. } => format!("rejected {file}"),

@@ -161,6 +161,9 @@ impl RunDir {
         for folder in ["steer-requests", "steer-capabilities", "steer-acks", "steer-targets", "subdeck-requests"] {
             private_dir(&self.control().join(folder))?;
         }
+        for folder in ["requests", "replies"] {
+            private_dir(&super::supervisor::channel(self).join(folder))?;
+        }
         private_dir(&self.control().join("stop-requests"))
     }
 

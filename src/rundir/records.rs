@@ -3,6 +3,7 @@
 
 use super::contract;
 use super::json::{Json, Obj};
+use super::question_record;
 use super::status::{self, cost_summary, millis, tokens};
 use super::supervision;
 use crate::run::{
@@ -139,6 +140,16 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
         What::AttentionAcknowledged { step, id, source } => {
             let mut obj = of_step("subdeck.attention.acknowledged", *step);
             obj.set("id", id).opt("source", source.as_ref().map(status::source));
+            obj
+        }
+        What::QuestionAsked { step, question } => {
+            let mut obj = of_step("subdeck.question.asked", *step);
+            obj.set("question", question_record::question(question));
+            obj
+        }
+        What::QuestionAnswered { step, id, text, answer, by, source } => {
+            let mut obj = of_step("subdeck.question.answered", *step);
+            question_record::answered(&mut obj, (id, text), answer, *by, source.as_ref());
             obj
         }
         What::BudgetReached { step, metric, stage, used, message } => {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::contract;
 use super::look::Look;
+use super::question_record;
 use super::status::SIGNALS;
 use super::status_read as read;
 use super::supervision;
@@ -233,6 +234,11 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
             id: look.text("id")?,
             source: look.obj("source").map(|s| read::source(&s)),
         },
+        "subdeck.question.asked" => What::QuestionAsked {
+            step: step?,
+            question: Box::new(question_record::read_question(&look.obj("question")?)?),
+        },
+        "subdeck.question.answered" => return question_record::read_answered(look, step?),
         "subdeck.budget.reached" => return budget_reached(look, None),
         "subdeck.budget.raised" => What::BudgetRaised {
             step,

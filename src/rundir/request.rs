@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::look::Look;
 use super::status_read::source as read_source;
+use super::supervisor::SupervisorRequest;
 use crate::run::{ControlSource, SteerMode, SteerRequest, Steerable, StepId, TargetState, Timestamp};
 
 /// The highest flat index that a request may name (run-directory 3.3).
@@ -43,6 +44,8 @@ pub enum ControlRequest {
     Steer(Steer),
     /// One of our own requests (run-directory 3.9).
     Own(OwnRequest),
+    /// A child of pi-subagents wants something from its supervisor (run-directory 1.1).
+    Supervisor(SupervisorRequest),
     /// A child said whether it can be steered (run-directory 3.5).
     Capability {
         /// Which step.
@@ -78,7 +81,11 @@ impl ControlRequest {
             | Self::StopStep { source, .. } => Some(source),
             Self::Steer(steer) => Some(steer.source.get_or_insert_default()),
             Self::Own(own) => Some(&mut own.source),
-            Self::Capability { .. } | Self::Ack(_) | Self::Unannounced { .. } | Self::Rejected { .. } => None,
+            Self::Supervisor(_)
+            | Self::Capability { .. }
+            | Self::Ack(_)
+            | Self::Unannounced { .. }
+            | Self::Rejected { .. } => None,
         }
     }
 
@@ -91,9 +98,11 @@ impl ControlRequest {
             Self::StopStep { step, .. } => format!("stop of step {step}"),
             Self::Steer(_) => "message".into(),
             Self::Own(own) => own.what.words().into(),
-            Self::Capability { .. } | Self::Ack(_) | Self::Unannounced { .. } | Self::Rejected { .. } => {
-                "report".into()
-            }
+            Self::Supervisor(_)
+            | Self::Capability { .. }
+            | Self::Ack(_)
+            | Self::Unannounced { .. }
+            | Self::Rejected { .. } => "report".into(),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::RunDir;
 use super::json::{Json, Obj};
-use super::{contract, graph, supervision};
+use super::{contract, graph, question_record, supervision};
 use crate::run::{
     Attempt, ControlSource, CostUsd, ExitInfo, NamedOutput, OpenCall, RunMode, RunState, RunnerKind, Steerable,
     Steering, StepPhase, StepState, Timestamp, Tokens, ToolOutcome,
@@ -454,6 +454,10 @@ fn step_extras(step: &StepState) -> Obj {
     if !step.attention.is_empty() {
         own.set("attention", step.attention.iter().map(supervision::notice).collect::<Json>());
     }
+    if !step.questions.is_empty() {
+        own.set("questions", step.questions.iter().map(question_record::question).collect::<Json>());
+    }
+    own.opt("unanswered", step.unanswered.as_ref());
     own.opt("nextAttempt", step.next_attempt.as_ref().map(supervision::next_attempt));
     own
 }

@@ -7,6 +7,7 @@ use serde_json::Map;
 use super::budget_read;
 use super::contract;
 use super::look::Look;
+use super::question_record;
 use super::status::signal_number;
 use super::status_read::{runner, runner_of_word, steering, step_phase, tail};
 use super::supervision;
@@ -108,6 +109,8 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
             .is("toolBudgetBlocked")
             .then(|| look.obj("toolBudget").and_then(|b| b.text("blockedTool")).unwrap_or_default()),
         attention: own.objs("attention").filter_map(|n| supervision::read_notice(&n)).collect(),
+        questions: own.objs("questions").filter_map(|q| question_record::read_question(&q)).collect(),
+        unanswered: own.text("unanswered"),
         next_attempt: own.obj("nextAttempt").and_then(|n| supervision::read_next_attempt(&n)),
         contract: contract::read_step(look, &own),
         // What only the runner needs for its rules.

@@ -15,7 +15,7 @@ use crate::agents::jsonrpc::{Message, number, parse, text, within};
 use crate::agents::pi::encode;
 use crate::agents::pi::live::Live;
 use crate::agents::{Adapter, Line, Oversize, Sink, outside};
-use crate::run::{AgentEvent, Choice, MessageRole, Permission, Report, StopReason, Stream, ToolOutcome};
+use crate::run::{AgentEvent, Asking, Choice, MessageRole, Report, StopReason, Stream, ToolOutcome};
 use crate::text::prefix;
 
 /// Largest answer that is kept, in bytes.
@@ -372,38 +372,39 @@ impl AcpAdapter {
 
     /// The agent asks for something.
     fn request(&mut self, id: &Value, method: String, params: &Value, sink: &mut dyn Sink) {
-        let choices = params.get("options").and_then(Value::as_array).map(|options| {
-            let choice = |option: &Value| {
-                let (id, kind) = (text(option, "optionId")?, text(option, "kind").unwrap_or_default());
-                Some(Choice { id: id.to_owned(), kind: kind.to_owned() })
-            };
-            options.iter().filter_map(choice).collect::<Vec<_>>()
-        });
         if method == PERMISSION {
-            self.asked(id, params.get("toolCall").unwrap_or(&Value::Null), sink);
+            let choice = |option: &Value| {
+                let word = |key| text(option, key).unwrap_or_default().to_owned();
+                Some(Choice { id: text(option, "optionId")?.to_owned(), label: word("name"), kind: word("kind") })
+            };
+            let options = params.get("options").and_then(Value::as_array);
+            let choices = options.into_iter().flatten().filter_map(choice).collect();
+            return self.asked(id, params.get("toolCall").unwrap_or(&Value::Null), choices, sink);
         }
-        let choices = choices.unwrap_or_default();
-        sink.event(AgentEvent::Called { id: id.to_string(), method, choices });
+        sink.event(AgentEvent::Called { id: id.to_string(), method });
     }
 
     /// It asks whether it may do something; the call is told first, so that a person sees what it is about.
-    fn asked(&mut self, id: &Value, call: &Value, sink: &mut dyn Sink) {
-        if text(call, "toolCallId").is_some() {
+    fn asked(&mut self, id: &Value, call: &Value, choices: Vec<Choice>, sink: &mut dyn Sink) {
+        let open = text(call, "toolCallId");
+        if open.is_some() {
             self.call(call, sink);
         }
         let mut described = Call::new("");
         described.take(call, self.session.dialect);
-        let said = described.describe();
-        let what = if said.args.is_empty() { described.name().to_owned() } else { said.args };
-        let word = match self.session.permission {
-            Permission::Allow => "allowed",
-            Permission::Ask => "refused, because nobody can be asked",
-            Permission::Deny => "refused",
+        let args = described.subject();
+        let what = if args.is_empty() { described.name().to_owned() } else { args.clone() };
+        self.live.line(Stream::Own, &format!("the agent asks for permission: {what}"), sink);
+        let asking = Asking {
+            id: id.to_string(),
+            text: format!("May it use {}? {args}", described.name()).trim_end().to_owned(),
+            tool: Some(described.name().to_owned()),
+            args,
+            call: open.map(str::to_owned),
+            choices,
+            ..Asking::default()
         };
-        self.live.line(Stream::Own, &format!("the agent asks for permission, {word}: {what}"), sink);
-        if self.session.permission == Permission::Ask {
-            tell(AgentEvent::Asked { id: id.to_string(), question: preview(&format!("May it? {what}")) }, sink);
-        }
+        tell(AgentEvent::Asked(Box::new(asking.bounded())), sink);
     }
 
     /// A line outside the protocol.

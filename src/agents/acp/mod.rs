@@ -20,8 +20,6 @@ pub use adapter::AcpAdapter;
 pub use start::Speaker;
 pub use talk::AcpTalk;
 
-use crate::run::Permission;
-
 /// Whose agent it is: where they differ in what the protocol leaves open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
@@ -45,8 +43,6 @@ pub struct Session {
     pub dialect: Dialect,
     /// Where it works: an absolute path.
     pub cwd: String,
-    /// What it may do when it asks.
-    pub permission: Permission,
     /// The way of logging in that it is to be told before a session begins.
     pub login: Option<String>,
     /// The id of the session to go on with; `None` begins a new one.

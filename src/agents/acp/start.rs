@@ -52,7 +52,6 @@ impl Agents for Speaker {
         let session = Arc::new(Session {
             dialect: self.0,
             cwd: start.cwd.to_string_lossy().into_owned(),
-            permission: start.kind.permission,
             login: start.has_key.then(|| "gemini-api-key".to_owned()),
             resume: start.resume.map(str::to_owned),
         });

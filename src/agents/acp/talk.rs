@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{DRAIN, Dialect, INITIALIZE, PERMISSION, Session};
+use super::{DRAIN, Dialect, INITIALIZE, Session};
+use crate::agents::asked::Outstanding;
 use crate::agents::{Receipt, Talk, wrapping};
-use crate::run::{AgentEvent, Choice, Permission, SteerMode, SteerRequest, Steerable, TargetState};
+use crate::run::{AgentEvent, Answer, Asking, SteerMode, SteerRequest, Steerable, TargetState};
 
 /// JSON-RPC's code for a method that is not there.
 const NOT_FOUND: i64 = -32601;
@@ -60,6 +61,8 @@ pub struct AcpTalk {
     redirecting: bool,
     /// It was asked to break off for good.
     breaking_off: bool,
+    /// Permissions that it waits for.
+    asked: Outstanding,
 }
 
 impl AcpTalk {
@@ -77,6 +80,7 @@ impl AcpTalk {
             moved: Vec::new(),
             redirecting: false,
             breaking_off: false,
+            asked: Outstanding::default(),
         }
     }
 
@@ -93,8 +97,14 @@ impl AcpTalk {
         self.request(&params)
     }
 
-    fn cancel(&self) -> Vec<u8> {
-        line(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self.session_id}}))
+    /// Breaks the running prompt off. What the agent waits for is answered too, as the protocol wants it.
+    fn cancel(&mut self) -> Vec<u8> {
+        let mut bytes =
+            line(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self.session_id}}));
+        for id in self.asked.give_up() {
+            bytes.extend(outcome(id, None));
+        }
+        bytes
     }
 
     /// The next step of the handshake, once the one before is answered.
@@ -129,16 +139,9 @@ impl AcpTalk {
     }
 
     /// The answer to a request of the agent's.
-    fn reply(&mut self, id: &str, method: &str, choices: &[Choice]) -> Vec<u8> {
+    fn serve(&mut self, id: &str, method: &str) -> Vec<u8> {
         let id: Value = serde_json::from_str(id).unwrap_or_default();
         let result = match method {
-            PERMISSION => {
-                let outcome = match self.choose(choices) {
-                    Some(choice) => json!({"outcome": "selected", "optionId": choice}),
-                    None => json!({"outcome": "cancelled"}),
-                };
-                json!({ "outcome": outcome })
-            }
             DRAIN => {
                 let texts = self.drain();
                 json!({"messages": texts, "hasQueuedPrompt": false})
@@ -149,19 +152,6 @@ impl AcpTalk {
             }
         };
         line(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
-    }
-
-    /// Of what may be answered, what the permission says. Nothing is allowed or refused for longer than this once.
-    fn choose<'a>(&self, choices: &'a [Choice]) -> Option<&'a str> {
-        if self.breaking_off {
-            return None;
-        }
-        let wanted: [&str; 2] = match self.session.permission {
-            Permission::Allow => ["allow_once", "allow_always"],
-            // Nobody can be asked yet.
-            Permission::Ask | Permission::Deny => ["reject_once", "reject_always"],
-        };
-        wanted.iter().find_map(|kind| choices.iter().find(|c| c.kind == *kind)).map(|choice| choice.id.as_str())
     }
 
     /// Takes out what is to be put into the running turn.
@@ -175,6 +165,16 @@ impl AcpTalk {
         self.moved.extend(now.iter().filter_map(|waiting| waiting.id.clone()).map(delivered));
         now.into_iter().map(|waiting| waiting.text).collect()
     }
+}
+
+/// The answer to a request for a permission: the chosen option, or that it was broken off. The id is JSON.
+fn outcome(id: &str, option: Option<&str>) -> Vec<u8> {
+    let id: Value = serde_json::from_str(id).unwrap_or_default();
+    let outcome = match option {
+        Some(option) => json!({"outcome": "selected", "optionId": option}),
+        None => json!({"outcome": "cancelled"}),
+    };
+    line(&json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}}))
 }
 
 fn delivered(id: String) -> Receipt {
@@ -240,7 +240,26 @@ impl Talk for AcpTalk {
         self.session_id.is_some().then(|| self.cancel())
     }
 
+    fn reply(&mut self, asking: &Asking, answer: &Answer) -> Option<Vec<u8>> {
+        if !self.asked.take(&asking.id) {
+            return None;
+        }
+        let option = match answer {
+            Answer::Choose(id) => Some(id.as_str()),
+            // Of several ways to say it the one that holds for this once.
+            Answer::Allow => asking.choice_of(&["allow_once", "allow_always"]),
+            Answer::Deny(_) => asking.choice_of(&["reject_once", "reject_always"]),
+            Answer::Text(_) | Answer::Dismiss => None,
+        };
+        Some(outcome(&asking.id, option))
+    }
+
+    fn given_up(&mut self) -> Vec<String> {
+        self.asked.given_up()
+    }
+
     fn answer(&mut self, event: &AgentEvent) -> Option<Vec<u8>> {
+        self.asked.note(event);
         match event {
             AgentEvent::Response { success: true, command, .. }
                 if matches!(command.as_str(), "initialize" | "authenticate") =>
@@ -266,7 +285,7 @@ impl Talk for AcpTalk {
                 self.phase = Phase::Refused;
                 None
             }
-            AgentEvent::Called { id, method, choices } => Some(self.reply(id, method, choices)),
+            AgentEvent::Called { id, method } => Some(self.serve(id, method)),
             _ => None,
         }
     }
@@ -305,6 +324,7 @@ impl Talk for AcpTalk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::Choice;
 
     fn session(dialect: Dialect, change: impl FnOnce(&mut Session)) -> Arc<Session> {
         let mut session = Session { dialect, cwd: "/work".to_owned(), ..Session::default() };
@@ -313,8 +333,8 @@ mod tests {
     }
 
     /// A talk whose task is under way, as prompt 3.
-    fn busy(dialect: Dialect, permission: Permission) -> AcpTalk {
-        let mut talk = AcpTalk::new(session(dialect, |session| session.permission = permission));
+    fn busy(dialect: Dialect) -> AcpTalk {
+        let mut talk = AcpTalk::new(session(dialect, |_| ()));
         talk.prompt("t");
         talk.answer(&response("1", "initialize", None));
         assert_eq!(parse(talk.answer(&begun()))["id"], 3);
@@ -340,10 +360,16 @@ mod tests {
         receipts.iter().map(|receipt| (receipt.id.as_str(), receipt.state)).collect()
     }
 
-    fn called(method: &str, kinds: &[(&str, &str)]) -> AgentEvent {
-        let choices =
-            kinds.iter().map(|(id, kind)| Choice { id: (*id).to_owned(), kind: (*kind).to_owned() }).collect();
-        AgentEvent::Called { id: "7".to_owned(), method: method.to_owned(), choices }
+    fn called(method: &str) -> AgentEvent {
+        AgentEvent::Called { id: "7".to_owned(), method: method.to_owned() }
+    }
+
+    fn asking(id: &str, kinds: &[(&str, &str)]) -> Asking {
+        let choice = |(id, kind): &(&str, &str)| {
+            let (id, kind) = ((*id).to_owned(), (*kind).to_owned());
+            Choice { id, label: String::new(), kind }
+        };
+        Asking { id: id.to_owned(), choices: kinds.iter().map(choice).collect(), ..Asking::default() }
     }
 
     #[test]
@@ -403,7 +429,7 @@ mod tests {
 
     #[test]
     fn a_message_that_the_agent_refuses_has_failed() {
-        let mut talk = busy(Dialect::OpenCode, Permission::Ask);
+        let mut talk = busy(Dialect::OpenCode);
         assert_eq!(parse(talk.steer("m", SteerMode::Auto, "now"))["id"], 4);
         let failed = response("4", "session/prompt", Some("no room"));
         talk.answer(&failed);
@@ -418,7 +444,7 @@ mod tests {
     #[test]
     fn one_cancel_makes_room_for_all_that_is_said() {
         for dialect in [Dialect::Gemini, Dialect::Copilot, Dialect::Other] {
-            let mut talk = busy(dialect, Permission::Ask);
+            let mut talk = busy(dialect);
             let cancel = parse(talk.steer("a", SteerMode::Steer, "first"));
             assert_eq!(cancel, json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}}));
             assert_eq!(talk.steer("b", SteerMode::Steer, "second"), Some(Vec::new()));
@@ -430,48 +456,68 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_may_do_is_what_the_plan_says() {
-        let choices = [("a", "allow_always"), ("o", "allow_once"), ("r", "reject_once")];
-        for (permission, answer) in [(Permission::Allow, "o"), (Permission::Ask, "r"), (Permission::Deny, "r")] {
-            let mut talk = busy(Dialect::OpenCode, permission);
-            let reply = parse(talk.answer(&called(PERMISSION, &choices)));
-            let outcome = json!({"outcome": {"outcome": "selected", "optionId": answer}});
-            assert_eq!((&reply["id"], &reply["result"]), (&json!(7), &outcome), "{permission:?}");
-            let reply = parse(talk.answer(&called(PERMISSION, &[("x", "dance")])));
-            assert_eq!(reply["result"], json!({"outcome": {"outcome": "cancelled"}}), "{permission:?}");
-            talk.abort();
-            let reply = parse(talk.answer(&called(PERMISSION, &choices)));
-            assert_eq!(reply["result"], json!({"outcome": {"outcome": "cancelled"}}), "{permission:?}");
+    fn an_answer_is_the_option_that_says_it_for_this_once() {
+        let options = [("a", "allow_always"), ("o", "allow_once"), ("r", "reject_once")];
+        for (options, answer, expected) in [
+            (&options[..], Answer::Allow, json!({"outcome": "selected", "optionId": "o"})),
+            (&options[..1], Answer::Allow, json!({"outcome": "selected", "optionId": "a"})),
+            (&options[..], Answer::Choose("a".into()), json!({"outcome": "selected", "optionId": "a"})),
+            (&options[..], Answer::Deny(None), json!({"outcome": "selected", "optionId": "r"})),
+            (&options[..2], Answer::Deny(None), json!({"outcome": "cancelled"})),
+            (&[("x", "dance")][..], Answer::Allow, json!({"outcome": "cancelled"})),
+            (&options[..], Answer::Dismiss, json!({"outcome": "cancelled"})),
+        ] {
+            let mut talk = busy(Dialect::OpenCode);
+            let asked = asking("\"q\"", options);
+            assert_eq!(talk.reply(&asked, &answer), None, "nobody asked");
+            assert_eq!(talk.answer(&AgentEvent::Asked(Box::new(asked.clone()))), None);
+            let reply = parse(talk.reply(&asked, &answer));
+            assert_eq!((&reply["id"], &reply["result"]["outcome"]), (&json!("q"), &expected), "{answer:?}");
+            assert_eq!(talk.reply(&asked, &answer), None, "once");
+        }
+    }
+
+    #[test]
+    fn what_breaks_a_prompt_off_answers_what_it_waits_for() {
+        for steered in [true, false] {
+            let mut talk = busy(Dialect::Gemini);
+            talk.answer(&AgentEvent::Asked(Box::new(asking("5", &[("o", "allow_once")]))));
+            let bytes = if steered { talk.steer("m", SteerMode::Steer, "stop that") } else { talk.abort() };
+            let text = String::from_utf8(bytes.unwrap()).unwrap();
+            let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            assert_eq!(lines[0]["method"], "session/cancel");
+            assert_eq!(lines[1], json!({"jsonrpc": "2.0", "id": 5, "result": {"outcome": {"outcome": "cancelled"}}}));
+            assert_eq!((talk.given_up(), talk.given_up()), (vec!["5".to_owned()], vec![]));
         }
     }
 
     #[test]
     fn what_is_not_offered_is_refused() {
-        let mut talk = busy(Dialect::Other, Permission::Allow);
+        let mut talk = busy(Dialect::Other);
         for method in ["fs/read_text_file", "fs/write_text_file", "terminal/create", "x"] {
-            let reply = parse(talk.answer(&called(method, &[])));
+            let reply = parse(talk.answer(&called(method)));
             assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(7), &json!(-32601)), "{method}");
         }
     }
 
     #[test]
     fn qwen_is_given_what_was_said_when_it_asks() {
-        let mut talk = busy(Dialect::Qwen, Permission::Ask);
+        let mut talk = busy(Dialect::Qwen);
         assert_eq!(talk.steer("m", SteerMode::Steer, "now"), Some(Vec::new()));
         assert_eq!(talk.steer("f", SteerMode::FollowUp, "later"), Some(Vec::new()));
         assert_eq!(talk.wrap_up("two turns left"), Some(Vec::new()));
-        let reply = parse(talk.answer(&called(DRAIN, &[])));
+        let reply = parse(talk.answer(&called(DRAIN)));
         let texts = reply["result"]["messages"].as_array().expect("a list");
         assert_eq!(texts.len(), 2);
         assert_eq!(wrapping::unwrapped(texts[0].as_str().expect("text")), "now");
-        assert_eq!(moves(&talk.receipts(&called(DRAIN, &[]))), [("m", TargetState::Delivered)]);
+        assert_eq!(moves(&talk.receipts(&called(DRAIN))), [("m", TargetState::Delivered)]);
         let later = parse(talk.answer(&response("3", "session/prompt", None)));
         assert_eq!(wrapping::unwrapped(later["params"]["prompt"][0]["text"].as_str().expect("text")), "later");
     }
 
     #[test]
     fn queues_are_bounded_and_end_with_the_agent() {
-        let mut talk = busy(Dialect::Other, Permission::Ask);
+        let mut talk = busy(Dialect::Other);
         for n in 0..SteerRequest::QUEUE_LIMIT {
             assert_eq!(talk.steer(&n.to_string(), SteerMode::FollowUp, "x"), Some(Vec::new()));
         }

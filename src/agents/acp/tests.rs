@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{AcpAdapter, Dialect, Session};
 use crate::agents::framing::LINE_LIMIT;
 use crate::agents::{Adapter, Framer, Sink};
-use crate::run::{AgentEvent, Evidence, ExitInfo, Permission, Report, StepPhase, Stream, ToolOutcome, judge};
+use crate::run::{AgentEvent, Asking, Choice, Evidence, ExitInfo, Report, StepPhase, Stream, ToolOutcome, judge};
 
 #[derive(Default)]
 struct Seen {
@@ -207,25 +207,30 @@ fn what_it_asks_for_is_passed_on_and_a_person_is_told_of_permissions() {
         "toolCall": {"toolCallId": "a", "title": "rm -r x", "kind": "execute", "rawInput": {"command": "rm -r x"}},
         "options": [{"optionId": "y", "name": "Yes", "kind": "allow_once"}, "odd", {"optionId": "n"}]}})
     .to_string();
-    for (permission, asked) in [(Permission::Allow, 0), (Permission::Ask, 1), (Permission::Deny, 0)] {
-        let lines = [&begin()[..], std::slice::from_ref(&ask)].concat();
-        let (seen, _) = run_with(Session { permission, ..Session::default() }, &lines);
-        let calls: Vec<_> = seen
-            .events
-            .iter()
-            .filter_map(|event| match event {
-                AgentEvent::Called { id, method, choices } => Some((id.as_str(), method.as_str(), choices.len())),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(calls, [("\"q-1\"", "session/request_permission", 2)]);
-        assert!(
-            seen.events.iter().any(|event| matches!(event, AgentEvent::ToolStarted { args, .. } if args == "rm -r x"))
-        );
-        let questions = seen.events.iter().filter(|event| matches!(event, AgentEvent::Asked { .. })).count();
-        assert_eq!(questions, asked, "{permission:?}");
-        assert!(seen.log.contains("the agent asks for permission, "), "{}", seen.log);
-    }
+    let files = r#"{"id":7,"method":"fs/read_text_file","params":{"path":"/x"}}"#.to_owned();
+    let lines = [&begin()[..], &[ask, files]].concat();
+    let (seen, _) = run_with(Session::default(), &lines);
+    let called = AgentEvent::Called { id: "7".to_owned(), method: "fs/read_text_file".to_owned() };
+    assert!(seen.events.contains(&called));
+    let tool = |event: &AgentEvent| matches!(event, AgentEvent::ToolStarted { args, .. } if args == "rm -r x");
+    let tool = seen.events.iter().position(tool).unwrap();
+    let asked = |event: &AgentEvent| match event {
+        AgentEvent::Asked(asking) => Some((**asking).clone()),
+        _ => None,
+    };
+    let questions: Vec<Asking> = seen.events[tool..].iter().filter_map(asked).collect();
+    let choice = |id: &str, label: &str, kind: &str| Choice { id: id.into(), label: label.into(), kind: kind.into() };
+    let expected = Asking {
+        id: "\"q-1\"".to_owned(),
+        text: "May it use execute? rm -r x".to_owned(),
+        tool: Some("execute".to_owned()),
+        args: "rm -r x".to_owned(),
+        call: Some("a".to_owned()),
+        choices: vec![choice("y", "Yes", "allow_once"), choice("n", "", "")],
+        ..Asking::default()
+    };
+    assert_eq!(questions, [expected]);
+    assert!(seen.log.contains("the agent asks for permission: rm -r x"), "{}", seen.log);
 }
 
 #[test]

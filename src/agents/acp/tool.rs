@@ -123,6 +123,12 @@ impl Call {
         self.name.as_deref().or(self.kind.as_deref()).or(self.title.as_deref()).unwrap_or("tool")
     }
 
+    /// What it is to do, as far as the agent tells: a command as a whole.
+    pub(super) fn subject(&self) -> String {
+        let command = self.input.as_ref().and_then(|input| text(input, "command"));
+        command.map_or_else(|| self.describe().args, str::to_owned)
+    }
+
     /// What can be said of it in one line, and what it is about.
     pub(super) fn describe(&self) -> Described {
         let input = self.input.clone().filter(|input| !matches!(input, Value::Object(map) if map.is_empty()));

@@ -3,23 +3,25 @@
 
 use serde_json::{Value, json};
 
+use super::asked::questions;
 use super::ledger::Ledger;
 use super::message::{Message, stop};
 use super::turn::Turn;
+use crate::agents::asked::request_of;
 use crate::agents::look::{Look, text_of};
 use crate::agents::pi::live::Live;
 use crate::agents::pi::{decode_line, line_of};
 use crate::agents::wrapping::unwrapped;
 use crate::agents::{Adapter, Line, Oversize, Sink, outside};
-use crate::run::{AgentEvent, AgentKind, Permission, Report, Stream, Transport, Usage};
+use crate::run::{AgentEvent, Report, Stream, Usage};
 use crate::text::prefix;
 
-/// The command of the response that stands for a question that is answered without a person.
-pub(super) const ASKED: &str = "can_use_tool";
 /// The command of the response that stands for a request that this program knows no answer to.
 pub(super) const FOREIGN: &str = "control_request";
 /// Largest text that a record keeps, in bytes.
 pub(super) const KEPT: usize = 256 * 1024;
+/// How many questions are remembered; more than any agent puts at once.
+const MOST_ASKED: usize = 64;
 /// What stands in event logs where a prompt was (runner-behaviour 9).
 const REDACTED: &str = "[prompt redacted]";
 /// Lines of the system that say only that it lives, and those that say nothing of the run.
@@ -40,26 +42,27 @@ const SILENT: [&str; 5] =
 /// The adapter for Claude Code.
 #[derive(Debug)]
 pub struct ClaudeAdapter {
-    pub(super) kind: AgentKind,
     pub(super) live: Live,
     pub(super) report: Report,
     pub(super) ledger: Ledger,
     pub(super) turn: Turn,
     prompted: bool,
+    /// The newest questions, by their ids, to know which of them are withdrawn.
+    asked: Vec<String>,
     pub(super) events: Vec<AgentEvent>,
 }
 
 impl ClaudeAdapter {
     /// A new one, for one child; `resumed` says that it goes on with a session.
     #[must_use]
-    pub fn new(kind: AgentKind, resumed: bool) -> Self {
+    pub fn new(resumed: bool) -> Self {
         Self {
-            kind,
             live: Live::default(),
             report: Report::default(),
             ledger: Ledger::new(resumed),
             turn: Turn::default(),
             prompted: false,
+            asked: Vec::new(),
             events: Vec::new(),
         }
     }
@@ -86,6 +89,16 @@ impl ClaudeAdapter {
             "result" => self.result(line, sink),
             "command_lifecycle" => self.lifecycle(line, sink),
             "control_request" => self.asked(line, sink),
+            "control_cancel_request" => {
+                // Of a request with several questions all are meant.
+                let id = line.word("request_id");
+                let open = std::mem::take(&mut self.asked);
+                let (over, open): (Vec<String>, Vec<String>) = open.into_iter().partition(|q| request_of(q) == id);
+                self.asked = open;
+                for id in over {
+                    self.emit(json!({"type": "subdeck_unasked", "id": id}), sink);
+                }
+            }
             "control_response" => {
                 let response = line.object("response");
                 let success = response.word("subtype") == "success";
@@ -129,10 +142,6 @@ impl ClaudeAdapter {
             "permission_denied" => {
                 let question = format!("{}: {}", line.word("tool_name"), line.word("message"));
                 self.live.line(Stream::Own, &format!("refused: {question}"), sink);
-                // With its input open it has asked before, where that was to be.
-                if self.kind.transport == Transport::OneShot && self.kind.permission == Permission::Ask {
-                    self.question(line.word("tool_use_id"), &question, sink);
-                }
             }
             "background_tasks_changed" => {
                 let agents = |task: &&Value| Look::new(task).str("task_type") == Some("local_agent");
@@ -289,18 +298,18 @@ impl ClaudeAdapter {
         if request.word("subtype") != "can_use_tool" {
             return self.response(id, FOREIGN, true, None, sink);
         }
-        let tool = request.str("display_name").unwrap_or(request.word("tool_name"));
-        let about = request.str("description").or_else(|| request.object("input").str("command")).unwrap_or_default();
-        let question = format!("May it use {tool}? {}", prefix(about, 500));
-        self.live.line(Stream::Own, &format!("it asks, and is refused: {question}"), sink);
-        match self.kind.permission {
-            Permission::Ask => self.question(id, question.trim(), sink),
-            Permission::Allow | Permission::Deny => self.response(id, ASKED, true, None, sink),
+        for asking in questions(id, request) {
+            self.live.line(Stream::Own, &format!("it asks: {}", asking.text), sink);
+            if self.asked.len() >= MOST_ASKED {
+                self.asked.remove(0);
+            }
+            self.asked.push(asking.id.clone());
+            let event = AgentEvent::Asked(Box::new(asking));
+            if let Some(record) = crate::agents::pi::encode(&event) {
+                sink.record(&record);
+            }
+            sink.event(event);
         }
-    }
-
-    fn question(&mut self, id: &str, question: &str, sink: &mut dyn Sink) {
-        self.emit(json!({"type": "extension_ui_request", "id": id, "method": "confirm", "title": question}), sink);
     }
 
     /// A line that is too long to be parsed: the facts that the framer found stand for it.

@@ -1,6 +1,7 @@
 //! Claude Code over its JSON lines (agent-streams 1): with messages on standard input while it works, or with one prompt.
 
 mod adapter;
+mod asked;
 mod calls;
 mod command;
 mod ends;
@@ -30,7 +31,7 @@ impl Agents for Claude {
     }
 
     fn voice(&self, start: &Start<'_>) -> Voice {
-        let adapter = Box::new(ClaudeAdapter::new(start.kind, start.resume.is_some()));
+        let adapter = Box::new(ClaudeAdapter::new(start.resume.is_some()));
         match start.kind.transport {
             Transport::Steerable => {
                 let mut talk = ClaudeTalk::new();

@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::adapter::{ASKED, FOREIGN};
+use super::adapter::FOREIGN;
+use super::asked::{Answers, Next};
+use crate::agents::asked::{Outstanding, request_of};
 use crate::agents::{Receipt, Talk, wrapping};
-use crate::run::{AgentEvent, SteerMode, SteerRequest, Steerable, TargetState};
+use crate::run::{AgentEvent, Answer, Asking, SteerMode, SteerRequest, Steerable, TargetState};
 
 const INTERRUPT_ID: &str = "subdeck-interrupt";
-/// What the agent is told when it may not do something.
-const REFUSED: &str = "This needs a permission, and nobody can be asked for it in this run. Go on without it, or end with \
-    what you would need it for.";
 
 /// A message that is under way.
 #[derive(Clone, Debug)]
@@ -29,6 +28,9 @@ pub struct ClaudeTalk {
     open: Vec<Open>,
     /// It was asked to break off: what waits in its queue is not waited for.
     breaking_off: bool,
+    /// What it asked.
+    asked: Outstanding,
+    answers: Answers,
 }
 
 impl ClaudeTalk {
@@ -96,6 +98,8 @@ impl Talk for ClaudeTalk {
 
     fn abort(&mut self) -> Option<Vec<u8>> {
         self.breaking_off = true;
+        // It forgets by itself what it asked.
+        self.asked.give_up();
         let request = json!({"subtype": "interrupt"});
         Some(command_line(&json!({"type": "control_request", "request_id": INTERRUPT_ID, "request": request})))
     }
@@ -125,16 +129,34 @@ impl Talk for ClaudeTalk {
     }
 
     fn answer(&mut self, event: &AgentEvent) -> Option<Vec<u8>> {
-        let (id, response) = match event {
-            AgentEvent::Asked { id, .. } => (id, refused(id)),
-            AgentEvent::Response { id: Some(id), command, .. } if command == ASKED => (id, refused(id)),
+        self.asked.note(event);
+        match event {
             // Whatever it wants to know, it waits until it hears something.
-            AgentEvent::Response { id: Some(id), command, .. } if command == FOREIGN => {
-                (id, json!({"subtype": "error", "request_id": id, "error": "this is not supported"}))
+            AgentEvent::Response { id: Some(id), command, .. } if command == FOREIGN && !id.is_empty() => {
+                let response = json!({"subtype": "error", "request_id": id, "error": "this is not supported"});
+                Some(command_line(&json!({"type": "control_response", "response": response})))
             }
-            _ => return None,
-        };
-        (!id.is_empty()).then(|| command_line(&json!({"type": "control_response", "response": response})))
+            _ => None,
+        }
+    }
+
+    fn reply(&mut self, asking: &Asking, answer: &Answer) -> Option<Vec<u8>> {
+        if !self.asked.take(&asking.id) {
+            return None;
+        }
+        match self.answers.take(asking, answer) {
+            Next::Wait => Some(Vec::new()),
+            Next::Say(id, response) => {
+                // What else the request asked is answered with it.
+                self.asked.give_up_if(|open| request_of(open) == id);
+                let response = json!({"subtype": "success", "request_id": id, "response": response});
+                Some(command_line(&json!({"type": "control_response", "response": response})))
+            }
+        }
+    }
+
+    fn given_up(&mut self) -> Vec<String> {
+        self.asked.given_up()
     }
 
     fn steerable(&self) -> Steerable {
@@ -145,10 +167,6 @@ impl Talk for ClaudeTalk {
     fn done(&self) -> bool {
         self.idle && (self.breaking_off || !self.open.iter().any(|open| open.queued))
     }
-}
-
-fn refused(id: &str) -> Value {
-    json!({"subtype": "success", "request_id": id, "response": {"behavior": "deny", "message": REFUSED}})
 }
 
 #[cfg(test)]
@@ -213,20 +231,37 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_answered() {
+    fn questions_are_answered_once_and_what_is_not_known_is_refused() {
         let mut talk = ClaudeTalk::new();
-        let asked = AgentEvent::Asked { id: "q1".into(), question: "Write?".into() };
-        let quiet = AgentEvent::Response { id: Some("q2".into()), command: ASKED.into(), success: true, error: None };
-        for (event, id) in [(asked, "q1"), (quiet, "q2")] {
-            let answer = parse(talk.answer(&event));
-            assert_eq!(answer["type"], "control_response");
-            assert_eq!(answer["response"]["request_id"], id);
-            assert_eq!(answer["response"]["response"]["behavior"], "deny");
+        let asking =
+            |id: &str| Asking { id: id.to_owned(), repeat: Some(r#"{"command":"make"}"#.into()), ..Asking::default() };
+        assert_eq!(talk.reply(&asking("q1"), &Answer::Allow), None, "nobody asked");
+        for id in ["q1", "q2"] {
+            assert_eq!(talk.answer(&AgentEvent::Asked(Box::new(asking(id)))), None, "somebody has to be asked");
         }
+        let reply = parse(talk.reply(&asking("q2"), &Answer::Allow));
+        assert_eq!((&reply["type"], &reply["response"]["request_id"]), (&json!("control_response"), &json!("q2")));
+        assert_eq!(reply["response"]["response"], json!({"behavior": "allow", "updatedInput": {"command": "make"}}));
+        assert_eq!(talk.reply(&asking("q2"), &Answer::Deny(None)), None, "once");
+        talk.abort();
+        assert_eq!(talk.given_up(), ["q1"]);
+        assert_eq!(talk.reply(&asking("q1"), &Answer::Allow), None);
         let foreign =
             AgentEvent::Response { id: Some("q3".into()), command: FOREIGN.into(), success: true, error: None };
         assert_eq!(parse(talk.answer(&foreign))["response"]["subtype"], "error");
         assert_eq!(talk.answer(&lifecycle("u", "queued")), None);
+    }
+
+    #[test]
+    fn a_refusal_answers_all_questions_of_a_request() {
+        let mut talk = ClaudeTalk::new();
+        let asking = |id: &str| Asking { id: id.to_owned(), ..Asking::default() };
+        for id in ["r#0", "r#1", "x"] {
+            talk.answer(&AgentEvent::Asked(Box::new(asking(id))));
+        }
+        let reply = parse(talk.reply(&asking("r#0"), &Answer::Dismiss));
+        assert_eq!((&reply["response"]["request_id"], talk.given_up()), (&json!("r"), vec!["r#1".to_owned()]));
+        assert!(talk.reply(&asking("x"), &Answer::Allow).is_some());
     }
 
     #[test]

@@ -10,12 +10,12 @@ use super::exec::found;
 use super::item::{Item, Kind};
 use super::session::{INITIALIZE, INTERRUPT, RUNS, STEER, Session, TAKEN, TASK, THREAD, TURN};
 use super::usage::Spent;
-use super::work::{End, Work, preview, tell};
+use super::work::{End, Work, tell};
 use crate::agents::jsonrpc::{Message, parse};
 use crate::agents::look::{Look, text_of};
 use crate::agents::wrapping::unwrapped;
 use crate::agents::{Adapter, Line, Oversize, Sink};
-use crate::run::{AgentEvent, Permission, Report, Stream, ToolOutcome};
+use crate::run::{AgentEvent, Report, Stream, ToolOutcome};
 use crate::text::prefix;
 
 /// What is known and says nothing of a run's state.
@@ -122,7 +122,7 @@ impl ServerAdapter {
                 if own {
                     self.work.begins(sink);
                     let id = params.object("turn").word("id").to_owned();
-                    sink.event(AgentEvent::Called { id, method: RUNS.to_owned(), choices: Vec::new() });
+                    sink.event(AgentEvent::Called { id, method: RUNS.to_owned() });
                 }
             }
             "turn/completed" if own => self.over(params.object("turn"), sink),
@@ -199,21 +199,15 @@ impl ServerAdapter {
 
     /// It asks for something.
     fn request(&mut self, id: &Value, method: String, params: Look<'_>, sink: &mut dyn Sink) {
-        let asked = approval::asked(&method, params, self.work.about(params.word("itemId")));
-        if let Some(asked) = asked {
-            let what = match (asked.permission, self.session.permission) {
-                (true, Permission::Allow) => "the agent asks for permission, allowed",
-                (true, Permission::Ask) => "the agent asks for permission, refused, because nobody can be asked",
-                (true, Permission::Deny) => "the agent asks for permission, refused",
-                (false, _) => "the agent has a question that nobody answers",
-            };
-            self.work.live.line(Stream::Own, &format!("{what}: {}", asked.text), sink);
-            if !asked.permission || self.session.permission == Permission::Ask {
-                let question = if asked.permission { format!("May it {}", asked.text) } else { asked.text };
-                tell(AgentEvent::Asked { id: id.to_string(), question: preview(&question) }, sink);
-            }
+        let id = id.to_string();
+        let asked = approval::asked(&id, &method, params, self.work.about(params.word("itemId")));
+        if asked.is_empty() {
+            return sink.event(AgentEvent::Called { id, method });
         }
-        sink.event(AgentEvent::Called { id: id.to_string(), method, choices: Vec::new() });
+        for asking in asked {
+            self.work.live.line(Stream::Own, &format!("the agent asks: {}", asking.text), sink);
+            tell(AgentEvent::Asked(Box::new(asking)), sink);
+        }
     }
 
     /// A message that is too long to be parsed: of a call its id and status, of which the id stands in front.

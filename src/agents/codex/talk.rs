@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::approval;
 use super::session::{INITIALIZE, INTERRUPT, RUNS, STEER, Session, TAKEN, TASK, THREAD, TURN};
+use crate::agents::asked::{Outstanding, Together, request_of};
 use crate::agents::{Receipt, Talk, wrapping};
-use crate::run::{AgentEvent, SteerMode, SteerRequest, Steerable, TargetState};
+use crate::run::{AgentEvent, Answer, Asking, SteerMode, SteerRequest, Steerable, TargetState};
 
 /// How far the conversation came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +61,9 @@ pub struct CodexTalk {
     moved: Vec<Receipt>,
     /// It was asked to break off for good.
     breaking_off: bool,
+    /// What it asked.
+    asked: Outstanding,
+    together: Together,
 }
 
 impl CodexTalk {
@@ -78,6 +82,8 @@ impl CodexTalk {
             waiting: VecDeque::new(),
             moved: Vec::new(),
             breaking_off: false,
+            asked: Outstanding::default(),
+            together: Together::default(),
         }
     }
 
@@ -181,6 +187,12 @@ fn request(id: &str, method: &str, params: &Value) -> Vec<u8> {
     line(&json!({"id": id, "method": method, "params": params}))
 }
 
+/// The answer to a request of the server's, whose id is JSON.
+fn reply_line(id: &str, member: &str, value: Value) -> Vec<u8> {
+    let id: Value = serde_json::from_str(id).unwrap_or_default();
+    line(&json!({"id": id, member: value}))
+}
+
 fn line(value: &Value) -> Vec<u8> {
     let mut bytes = value.to_string().into_bytes();
     bytes.push(b'\n');
@@ -211,10 +223,28 @@ impl Talk for CodexTalk {
 
     fn abort(&mut self) -> Option<Vec<u8>> {
         self.breaking_off = true;
+        // It forgets by itself what it asked.
+        self.asked.give_up();
         self.interrupt()
     }
 
+    fn reply(&mut self, asking: &Asking, answer: &Answer) -> Option<Vec<u8>> {
+        if !self.asked.take(&asking.id) {
+            return None;
+        }
+        let Some(result) = approval::result(asking, answer, &mut self.together) else { return Some(Vec::new()) };
+        // What else the request asked is answered with it.
+        let request = request_of(&asking.id);
+        self.asked.give_up_if(|open| request_of(open) == request);
+        Some(reply_line(request, "result", result))
+    }
+
+    fn given_up(&mut self) -> Vec<String> {
+        self.asked.given_up()
+    }
+
     fn answer(&mut self, event: &AgentEvent) -> Option<Vec<u8>> {
+        self.asked.note(event);
         match event {
             AgentEvent::SessionStarted { session_id: Some(id), .. } if self.phase == Phase::Greeting => {
                 self.thread = Some(id.clone());
@@ -235,19 +265,14 @@ impl Talk for CodexTalk {
                 let otherwise = (!success).then_some("the agent refused the message");
                 self.answered(id, error.as_deref().or(otherwise))
             }
-            AgentEvent::Called { id, method, .. } if method == RUNS => {
+            AgentEvent::Called { id, method } if method == RUNS => {
                 self.starting = false;
                 self.turn = Some(id.clone());
                 if self.breaking_off { self.interrupt() } else { self.go_on() }
             }
-            AgentEvent::Called { id, method, .. } => {
-                let id: Value = serde_json::from_str(id).unwrap_or_default();
-                let (member, value) = approval::answer(method, self.session.permission);
-                let mut answer = json!({ "id": id });
-                if let Some(fields) = answer.as_object_mut() {
-                    fields.insert(member.to_owned(), value);
-                }
-                Some(line(&answer))
+            AgentEvent::Called { id, method } => {
+                let (member, value) = approval::answer(method);
+                Some(reply_line(id, member, value))
             }
             AgentEvent::Settled { .. } => {
                 self.turn = None;

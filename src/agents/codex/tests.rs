@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{CodexTalk, ExecAdapter, ServerAdapter, Session};
+use super::{CodexTalk, ExecAdapter, ServerAdapter, Session, approval};
 use crate::agents::framing::LINE_LIMIT;
+use crate::agents::look::Look;
 use crate::agents::{Adapter, Framer, Receipt, Sink, Talk};
 use crate::run::{
-    AgentEvent, Evidence, ExitInfo, Permission, Report, SteerMode, SteerRequest, Steerable, StepPhase, Stream,
-    TargetState, ToolOutcome, judge,
+    AgentEvent, Answer, Evidence, ExitInfo, Permission, QuestionKind, Report, SteerMode, SteerRequest, Steerable,
+    StepPhase, Stream, TargetState, ToolOutcome, judge,
 };
 
 #[derive(Default)]
@@ -45,18 +46,13 @@ fn exec(lines: &[Value]) -> (Seen, Report) {
 }
 
 /// The lines of a server whose session is there and whose turn runs, and then these.
-fn server_of(permission: Permission, lines: &[Value]) -> (Seen, Report) {
+fn server(lines: &[Value]) -> (Seen, Report) {
     let begin = [
         json!({"id": "thread", "result": {"thread": {"id": "main"}, "model": "m"}}),
         json!({"method": "turn/started", "params": {"threadId": "main", "turn": {"id": "t1"}}}),
     ];
     let lines: Vec<String> = begin.iter().chain(lines).map(Value::to_string).collect();
-    let session = Session { permission, ..Session::default() };
-    play(&mut ServerAdapter::new(Arc::new(session)), &lines)
-}
-
-fn server(lines: &[Value]) -> (Seen, Report) {
-    server_of(Permission::Deny, lines)
+    play(&mut ServerAdapter::new(Arc::default()), &lines)
 }
 
 fn item(over: bool, item: Value) -> Value {
@@ -194,27 +190,31 @@ fn a_person_is_told_what_it_asks_for() {
     let command =
         ask("item/commandExecution/requestApproval", json!({"command": "/bin/sh -c 'rm x'", "reason": "net"}));
     let change = json!({"type": "fileChange", "id": "c", "changes": [{"path": "/p"}], "status": "inProgress"});
-    let person = ask("item/tool/requestUserInput", json!({"questions": [{"id": "q", "question": "Which one?"}]}));
+    let files = ask("item/fileChange/requestApproval", json!({"itemId": "c", "threadId": "main"}));
+    let options = json!([{"label": "Red", "description": "warm"}]);
+    let person = ask(
+        "item/tool/requestUserInput",
+        json!({"questions": [
+            {"id": "q", "question": "Which one?", "options": options, "isOther": false}, {"id": "r", "question": "Why?"},
+        ]}),
+    );
     let quiet = ask("attestation/generate", json!({}));
-    for (permission, asked) in [
-        (Permission::Ask, &["May it run rm x (net)", "May it change /p", "Which one?"][..]),
-        (Permission::Deny, &["Which one?"]),
-    ] {
-        let files = ask("item/fileChange/requestApproval", json!({"itemId": "c", "threadId": "main"}));
-        let lines = [command.clone(), item(false, change.clone()), files, person.clone(), quiet.clone()];
-        let (seen, _) = server_of(permission, &lines);
-        let questions: Vec<&str> = seen
-            .events
-            .iter()
-            .filter_map(|event| match event {
-                AgentEvent::Asked { question, .. } => Some(question.as_str()),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(questions, asked, "{permission:?}");
-        let calls = seen.events.iter().filter(|event| matches!(event, AgentEvent::Called { id, .. } if id == "0"));
-        assert_eq!(calls.count(), 4, "{permission:?}");
-    }
+    let (seen, _) = server(&[command, item(false, change), files, person, quiet]);
+    let asked = |event: &AgentEvent| match event {
+        AgentEvent::Asked(asking) => Some((asking.id.clone(), asking.kind, asking.text.clone(), asking.choices.len())),
+        _ => None,
+    };
+    let questions: Vec<_> = seen.events.iter().filter_map(asked).collect();
+    let expected = [
+        ("0", QuestionKind::Permission, "May it run rm x (net)?", 3),
+        ("0", QuestionKind::Permission, "May it change /p?", 3),
+        ("0#0", QuestionKind::Choice, "Which one?", 1),
+        ("0#1", QuestionKind::Text, "Why?", 0),
+    ];
+    let expected = expected.map(|(id, kind, text, choices)| (id.to_owned(), kind, text.to_owned(), choices));
+    assert_eq!(questions, expected);
+    let calls = seen.events.iter().filter(|event| matches!(event, AgentEvent::Called { id, .. } if id == "0"));
+    assert_eq!(calls.count(), 1, "only what asks nobody is answered at once");
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn taken(id: &str) -> AgentEvent {
 }
 
 fn runs(turn: &str) -> AgentEvent {
-    AgentEvent::Called { id: turn.to_owned(), method: "turn/started".to_owned(), choices: Vec::new() }
+    AgentEvent::Called { id: turn.to_owned(), method: "turn/started".to_owned() }
 }
 
 const OVER: AgentEvent = AgentEvent::Settled { aborted: false };
@@ -380,24 +380,51 @@ fn who_refuses_to_begin_is_done_and_loses_what_waits() {
 
 #[test]
 fn what_it_asks_for_is_answered() {
-    let table = [
-        ("item/commandExecution/requestApproval", json!({"decision": "decline"}), json!({"decision": "accept"})),
-        ("item/fileChange/requestApproval", json!({"decision": "decline"}), json!({"decision": "accept"})),
-        ("item/tool/requestUserInput", json!({"answers": {}}), json!({"answers": {}})),
-    ];
-    for (permission, allowed) in [(Permission::Deny, false), (Permission::Ask, false), (Permission::Allow, true)] {
-        let mut talk = begun(permission);
-        for (method, no, yes) in &table {
-            let asked =
-                AgentEvent::Called { id: "\"q\"".to_owned(), method: (*method).to_owned(), choices: Vec::new() };
-            let answer = parse(talk.answer(&asked));
-            let expected = if allowed { yes } else { no };
-            assert_eq!(answer, [json!({"id": "q", "result": expected})], "{method} {permission:?}");
-        }
-        let other = AgentEvent::Called { id: "5".to_owned(), method: "item/tool/call".to_owned(), choices: Vec::new() };
-        let answer = parse(talk.answer(&other));
-        assert_eq!((&answer[0]["id"], &answer[0]["error"]["code"]), (&json!(5), &json!(-32601)));
+    let asked = |method: &str, params: Value| approval::asked("\"q\"", method, Look::new(&params), Some("/p"));
+    let command = asked("item/commandExecution/requestApproval", json!({"command": "rm x"}));
+    let files = asked("item/fileChange/requestApproval", json!({}));
+    let rights =
+        asked("item/permissions/requestApproval", json!({"permissions": {"network": {"enabled": true}, "x": 1}}));
+    let given = json!({"network": {"enabled": true}});
+    for (asking, answer, expected) in [
+        (&command[0], Answer::Allow, json!({"decision": "accept"})),
+        (&command[0], Answer::Choose("acceptForSession".into()), json!({"decision": "acceptForSession"})),
+        (&files[0], Answer::Deny(Some("no".into())), json!({"decision": "decline"})),
+        (&files[0], Answer::Dismiss, json!({"decision": "decline"})),
+        (&rights[0], Answer::Allow, json!({"permissions": given, "scope": "turn"})),
+        (&rights[0], Answer::Deny(None), json!({"permissions": {}, "scope": "turn"})),
+    ] {
+        let mut talk = begun(Permission::Ask);
+        assert_eq!(talk.reply(asking, &answer), None, "nobody asked");
+        assert_eq!(talk.answer(&AgentEvent::Asked(Box::new(asking.clone()))), None);
+        assert_eq!(parse(talk.reply(asking, &answer)), [json!({"id": "q", "result": expected})], "{answer:?}");
     }
+    let other = AgentEvent::Called { id: "5".to_owned(), method: "item/tool/call".to_owned() };
+    let answer = parse(begun(Permission::Ask).answer(&other));
+    assert_eq!((&answer[0]["id"], &answer[0]["error"]["code"]), (&json!(5), &json!(-32601)));
+}
+
+#[test]
+fn its_own_questions_are_answered_together() {
+    let params = json!({"questions": [{"id": "a", "question": "Which?"}, {"id": "b", "question": "Why?"}]});
+    let asked = approval::asked("7", "item/tool/requestUserInput", Look::new(&params), None);
+    let mut talk = begun(Permission::Ask);
+    for asking in &asked {
+        talk.answer(&AgentEvent::Asked(Box::new(asking.clone())));
+    }
+    assert_eq!(talk.reply(&asked[1], &Answer::Text("so".into())), Some(Vec::new()));
+    let reply = parse(talk.reply(&asked[0], &Answer::Text("left".into())));
+    let expected = json!({"answers": {"a": {"answers": ["left"]}, "b": {"answers": ["so"]}}});
+    assert_eq!(reply, [json!({"id": 7, "result": expected})]);
+    for asking in &asked {
+        talk.answer(&AgentEvent::Asked(Box::new(asking.clone())));
+    }
+    let reply = parse(talk.reply(&asked[0], &Answer::Dismiss));
+    assert_eq!(reply, [json!({"id": 7, "result": {"answers": {}}})]);
+    assert_eq!(talk.given_up(), ["7#1"], "the other is answered by it");
+    talk.answer(&AgentEvent::Asked(Box::new(asked[0].clone())));
+    talk.abort();
+    assert_eq!(talk.given_up(), ["7#0"]);
 }
 
 #[test]

@@ -48,15 +48,15 @@ impl PiAdapter {
     fn record(&mut self, line: &[u8], record: &Record<'_>, sink: &mut dyn Sink) {
         self.write_log(record, sink);
         let mut found = std::mem::take(&mut self.events);
-        let kind = events(record, &mut found);
+        let kind = events(line, record, &mut found);
         self.keep(line, kind, record, &found, sink);
         for event in found.drain(..) {
             if let AgentEvent::ToolStarted { tool, args, .. } = &event {
                 let line = if args.is_empty() { tool.clone() } else { format!("{tool}: {args}") };
                 self.live.line(Stream::Out, &line, sink);
             }
-            if let AgentEvent::Asked { question, .. } = &event {
-                self.live.line(Stream::Own, &format!("an extension asks, and nobody answers: {question}"), sink);
+            if let AgentEvent::Asked(asking) = &event {
+                self.live.line(Stream::Own, &format!("an extension asks: {}", asking.text), sink);
             }
             self.count(&event, record);
             sink.event(event);

@@ -142,10 +142,12 @@ pub struct Marks<'a> {
     pub tools: Option<&'a [String]>,
     /// The session bucket of the parent.
     pub parent_session: Option<&'a str>,
+    /// The folder that it reaches its supervisor by; extensions that offer it a tool for that look for these variables.
+    pub supervisor: &'a Path,
 }
 
 /// Variables of an enclosing run that a child must not see (runner-behaviour 1.3).
-pub const REMOVED: [&str; 8] = [
+pub const REMOVED: [&str; 7] = [
     "PI_INTERCOM_SESSION_ID",
     "PI_SUBAGENT_STEER_INBOX",
     "PI_SUBAGENT_STEER_CAPABILITY",
@@ -153,7 +155,6 @@ pub const REMOVED: [&str; 8] = [
     "PI_SUBAGENT_STRUCTURED_OUTPUT_CAPTURE",
     "PI_SUBAGENT_STRUCTURED_OUTPUT_SCHEMA",
     "PI_SUBAGENT_TOOL_BUDGET",
-    "PI_SUBAGENT_SUPERVISOR_CHANNEL_DIR",
 ];
 
 /// The route to an enclosing run; empty for a child, because a missing variable would be inherited by what it starts.
@@ -186,6 +187,9 @@ pub fn variables(marks: &Marks<'_>, lookup: impl Fn(&str) -> Option<String>) -> 
         ("PI_SUBAGENT_DEPTH", number("PI_SUBAGENT_DEPTH").unwrap_or(0).saturating_add(1).to_string()),
         ("PI_SUBAGENT_MAX_DEPTH", number("PI_SUBAGENT_MAX_DEPTH").unwrap_or(2).to_string()),
         ("PI_SUBAGENT_PARENT_SESSION", marks.parent_session.unwrap_or_default().to_owned()),
+        ("PI_SUBAGENT_SUPERVISOR_CHANNEL_DIR", marks.supervisor.to_string_lossy().into_owned()),
+        // The supervisor is this run, whatever session started it.
+        ("PI_SUBAGENT_ORCHESTRATOR_SESSION_ID", marks.run_id.to_owned()),
     ];
     out.extend(BLANKED.iter().map(|name| (*name, String::new())));
     out
@@ -281,6 +285,7 @@ mod tests {
             skills: false,
             tools: Some(&tools),
             parent_session: None,
+            supervisor: Path::new("/run/supervisor"),
         };
         let set = variables(&marks, |name| (name == "PI_SUBAGENT_DEPTH").then(|| "1".to_owned()));
         let get = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
@@ -289,6 +294,7 @@ mod tests {
         assert_eq!(get("PI_SUBAGENT_DEPTH"), Some("2"));
         assert_eq!(get("PI_SUBAGENT_INHERIT_SKILLS"), Some("0"));
         assert_eq!(get("PI_SUBAGENT_PARENT_PATH"), Some(""));
+        assert_eq!(get("PI_SUBAGENT_SUPERVISOR_CHANNEL_DIR"), Some("/run/supervisor"));
         assert!(set.iter().all(|(name, _)| !REMOVED.contains(name)));
     }
 }

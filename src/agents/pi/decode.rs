@@ -1,6 +1,7 @@
 //! What a line of pi means: the one decoder for live output, for our own event logs and for foreign ones. Stateless.
 
 use super::args::{Described, describe};
+use super::asked;
 use super::record::{Body, Record, UsageRecord, with_record};
 use crate::run::{AgentEvent, CostUsd, MessageRole, QueueContents, StopReason, Stream, Tokens, ToolOutcome, Usage};
 use crate::text::prefix;
@@ -63,7 +64,7 @@ pub fn decode_line(line: &[u8], out: &mut Vec<AgentEvent>) -> Kind {
 }
 
 fn decode_fully(line: &[u8], out: &mut Vec<AgentEvent>) -> Kind {
-    with_record(line, |record| events(record, out)).unwrap_or(Kind::Text)
+    with_record(line, |record| events(line, record, out)).unwrap_or(Kind::Text)
 }
 
 /// The string that follows `key` near the beginning of the line, if it holds no escape.
@@ -74,8 +75,8 @@ fn plain_string_after<'a>(line: &'a [u8], key: &[u8]) -> Option<&'a str> {
     (rest.get(end) == Some(&b'"')).then(|| std::str::from_utf8(rest.get(..end)?).ok())?
 }
 
-/// What a record says.
-pub(super) fn events(record: &Record<'_>, out: &mut Vec<AgentEvent>) -> Kind {
+/// What the record of a line says.
+pub(super) fn events(line: &[u8], record: &Record<'_>, out: &mut Vec<AgentEvent>) -> Kind {
     let owned = |text: &Option<std::borrow::Cow<'_, str>>| text.as_deref().map(str::to_owned);
     let kind = record.kind.as_deref().unwrap_or_default();
     match kind {
@@ -137,14 +138,9 @@ pub(super) fn events(record: &Record<'_>, out: &mut Vec<AgentEvent>) -> Kind {
         }
         "agent_end" => out.push(AgentEvent::AgentEnded { will_retry: record.will_retry == Some(true) }),
         "agent_settled" => out.push(AgentEvent::Settled { aborted: record.aborted == Some(true) }),
-        "extension_ui_request" => {
-            // The other methods only show something and expect no answer.
-            let asks = matches!(record.method.as_deref(), Some("select" | "confirm" | "input" | "editor"));
-            if let Some(id) = record.id.as_deref().filter(|_| asks) {
-                let question = preview(record.title.as_deref().unwrap_or_default());
-                out.push(AgentEvent::Asked { id: id.to_owned(), question });
-            }
-        }
+        "extension_ui_request" => out.extend(asked::read(line)),
+        // What agents of other families say when they wait no more.
+        "subdeck_unasked" => out.extend(owned(&record.id).map(|id| AgentEvent::Unasked { id })),
         "subagent.child.stdout" => out.push(AgentEvent::Unparsed { stream: Stream::Out }),
         "subagent.child.stderr" => out.push(AgentEvent::Unparsed { stream: Stream::Err }),
         _ if SILENT.contains(&kind) => {}
@@ -347,7 +343,12 @@ mod tests {
             (r#"{"type":"subagent.child.stderr","line":"x"}"#, vec![AgentEvent::Unparsed { stream: Stream::Err }]),
             (
                 r#"{"type":"extension_ui_request","id":"u","method":"confirm","title":"Sure?"}"#,
-                vec![AgentEvent::Asked { id: "u".into(), question: "Sure?".into() }],
+                vec![AgentEvent::Asked(Box::new(crate::run::Asking {
+                    id: "u".into(),
+                    kind: crate::run::QuestionKind::Confirm,
+                    text: "Sure?".into(),
+                    ..Default::default()
+                }))],
             ),
             (r#"{"type":"extension_ui_request","id":"u","method":"notify","message":"hi"}"#, vec![]),
             (r#" { "new" : {} , "type" : "brand_new" } "#, vec![AgentEvent::Unknown { kind: "brand_new".into() }]),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::asked;
 use crate::run::{AgentEvent, MessageRole, StopReason, ToolOutcome, Usage};
 
 /// What stands in event logs where a prompt was (runner-behaviour 9).
@@ -82,9 +83,8 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
             set(&mut record, "error", error.as_deref().map(Value::from));
             record
         }
-        AgentEvent::Asked { id, question } => {
-            json!({"type": "extension_ui_request", "id": id, "method": "input", "title": question})
-        }
+        AgentEvent::Asked(asking) => asked::record(asking),
+        AgentEvent::Unasked { id } => json!({"type": "subdeck_unasked", "id": id}),
         AgentEvent::AgentEnded { will_retry } => json!({"type": "agent_end", "willRetry": will_retry}),
         AgentEvent::Settled { aborted } => json!({"type": "agent_settled", "aborted": aborted}),
         AgentEvent::TextDelta { .. }
@@ -188,7 +188,8 @@ mod tests {
                 cost: Some(CostUsd(0.5)),
             }),
             AgentEvent::Response { id: Some("i".into()), command: "c".into(), success: false, error: Some("e".into()) },
-            AgentEvent::Asked { id: "u".into(), question: "q".into() },
+            AgentEvent::Asked(Box::new(crate::run::Asking { id: "u".into(), text: "q".into(), ..Default::default() })),
+            AgentEvent::Unasked { id: "u".into() },
             AgentEvent::AgentEnded { will_retry: true },
             AgentEvent::Settled { aborted: true },
         ];

@@ -3,6 +3,7 @@
 mod about;
 mod adapter;
 pub(in crate::agents) mod args;
+mod asked;
 pub mod command;
 mod decode;
 mod encode;

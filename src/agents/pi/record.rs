@@ -53,10 +53,6 @@ pub(super) struct Record<'a> {
     pub command: Option<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "text")]
     pub error: Option<Cow<'a, str>>,
-    #[serde(borrow, deserialize_with = "text")]
-    pub method: Option<Cow<'a, str>>,
-    #[serde(borrow, deserialize_with = "text")]
-    pub title: Option<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "object")]
     pub data: Option<State<'a>>,
     #[serde(deserialize_with = "object")]
@@ -203,7 +199,7 @@ pub(super) fn with_record<T>(line: &[u8], then: impl FnOnce(&Record<'_>) -> T) -
 }
 
 /// Replaces escapes of half a surrogate pair by the replacement character; `None` when there are none.
-fn without_lone_surrogates(text: &str) -> Option<String> {
+pub(super) fn without_lone_surrogates(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let unit = |at: usize| -> Option<u32> {
         let escape = bytes.get(at..at + 6)?;

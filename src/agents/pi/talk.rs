@@ -3,8 +3,11 @@
 use serde_json::json;
 
 use super::decode::preview;
+use crate::agents::asked::Outstanding;
 use crate::agents::{Receipt, Talk, wrapping};
-use crate::run::{AgentEvent, MessageRole, SteerMode, SteerRequest, Steerable, TargetState};
+use crate::run::{
+    AgentEvent, Answer, Asking, MessageRole, QuestionKind, SteerMode, SteerRequest, Steerable, TargetState,
+};
 
 /// The id of the command that hands over the task.
 pub(super) const PROMPT_ID: &str = "subdeck-prompt";
@@ -43,6 +46,8 @@ pub struct PiTalk {
     open: Vec<Open>,
     /// It was asked to break off: what waits in its queue is not to be begun.
     breaking_off: bool,
+    /// What its extensions asked.
+    asked: Outstanding,
 }
 
 impl PiTalk {
@@ -57,6 +62,10 @@ fn command_line(value: &serde_json::Value) -> Vec<u8> {
     let mut bytes = value.to_string().into_bytes();
     bytes.push(b'\n');
     bytes
+}
+
+fn ui_response(id: &str, key: &str, value: serde_json::Value) -> serde_json::Value {
+    json!({"type": "extension_ui_response", "id": id, key: value})
 }
 
 impl Talk for PiTalk {
@@ -101,7 +110,12 @@ impl Talk for PiTalk {
 
     fn abort(&mut self) -> Option<Vec<u8>> {
         self.breaking_off = true;
-        Some(command_line(&json!({"id": ABORT_ID, "type": "abort"})))
+        let mut bytes = command_line(&json!({"id": ABORT_ID, "type": "abort"}));
+        // An extension that waits for an answer would keep it from breaking off.
+        for id in self.asked.give_up() {
+            bytes.extend(command_line(&ui_response(id, "cancelled", true.into())));
+        }
+        Some(bytes)
     }
 
     fn receipts(&mut self, event: &AgentEvent) -> Vec<Receipt> {
@@ -137,9 +151,26 @@ impl Talk for PiTalk {
     }
 
     fn answer(&mut self, event: &AgentEvent) -> Option<Vec<u8>> {
-        // Nobody can be asked yet; without an answer the agent would wait for ever.
-        let AgentEvent::Asked { id, .. } = event else { return None };
-        Some(command_line(&json!({"type": "extension_ui_response", "id": id, "cancelled": true})))
+        self.asked.note(event);
+        None
+    }
+
+    fn reply(&mut self, asking: &Asking, answer: &Answer) -> Option<Vec<u8>> {
+        if !self.asked.take(&asking.id) {
+            return None;
+        }
+        let (key, value) = match answer {
+            Answer::Choose(text) | Answer::Text(text) => ("value", text.as_str().into()),
+            Answer::Allow | Answer::Deny(_) if asking.kind == QuestionKind::Confirm => {
+                ("confirmed", (*answer == Answer::Allow).into())
+            }
+            Answer::Allow | Answer::Deny(_) | Answer::Dismiss => ("cancelled", true.into()),
+        };
+        Some(command_line(&ui_response(&asking.id, key, value)))
+    }
+
+    fn given_up(&mut self) -> Vec<String> {
+        self.asked.given_up()
     }
 
     fn steerable(&self) -> Steerable {
@@ -250,11 +281,37 @@ mod tests {
     }
 
     #[test]
-    fn extensions_do_not_wait_for_ever() {
+    fn extensions_get_the_answer_that_their_dialog_takes() {
+        use QuestionKind::{Choice, Confirm, Text};
+        let denied = Answer::Deny(Some("no".into()));
+        for (kind, answer, key, value) in [
+            (Confirm, Answer::Allow, "confirmed", json!(true)),
+            (Confirm, denied, "confirmed", json!(false)),
+            (Choice, Answer::Choose("Block".into()), "value", json!("Block")),
+            (Text, Answer::Text("two\nlines".into()), "value", json!("two\nlines")),
+            (Text, Answer::Dismiss, "cancelled", json!(true)),
+        ] {
+            let mut talk = PiTalk::new();
+            let asking = Asking { id: "u1".into(), kind, ..Asking::default() };
+            assert_eq!(talk.reply(&asking, &answer), None, "nobody asked");
+            assert_eq!(talk.answer(&AgentEvent::Asked(Box::new(asking.clone()))), None, "somebody has to be asked");
+            let reply = parse(talk.reply(&asking, &answer));
+            assert_eq!(reply, json!({"type": "extension_ui_response", "id": "u1", key: value}));
+            assert_eq!(talk.reply(&asking, &answer), None, "once");
+        }
+    }
+
+    #[test]
+    fn an_extension_that_waits_does_not_keep_it_from_breaking_off() {
         let mut talk = PiTalk::new();
-        let answer = parse(talk.answer(&AgentEvent::Asked { id: "u1".into(), question: "Sure?".into() }));
-        assert_eq!(answer, json!({"type": "extension_ui_response", "id": "u1", "cancelled": true}));
-        assert_eq!(talk.answer(&AgentEvent::AgentStarted), None);
+        talk.prompt("t");
+        talk.answer(&AgentEvent::Asked(Box::new(Asking { id: "u1".into(), ..Asking::default() })));
+        let text = String::from_utf8(talk.abort().expect("bytes")).expect("text");
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(lines[0]["type"], "abort");
+        assert_eq!(lines[1], json!({"type": "extension_ui_response", "id": "u1", "cancelled": true}));
+        assert_eq!((talk.given_up(), talk.given_up()), (vec!["u1".to_owned()], vec![]));
     }
 
     #[test]

@@ -40,6 +40,7 @@ impl<S: Source> App<'_, S> {
                 self.send(&Request::StopStep(step), "stop", Some(step), "x", now);
             }
             UiEffect::Raise(step, raise) => self.raise(step, raise, now),
+            UiEffect::Answer { step, question, answer } => self.answer(step, question, answer, now),
             UiEffect::TakeBack(id) => self.take_back(id, now),
             UiEffect::GoOn { step, message } => return Ok(self.go_on(step, &message, now)),
             UiEffect::Retry => return Ok(self.do_again(now)),
@@ -91,7 +92,8 @@ impl<S: Source> App<'_, S> {
             Ok(id) => {
                 self.ui.notice = None;
                 // The life of a message is told by the state of the run; of what the runner answers, by its answer.
-                let awaited = matches!(request, Request::Raise(..) | Request::TakeBack(_)) && id.is_some();
+                let awaited =
+                    matches!(request, Request::Raise(..) | Request::TakeBack(_) | Request::Answer(..)) && id.is_some();
                 let fate = if awaited { Fate::Awaited } else { Fate::Unanswered };
                 self.ui.sent.push(Sent { id, what, step, at: now, fate });
                 true

@@ -21,6 +21,18 @@ impl<S: Source> App<'_, S> {
         }
     }
 
+    /// Answers a question; what is wrong is said in the dialog, which stays then.
+    pub(super) fn answer(&mut self, step: StepId, question: String, answer: crate::run::Answer, now: Timestamp) {
+        if self.send(&Request::Answer(question, answer), "answer", Some(step), "A", now) {
+            self.ui.overlays.pop();
+            return;
+        }
+        let why = self.ui.notice.take().map(|notice| notice.text);
+        if let Some(Overlay::Answer(dialog)) = self.ui.overlays.last_mut() {
+            dialog.wrong = why;
+        }
+    }
+
     /// Withdraws a message.
     pub(super) fn take_back(&mut self, id: String, now: Timestamp) {
         if !self.send(&Request::TakeBack(id.clone()), "take back", None, "u", now) {

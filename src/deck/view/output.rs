@@ -187,7 +187,7 @@ fn log_row(buf: &mut Buffer, area: Rect, dy: u16, row: &Row, scene: &Scene<'_>) 
         Stream::Err => dx = put(buf, area, 0, dy, ERR_MARK, theme.bad()),
         Stream::Own => {
             let text: String = row.runs.iter().map(|r| r.text.as_str()).collect();
-            let text = SafeText::line(&format!("── {text}"));
+            let text = SafeText::line(&format!("── {}", text.strip_prefix("── ").unwrap_or(&text)));
             let dx = put_cut(buf, area, 0, dy, &text, area.width, theme.halted()) + 1;
             put(buf, area, dx, dy, &"─".repeat(usize::from(area.width.saturating_sub(dx))), theme.dim());
             return;

@@ -35,11 +35,12 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
         Overlay::Quit { .. } => quit(buf, body, scene),
         Overlay::Why { step, top } => why(buf, body, *step, *top, scene),
         Overlay::Budget(dialog) => budget(buf, body, dialog, scene),
+        Overlay::Answer(dialog) => super::answer::draw(buf, body, dialog, scene),
         Overlay::Reading(text) => reading(buf, body, text, scene),
     }
 }
 
-fn dialog_box(buf: &mut Buffer, area: Rect, size: (u16, u16), title: &str, scene: &Scene<'_>) -> Rect {
+pub(super) fn dialog_box(buf: &mut Buffer, area: Rect, size: (u16, u16), title: &str, scene: &Scene<'_>) -> Rect {
     fade(buf, area, scene.theme);
     // A strip of a few cells beside a dialog shows nothing but the remains of words.
     let wide = if area.width.saturating_sub(size.0) < 12 { area.width } else { size.0 };

@@ -142,16 +142,22 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
     let hint = |action: Action, word: &str, rank: u8| {
         piece(format!("{} {word}", ui.keymap.hint(action)), theme.alarm()).rank(rank).gap(3).does(action)
     };
-    let right = vec![
+    let asks = scene.read_only.is_none() && scene.state.step(first.step).is_some_and(|step| !step.questions.is_empty());
+    let mut right = vec![
         hint(Action::NextAttention, "jump", 3),
         hint(Action::Acknowledge, "acknowledge", 2),
         hint(Action::Why, "why", 1),
     ];
+    if asks {
+        right.insert(0, hint(Action::Answer, "answer", 4));
+    }
     let count = format!("▲ {} NEEDS YOU", waiting.len());
     let word = if width < 70 { "" } else { "step " };
     // For how long is never cut; what it is about may be.
     let age = first.since.map(|s| span(scene.now.since(s))).unwrap_or_default();
     let used = crate::text::width(&count) + age.len() + 6 + if width < 70 { 0 } else { 10 };
+    // How to answer is never crowded out by the question.
+    let used = if asks { used + 11 } else { used };
     let text = SafeText::line(&format!("{word}{} {name}: {}", first.step, first.reason));
     let text = text.truncate(usize::from(width).saturating_sub(used));
     let left = vec![
@@ -372,6 +378,7 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
         Some(Overlay::Budget(_)) => {
             named(&[("enter", "ask for it"), ("esc", "back"), ("↑↓", "limit"), ("tab", "scope")])
         }
+        Some(Overlay::Answer(_)) => named(&[("enter", "answer"), ("esc", "later"), ("↑↓", "choose")]),
         Some(Overlay::Confirm { what: Danger::Retry, .. }) => named(&[("esc", "no"), ("y", "do it again")]),
         Some(Overlay::Confirm { .. }) => named(&[("esc", "no"), ("y", "stop it")]),
         Some(Overlay::Quit { .. }) => named(&[("esc", "stay"), ("l", "leave it running"), ("s", "stop everything")]),

@@ -11,7 +11,7 @@ use super::super::{AgentRunner, Carried, PiTransport, Runner, Step, StepExtras, 
 use super::acceptance::AcceptanceDoc;
 use super::limits::{AttentionDoc, BudgetDoc};
 use super::{is_false, text};
-use crate::run::AgentKind;
+use crate::run::{AgentKind, Permission, ToolRule};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,6 +54,8 @@ pub(super) struct StepDoc {
     tool_timeout_exempt: Vec<String>,
     #[serde(default, skip_serializing_if = "AttentionDoc::is_built_in")]
     attention: AttentionDoc,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    question_timeout_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "is_false")]
     completion_guard: bool,
     /// `given` or `literal`; a template says nothing.
@@ -91,6 +93,8 @@ enum RunnerDoc {
         command: Option<String>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rules: Vec<RuleDoc>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resume: Option<String>,
     },
@@ -123,6 +127,25 @@ impl From<KindDoc> for String {
     }
 }
 
+/// A rule for a tool; a word that is not known asks.
+#[derive(Serialize, Deserialize)]
+struct RuleDoc {
+    tool: String,
+    permission: String,
+}
+
+impl From<ToolRule> for RuleDoc {
+    fn from(rule: ToolRule) -> Self {
+        Self { tool: rule.pattern, permission: rule.permission.word().to_owned() }
+    }
+}
+
+impl From<RuleDoc> for ToolRule {
+    fn from(rule: RuleDoc) -> Self {
+        Self { permission: Permission::of_word(&rule.permission).unwrap_or_default(), pattern: rule.tool }
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum TransportDoc {
@@ -148,8 +171,9 @@ impl StepDoc {
                     };
                     RunnerDoc::Pi { transport, command, args }
                 }
-                Runner::Agent(AgentRunner { kind, command, args, resume }) => {
-                    RunnerDoc::Agent { kind: KindDoc(kind), command, args, resume }
+                Runner::Agent(AgentRunner { kind, command, args, rules, resume }) => {
+                    let rules = rules.into_iter().map(RuleDoc::from).collect();
+                    RunnerDoc::Agent { kind: KindDoc(kind), command, args, rules, resume }
                 }
                 Runner::ExternalCli { command, args } => RunnerDoc::ExternalCli { command, args },
                 Runner::Demo { script } => RunnerDoc::Demo { script },
@@ -167,6 +191,7 @@ impl StepDoc {
             tool_timeout_ms: step.tool_timeout.map(millis),
             tool_timeout_exempt: step.tool_exempt.clone(),
             attention: AttentionDoc::of(&step.attention),
+            question_timeout_ms: step.question_timeout.map(millis),
             completion_guard: step.completion_guard,
             filling: match step.filling {
                 Filling::Template => None,
@@ -211,8 +236,9 @@ impl StepDoc {
                     };
                     Runner::Pi { transport, command, args }
                 }
-                RunnerDoc::Agent { kind: KindDoc(kind), command, args, resume } => {
-                    Runner::Agent(AgentRunner { kind, command, args, resume })
+                RunnerDoc::Agent { kind: KindDoc(kind), command, args, rules, resume } => {
+                    let rules = rules.into_iter().map(ToolRule::from).collect();
+                    Runner::Agent(AgentRunner { kind, command, args, rules, resume })
                 }
                 RunnerDoc::ExternalCli { command, args } => Runner::ExternalCli { command, args },
                 RunnerDoc::Demo { script } => Runner::Demo { script },
@@ -230,6 +256,7 @@ impl StepDoc {
             tool_timeout: self.tool_timeout_ms.map(Duration::from_millis),
             tool_exempt: self.tool_timeout_exempt,
             attention: self.attention.thresholds(),
+            question_timeout: self.question_timeout_ms.map(Duration::from_millis),
             completion_guard: self.completion_guard,
             filling: match self.filling.as_deref() {
                 Some("given") => Filling::Given,

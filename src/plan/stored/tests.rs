@@ -38,6 +38,7 @@ fn full_step() -> Step {
             tool_block: Some(ToolBlock::Names(vec!["bash".into()])),
         },
         tool_exempt: vec!["ask".into()],
+        question_timeout: Some(Duration::from_millis(77)),
         completion_guard: true,
         attention: Thresholds {
             enabled: false,

@@ -112,9 +112,11 @@ impl Rules<'_> {
 
     fn questions(&mut self) {
         for question in &self.step.questions {
-            self.plain(Reason::Question, question.id.clone(), question.asked_at, question.text.clone());
+            self.plain(Reason::Question, question.id.clone(), question.asked_at, question.asking.text.clone());
         }
-        if let Some(call) = self.step.open.iter().find(|call| call.about.asks) {
+        // What reached the runner is a question; the call alone says that there is one that did not.
+        let reached = self.step.questions.iter().filter(|question| question.asking.by_file).count();
+        if let Some(call) = self.step.open.iter().filter(|call| call.about.asks).nth(reached) {
             let evidence = format!("{} waits for an answer: {}", call.tool, call.args);
             self.plain(Reason::SupervisorRequest, String::new(), call.started_at, evidence);
         }
@@ -130,8 +132,11 @@ impl Rules<'_> {
     /// The oldest call that is open for too long (runner-behaviour 4.3).
     fn tools(&mut self) {
         let rules = &self.step.thresholds;
-        let mut waiting: Vec<_> =
-            self.step.open.iter().filter_map(|call| rules.tool_open(&call.tool).map(|ms| (call, ms))).collect();
+        let asked = |call: &crate::run::OpenCall| {
+            call.call.is_some() && self.step.questions.iter().any(|question| question.asking.call == call.call)
+        };
+        let open = self.step.open.iter().filter(|call| !asked(call));
+        let mut waiting: Vec<_> = open.filter_map(|call| rules.tool_open(&call.tool).map(|ms| (call, ms))).collect();
         waiting.sort_by_key(|(call, _)| (call.started_at, call.seq));
         let over = waiting.iter().position(|(call, ms)| self.awake(call.started_at) >= *ms);
         for (index, (call, ms)) in waiting.into_iter().enumerate() {

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::run::{
-    AgentEvent, CallFacts, CostUsd, Event, Limit, Limits, MessageRole, RunMeta, RunnerKind, SteerMode, SteerRequest,
-    SteerTarget, StepMeta, StopReason, TargetState, Thresholds, Tokens, ToolBlock, ToolOutcome, TurnLimit, Usage, What,
-    reduce,
+    AgentEvent, Answer, AnsweredBy, Asking, CallFacts, CostUsd, Event, ExitCause, Limit, Limits, MessageRole, Question,
+    RunMeta, RunPhase, RunnerKind, SteerMode, SteerRequest, SteerTarget, StepMeta, StepOutcome, StopReason,
+    TargetState, Thresholds, Tokens, ToolBlock, ToolOutcome, TurnLimit, Usage, What, exit_code, reduce,
 };
 
 fn ms(n: i64) -> Timestamp {
@@ -129,6 +129,10 @@ fn perform(effect: &Effect) -> (String, What) {
         }
         Effect::Signal { step, signal, group, cause } => {
             (signal.to_owned(), What::SignalSent { step, signal, pid: 7, group, cause })
+        }
+        Effect::Expire { step, id } => {
+            let (text, answer, by) = (String::new(), Answer::Deny(None), AnsweredBy::Timeout);
+            (format!("expire {id}"), What::QuestionAnswered { step, id, text, answer, by, source: None })
         }
         Effect::Abort(step) => ("abort".into(), What::AbortSent { step }),
         Effect::Again(step) => ("again".into(), What::AttemptStarted { step, attempt: 2, model: None, reason: None }),
@@ -417,12 +421,6 @@ fn each_rule_is_told_at_its_threshold_and_taken_back_with_its_cause() {
             vec![(10, "raise supervisor_request"), (40, "clear supervisor_request")],
         ),
         (
-            "a question to a person, until the agent goes on",
-            meta(),
-            vec![(10, AgentEvent::Asked { id: "q".into(), question: "which?".into() }), (50, turn(1, 0.0, false))],
-            vec![(10, "raise question"), (50, "clear question")],
-        ),
-        (
             "changes that fail, until one works",
             watched(|t| t.failures = Some(2)),
             vec![
@@ -475,6 +473,72 @@ fn each_rule_is_told_at_its_threshold_and_taken_back_with_its_cause() {
         let step = &play.state.steps[0];
         assert!(step.attention.is_empty() && step.activity.is_none(), "{name}");
     }
+}
+
+fn asks(id: &str, at: i64, until: Option<i64>, call: Option<&str>) -> What {
+    let asking = Asking { text: "Which?".into(), call: call.map(str::to_owned), ..Asking::default() };
+    let question = Question { id: id.into(), asking, asked_at: ms(at), until: until.map(ms) };
+    What::QuestionAsked { step: STEP, question: Box::new(question) }
+}
+
+fn answers(id: &str, by: AnsweredBy) -> What {
+    let (answer, text) = (Answer::Allow, "Which?".into());
+    What::QuestionAnswered { step: STEP, id: id.into(), text, answer, by, source: None }
+}
+
+#[test]
+fn each_question_is_told_until_it_is_answered_or_its_time_is_over() {
+    let mut play = Play::of(meta());
+    play.at(10, asks("q1", 10, None, None)).at(20, asks("q2", 20, Some(90), None));
+    // A message of the agent's in between is no answer.
+    play.says(30, turn(1, 0.0, false)).at(50, answers("q1", AnsweredBy::Person)).until(200);
+    let told = [(10, "raise question"), (20, "raise question"), (50, "clear question"), (90, "expire q2")];
+    assert_eq!(play.done()[..4], told);
+    assert_eq!(play.done()[4..], [(90, "clear question")]);
+    assert!(play.state.steps[0].questions.is_empty());
+    // Once is enough, and a second one of the same name is none.
+    let anomalies = play.state.anomalies;
+    play.at(210, asks("q3", 210, None, None)).at(220, asks("q3", 220, None, None));
+    assert_eq!((play.state.steps[0].questions.len(), play.state.anomalies), (1, anomalies + 1));
+    // A step that is being ended asks nobody.
+    let (cause, message) = (EndingCause::StepStop, String::new());
+    play.at(230, What::StepEnding { step: STEP, cause, message, source: None }).until(300);
+    assert!(play.state.steps[0].attention.is_empty());
+    play.at(310, What::StepEnded { step: STEP, outcome: Box::default() });
+    assert!(play.state.steps[0].questions.is_empty());
+    assert_eq!(play.state.anomalies, anomalies + 1);
+    play.at(320, asks("q4", 320, None, None));
+    assert!(play.state.steps[0].questions.is_empty() && play.state.anomalies == anomalies + 2);
+}
+
+#[test]
+fn a_call_that_waits_for_a_permission_has_not_begun_and_silence_is_not_the_agents() {
+    let step = StepMeta {
+        limits: Limits { tool_ms: Some(100), idle_ms: Some(150), ..Limits::default() },
+        thresholds: Thresholds { tool_open_ms: Some(50), ..Thresholds::default() },
+        ..StepMeta::default()
+    };
+    let mut play = Play::of(step);
+    play.says(0, open("A", "bash")).at(10, asks("q1", 10, None, Some("A"))).until(1000);
+    assert_eq!(play.done(), [(10, "raise question")]);
+    play.at(1000, answers("q1", AnsweredBy::Person)).until(1200);
+    let after = [(1000, "clear question"), (1050, "raise tool_open_threshold"), (1100, "tool-timeout")];
+    assert_eq!(play.done()[1..4], after, "its time begins with the answer");
+}
+
+#[test]
+fn a_question_that_nobody_may_be_asked_pauses_the_run_with_a_code_of_its_own() {
+    let mut play = Play::of(meta());
+    play.at(10, asks("q1", 10, None, None)).at(10, answers("q1", AnsweredBy::Nobody));
+    play.at(10, What::RunInterrupted { source: None });
+    let paused = StepOutcome { phase: StepPhase::Paused, ..StepOutcome::default() };
+    play.at(20, What::StepEnded { step: STEP, outcome: Box::new(paused) });
+    let (state, error) = (RunPhase::Paused, None);
+    play.reduce(What::RunEnded { state, error });
+    assert_eq!(play.state.steps[0].unanswered.as_deref(), Some("Which?"));
+    assert_eq!(exit_code(&play.state), ExitCause::NeedsPerson);
+    play.state.steps.push(StepState { phase: StepPhase::Failed, ..StepState::default() });
+    assert_eq!(exit_code(&play.state), ExitCause::Failed, "a failure says more");
 }
 
 #[test]

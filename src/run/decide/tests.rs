@@ -1,7 +1,7 @@
 //! Tables of what is due when.
 
 use super::*;
-use crate::run::{AgentEvent, Event, RunMeta, RunnerKind, StepMeta, Thresholds, What, reduce};
+use crate::run::{AgentEvent, Answer, AnsweredBy, Event, RunMeta, RunnerKind, StepMeta, Thresholds, What, reduce};
 
 fn ms(n: i64) -> Timestamp {
     Timestamp::from_millis(n)
@@ -60,6 +60,11 @@ fn play(state: &mut RunState, end: i64) -> Vec<(i64, String)> {
                 Effect::Clear { step, id } => {
                     done.push((now, format!("clear {id}")));
                     What::AttentionCleared { step: *step, id: id.clone() }
+                }
+                Effect::Expire { step, id } => {
+                    done.push((now, format!("expire {id}")));
+                    let (text, answer, by) = (String::new(), Answer::Deny(None), AnsweredBy::Timeout);
+                    What::QuestionAnswered { step: *step, id: id.clone(), text, answer, by, source: None }
                 }
                 Effect::Again(step) => {
                     done.push((now, "attempt".into()));

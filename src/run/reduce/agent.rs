@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::watch;
 use crate::run::{
-    AgentEvent, MessageRole, OpenCall, Question, Retrying, StepState, StopReason, Timestamp, ToolCall, ToolOutcome,
-    Usage, budget,
+    AgentEvent, MessageRole, OpenCall, Retrying, StepState, StopReason, Timestamp, ToolCall, ToolOutcome, Usage, budget,
 };
 
 /// Returns whether the event could not have happened.
@@ -24,7 +23,6 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
             step.calls_pending = *calls_tools;
             step.turn_count += 1;
             step.retrying = None;
-            step.questions.clear();
             if !preview.is_empty() {
                 step.last_message = Some(preview.clone());
             }
@@ -43,7 +41,6 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
             step.tool_count += 1;
             (step.last_word, step.calls_pending) = (false, false);
             step.retrying = None;
-            step.questions.clear();
             step.changed_files |= about.mutates;
             watch::called(step, tool, args, *about, at);
             // A second start of the same call replaces the first (runner-behaviour 14.10).
@@ -94,12 +91,6 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
             }
         }
         AgentEvent::Settled { .. } => step.settled_at = Some(at),
-        AgentEvent::Asked { id, question } => {
-            let known = step.questions.iter().any(|q| q.id == *id);
-            if !known && step.questions.len() < StepState::KEPT_SIGNS {
-                step.questions.push(Question { id: id.clone(), text: question.clone(), asked_at: at });
-            }
-        }
         AgentEvent::TurnStarted => step.last_word = false,
         AgentEvent::TurnEnded => step.calls_pending = false,
         // The record of a result names no call; the one that ended last is meant.
@@ -114,6 +105,9 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
         | AgentEvent::ToolProgress { .. }
         | AgentEvent::Queue(_)
         | AgentEvent::Response { .. }
+        // The runner decides which questions wait, and records them.
+        | AgentEvent::Asked(_)
+        | AgentEvent::Unasked { .. }
         | AgentEvent::Called { .. }
         | AgentEvent::Unparsed { .. }
         | AgentEvent::Unknown { .. }

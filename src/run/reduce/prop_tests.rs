@@ -5,9 +5,9 @@ use proptest::strategy::Union;
 
 use super::*;
 use crate::run::{
-    AgentEvent, CallFacts, CostUsd, Decision, Effect, EndingCause, ExitInfo, Limit, Limits, MessageRole, NextAttempt,
-    Notice, Reason, StepMeta, StepOutcome, StopReason, Stream, Thresholds, Tokens, ToolOutcome, TurnLimit, Usage,
-    decide,
+    AgentEvent, Answer, AnsweredBy, Asking, CallFacts, CostUsd, Decision, Effect, EndingCause, ExitInfo, Limit, Limits,
+    MessageRole, NextAttempt, Notice, Question, Reason, StepMeta, StepOutcome, StopReason, Stream, Thresholds, Tokens,
+    ToolOutcome, TurnLimit, Usage, decide,
 };
 
 const STEPS: u32 = 3;
@@ -81,8 +81,11 @@ fn agent_event() -> impl Strategy<Value = AgentEvent> {
         (1, Just(AgentEvent::TurnEnded).boxed()),
         (1, any::<bool>().prop_map(|will_retry| AgentEvent::AgentEnded { will_retry }).boxed()),
         (1, Just(AgentEvent::Settled { aborted: false }).boxed()),
-        (1, "[ab]".prop_map(|id| AgentEvent::Asked { id, question: "?".into() }).boxed()),
     ])
+}
+
+fn maybe_call() -> impl Strategy<Value = Option<String>> {
+    proptest::option::of("[ab]")
 }
 
 fn outcome() -> impl Strategy<Value = Box<StepOutcome>> {
@@ -123,6 +126,26 @@ fn what() -> impl Strategy<Value = What> {
         (2, step().prop_map(|step| What::ChildExited { step, exit: ExitInfo::default() }).boxed()),
         (1, step().prop_map(|step| What::OutputHeld { step, pids: vec![1] }).boxed()),
         (1, step().prop_map(|step| What::OutputTruncated { step, stream: Stream::Out, cap: 1 }).boxed()),
+        (
+            3,
+            (step(), "[abc]", maybe_call(), 0i64..6000)
+                .prop_map(|(step, id, call, until)| {
+                    let asking = Asking { call, ..Asking::default() };
+                    let until = (until < 3000).then(|| Timestamp::from_millis(until));
+                    let question = Question { id, asking, until, ..Question::default() };
+                    What::QuestionAsked { step, question: Box::new(question) }
+                })
+                .boxed(),
+        ),
+        (
+            2,
+            (step(), "[abc]")
+                .prop_map(|(step, id)| {
+                    let (answer, by) = (Answer::Allow, AnsweredBy::Person);
+                    What::QuestionAnswered { step, id, text: String::new(), answer, by, source: None }
+                })
+                .boxed(),
+        ),
         (2, (step(), outcome()).prop_map(|(step, outcome)| What::StepEnded { step, outcome }).boxed()),
         (
             2,
@@ -240,6 +263,10 @@ fn record(effect: &Effect) -> What {
             let outcome = StepOutcome { phase: StepPhase::Failed, ..StepOutcome::default() };
             What::StepEnded { step, outcome: Box::new(outcome) }
         }
+        Effect::Expire { step, id } => {
+            let (text, answer, by) = (String::new(), Answer::Deny(None), AnsweredBy::Timeout);
+            What::QuestionAnswered { step, id, text, answer, by, source: None }
+        }
         Effect::Abort(step) => What::AbortSent { step },
         Effect::Signal { step, signal, group, cause } => What::SignalSent { step, signal, pid: 7, group, cause },
     }
@@ -256,6 +283,8 @@ fn check(state: &RunState) {
         ids.dedup();
         assert_eq!(ids.len(), step.attention.len(), "one notice for each cause");
         assert!(step.activity.is_none() || !step.attention.is_empty(), "{step:?}");
+        assert!(step.questions.is_empty() || !over, "an ended step waits for answers: {step:?}");
+        assert!(step.questions.len() <= StepState::KEPT_SIGNS);
         assert!(step.recent_tools.len() <= StepState::KEPT_TOOLS && step.recent_output.len() <= StepState::KEPT_LINES);
     }
 }

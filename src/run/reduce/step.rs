@@ -3,8 +3,8 @@
 use super::agent::{agent_event, lose_open_calls};
 use super::watch;
 use crate::run::{
-    AgentEvent, Artifact, Attempt, Ending, EndingCause, ExternalProcess, Raise, RunState, Stage, StepId, StepOutcome,
-    StepPhase, StepState, Timestamp, What,
+    AgentEvent, AnsweredBy, Artifact, Attempt, Ending, EndingCause, ExternalProcess, Raise, RunState, Stage, StepId,
+    StepOutcome, StepPhase, StepState, Timestamp, What,
 };
 
 /// A stronger cause replaces a weaker one and starts its own ladder; a weaker one changes nothing.
@@ -35,6 +35,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
             | What::AttemptEnded { .. }
             | What::ChildSpawned { .. }
             | What::Agent { .. }
+            | What::QuestionAsked { .. }
             | What::StepEnded { .. }
     );
     // No attempt follows in a step that is being ended for good.
@@ -106,6 +107,28 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
         // What a foreign runner says while it ends a child is past.
         What::AttentionNoted { .. } if step.ending.is_some() => {}
         What::AttentionNoted { reason, message, .. } => watch::noted(step, *reason, message, at),
+        What::QuestionAsked { question, .. } => {
+            let known = step.questions.iter().any(|q| q.id == question.id);
+            strange = known || step.phase != StepPhase::Running || step.questions.len() >= StepState::KEPT_SIGNS;
+            if !strange {
+                step.questions.push((**question).clone());
+            }
+        }
+        What::QuestionAnswered { id: name, text, by, .. } => {
+            if let Some(index) = step.questions.iter().position(|q| q.id == *name) {
+                let question = step.questions.remove(index);
+                // Neither the silence nor the open call was the agent's while it waited.
+                active = true;
+                step.last_activity = Some(at);
+                let call = step.open.iter_mut().find(|c| c.call.is_some() && c.call == question.asking.call);
+                if let Some(call) = call {
+                    call.started_at = at;
+                }
+            }
+            if *by == AnsweredBy::Nobody {
+                step.unanswered = Some(text.clone());
+            }
+        }
         What::BudgetReached { metric, stage, used, message, .. } => {
             watch::reached(&mut step.budget, *metric, *stage, *used, at);
             if *stage == Stage::Hard && step.phase == StepPhase::Running {

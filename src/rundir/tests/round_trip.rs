@@ -152,6 +152,32 @@ fn raise() -> impl Strategy<Value = Raise> {
     ]
 }
 
+fn question() -> impl Strategy<Value = Box<Question>> {
+    let choice = (text(), text(), text()).prop_map(|(id, label, kind)| Choice { id, label, kind });
+    let kind = proptest::sample::select(QuestionKind::ALL.to_vec());
+    let asking = (text(), kind, text(), maybe(text()), text(), maybe(text()), any::<bool>(), any::<bool>());
+    let choices = proptest::collection::vec(choice, 0..3);
+    (text(), asking, choices, 0i64..9999, maybe(0i64..9999)).prop_map(|(name, asking, choices, asked, until)| {
+        let (id, kind, text, tool, args, call, free, by_file) = asking;
+        let (within_ms, repeat) = (None, None);
+        let asking = Asking { id, kind, text, tool, args, call, choices, free, within_ms, by_file, repeat };
+        Box::new(Question { id: name, asking, asked_at: at(asked), until: until.map(at) })
+    })
+}
+
+fn answered() -> impl Strategy<Value = What> {
+    let answer = prop_oneof![
+        Just(Answer::Allow),
+        Just(Answer::Dismiss),
+        maybe(text()).prop_map(Answer::Deny),
+        text().prop_map(Answer::Text),
+        "o[a-z]{0,5}".prop_map(Answer::Choose),
+    ];
+    let by = proptest::sample::select(AnsweredBy::ALL.to_vec());
+    ((0u32..9).prop_map(StepId), text(), text(), answer, by, maybe(source()))
+        .prop_map(|(step, id, text, answer, by, source)| What::QuestionAnswered { step, id, text, answer, by, source })
+}
+
 fn supervision() -> impl Strategy<Value = What> {
     let step = || (0u32..9).prop_map(StepId);
     let stage = proptest::sample::select(vec![Stage::Soft, Stage::Deferred, Stage::Hard]);
@@ -164,6 +190,8 @@ fn supervision() -> impl Strategy<Value = What> {
             error,
             next
         }),
+        (step(), question()).prop_map(|(step, question)| What::QuestionAsked { step, question }),
+        answered(),
         (step(), notice()).prop_map(|(step, notice)| What::AttentionRaised { step, notice }),
         (step(), text()).prop_map(|(step, id)| What::AttentionCleared { step, id }),
         (step(), text(), maybe(source())).prop_map(|(step, id, source)| What::AttentionAcknowledged {

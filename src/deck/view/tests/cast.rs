@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::stage::{NOW, Stage, ago, step};
+use super::stage::{NOW, Stage, ago, notice, step};
 use crate::deck::changes::Diff;
 use crate::deck::feed::Hands;
 use crate::deck::model::{Anchor, Count, Position, Search};
 use crate::run::{
-    Attempt, CostUsd, Ending, EndingCause, ExitInfo, Group, Retrying, RunPhase, RunnerKind, Steerable, StepId,
-    StepPhase, StepState, Stream, Tokens,
+    Asking, Attempt, Choice, CostUsd, Ending, EndingCause, ExitInfo, Group, Question, QuestionKind, Reason, Retrying,
+    RunPhase, RunnerKind, Steerable, StepId, StepPhase, StepState, Stream, Tokens,
 };
 
 /// Sixty steps in groups of five, most of them over.
@@ -245,4 +245,34 @@ index 5f0c..a91f 100644
 ";
     let status = b" M src/pool.rs\0?? notes.md\0";
     stage.diff = Some(Diff::parse(StepId(2), "/home/someone/pool", status, b"2\t2\tsrc/pool.rs\0", text));
+}
+
+/// A step whose agent asks: for a permission, for a choice or for a text.
+pub(super) fn asked(stage: &mut Stage, kind: &str) {
+    let choice = |id: &str, label: &str| Choice { id: id.into(), label: label.into(), kind: String::new() };
+    let command = "rm -rf target/debug\u{1b}[31m";
+    let asking = match kind {
+        "permission" => Asking {
+            text: format!("May it use Bash? {command}"),
+            tool: Some("Bash".into()),
+            args: command.into(),
+            ..Asking::default()
+        },
+        "choice" => Asking {
+            kind: QuestionKind::Choice,
+            text: "Which colour is it to be?".into(),
+            choices: vec![choice("red", "Red: warm"), choice("blue", "Blue")],
+            free: true,
+            ..Asking::default()
+        },
+        _ => Asking {
+            kind: QuestionKind::Text,
+            text: (1..60).map(|n| format!("line {n} of what it wants to know\n")).collect(),
+            ..Asking::default()
+        },
+    };
+    let until = (kind == "permission").then(|| NOW + Duration::from_secs(90));
+    let evidence = asking.text.clone();
+    stage.feed.state.steps[2].questions = vec![Question { id: "q1".into(), asking, asked_at: ago(65), until }];
+    stage.feed.state.steps[2].attention = vec![notice(2, Reason::Question, "q1", 65, &evidence)];
 }

@@ -123,6 +123,9 @@ pictures! {
     queued_step: |s| s.ui.selected = StepId(5);
     ended_step: |s| s.ui.selected = StepId(0);
     step_that_needs_you: |s| s.ui.selected = StepId(3);
+    answer_permission: |s| { cast::asked(s, "permission"); s.keys("A"); };
+    answer_choice: |s| { cast::asked(s, "choice"); s.keys("Agre"); s.key(KeyCode::Down); };
+    answer_text: |s| { cast::asked(s, "text"); s.keys("Athe left one"); };
     scrolled_back: |s| {
         cast::long_log(s);
         s.key(KeyCode::Tab);

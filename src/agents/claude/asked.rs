@@ -1,0 +1,167 @@
+//! What Claude Code asks: whether it may use a tool, and, with a tool of its own for that, what a person wants
+//! (agent-streams 1). And what it is answered.
+
+use serde_json::{Value, json};
+
+use crate::agents::asked::{Together, numbered, request_of};
+use crate::agents::look::Look;
+use crate::run::{Answer, Asking, Choice, QuestionKind};
+use crate::text::prefix;
+
+/// The tool that asks a person.
+const PERSON: &str = "AskUserQuestion";
+/// What the agent is told when it may not do something.
+const REFUSED: &str = "This is not permitted. Go on without it, or end with what you would need it for.";
+/// What it is told when nobody answers a question of its own.
+const SILENCE: &str = "Nobody answers this. Decide yourself, or end with what you would need to know.";
+
+/// The questions of a request; one for most.
+pub(super) fn questions(id: &str, request: Look<'_>) -> Vec<Asking> {
+    let tool = request.word("tool_name");
+    let input = request.get("input").cloned().unwrap_or_else(|| json!({}));
+    let base = Asking {
+        id: id.to_owned(),
+        tool: Some(tool.to_owned()),
+        call: request.str("tool_use_id").map(str::to_owned),
+        repeat: Some(input.to_string()),
+        ..Asking::default()
+    };
+    let own = request.object("input").list("questions");
+    if tool == PERSON && !own.is_empty() {
+        let one = |(n, question): (usize, &Value)| {
+            let look = Look::new(question);
+            let option = |option: &Value| {
+                let look = Look::new(option);
+                let (id, about) = (look.str("label")?, look.word("description"));
+                let label = if about.is_empty() { String::new() } else { format!("{id}: {about}") };
+                Some(Choice { id: id.to_owned(), label, kind: String::new() })
+            };
+            Asking {
+                id: numbered(id, n, own.len()),
+                kind: QuestionKind::Choice,
+                text: look.word("question").to_owned(),
+                choices: look.list("options").iter().filter_map(option).collect(),
+                free: true,
+                ..base.clone()
+            }
+            .bounded()
+        };
+        return own.iter().enumerate().map(one).collect();
+    }
+    let args = subject(&input);
+    let text = format!("May it use {tool}? {args}").trim_end().to_owned();
+    vec![Asking { text, args, ..base }.bounded()]
+}
+
+/// What the tool is to do: the command, the file, else all of it.
+fn subject(input: &Value) -> String {
+    let look = Look::new(input);
+    let known = ["command", "file_path", "notebook_path", "path", "url", "query", "pattern"];
+    match known.iter().find_map(|key| look.str(key)) {
+        Some(text) => text.to_owned(),
+        None if input.as_object().is_some_and(serde_json::Map::is_empty) => String::new(),
+        None => prefix(&input.to_string(), crate::run::AgentEvent::PREVIEW).to_owned(),
+    }
+}
+
+/// The answers to questions of one request, until all are there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answers(Together);
+
+/// What is to be said now.
+pub(super) enum Next {
+    /// The answer to the whole request, by its id; what else it asked is answered by it too.
+    Say(String, Value),
+    /// Nothing: the answer to another question is missing.
+    Wait,
+}
+
+impl Answers {
+    /// Takes the answer to a question.
+    pub(super) fn take(&mut self, asking: &Asking, answer: &Answer) -> Next {
+        let request = request_of(&asking.id).to_owned();
+        let mut input: Value =
+            asking.repeat.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let said = match answer {
+            Answer::Choose(text) | Answer::Text(text) if asking.kind == QuestionKind::Choice => text,
+            Answer::Allow => return Next::Say(request, json!({"behavior": "allow", "updatedInput": input})),
+            Answer::Deny(why) => {
+                self.0.forget(asking);
+                let why = why.as_deref().unwrap_or(REFUSED);
+                return Next::Say(request, json!({"behavior": "deny", "message": why}));
+            }
+            Answer::Choose(_) | Answer::Text(_) | Answer::Dismiss => {
+                self.0.forget(asking);
+                let why = if asking.kind == QuestionKind::Choice { SILENCE } else { REFUSED };
+                return Next::Say(request, json!({"behavior": "deny", "message": why}));
+            }
+        };
+        let wanted = Look::new(&input).list("questions").len();
+        let Some(answers) = self.0.take(asking, &asking.text, said, wanted) else { return Next::Wait };
+        if let Some(fields) = input.as_object_mut() {
+            fields.insert("answers".to_owned(), json!(answers));
+        }
+        Next::Say(request, json!({"behavior": "allow", "updatedInput": input}))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(request: Value) -> Vec<Asking> {
+        questions("r", Look::new(&request))
+    }
+
+    fn said(next: Next) -> (String, Value) {
+        match next {
+            Next::Say(id, value) => (id, value),
+            Next::Wait => panic!("it waits"),
+        }
+    }
+
+    #[test]
+    fn a_permission_names_what_the_tool_is_to_do() {
+        for (input, args) in [
+            (json!({"command": "make", "description": "Build"}), "make"),
+            (json!({"file_path": "/x", "content": "secret"}), "/x"),
+            (json!({"a": 1}), r#"{"a":1}"#),
+            (json!({}), ""),
+        ] {
+            let asked = read(json!({"tool_name": "Bash", "input": input, "tool_use_id": "t"}));
+            let [asking] = &asked[..] else { panic!("{asked:?}") };
+            assert_eq!((asking.args.as_str(), asking.call.as_deref()), (args, Some("t")));
+            assert_eq!(asking.text, format!("May it use Bash? {args}").trim_end());
+            let allowed = said(Answers::default().take(asking, &Answer::Allow));
+            assert_eq!(allowed, ("r".to_owned(), json!({"behavior": "allow", "updatedInput": input})));
+            let denied = said(Answers::default().take(asking, &Answer::Deny(Some("not here".into()))));
+            assert_eq!(denied.1, json!({"behavior": "deny", "message": "not here"}));
+            for answer in [Answer::Deny(None), Answer::Dismiss] {
+                assert_eq!(said(Answers::default().take(asking, &answer)).1["message"], REFUSED);
+            }
+        }
+    }
+
+    #[test]
+    fn its_own_questions_are_answered_together() {
+        let input = json!({"questions": [
+            {"question": "Which colour?", "options": [{"label": "Red", "description": "warm"}, {"label": "Blue"}]},
+            {"question": "How many?", "options": []},
+        ]});
+        let asked = read(json!({"tool_name": "AskUserQuestion", "input": input}));
+        assert_eq!(asked.iter().map(|a| a.id.as_str()).collect::<Vec<_>>(), ["r#0", "r#1"]);
+        assert_eq!(asked[0].choices.iter().map(Choice::shown).collect::<Vec<_>>(), ["Red: warm", "Blue"]);
+        let mut answers = Answers::default();
+        assert!(matches!(answers.take(&asked[1], &Answer::Text("three".into())), Next::Wait));
+        let (id, value) = said(answers.take(&asked[0], &Answer::Choose("Red".into())));
+        let mut expected = input.clone();
+        expected["answers"] = json!({"Which colour?": "Red", "How many?": "three"});
+        assert_eq!((id.as_str(), value), ("r", json!({"behavior": "allow", "updatedInput": expected})));
+        // Nobody answers one of them: there is no answer to the other either.
+        answers.take(&asked[0], &Answer::Choose("Red".into()));
+        assert_eq!(said(answers.take(&asked[1], &Answer::Dismiss)).1, json!({"behavior": "deny", "message": SILENCE}));
+        assert!(matches!(answers.take(&asked[1], &Answer::Text("x".into())), Next::Wait), "it begins anew");
+        let one = json!({"questions": [{"question": "Sure?", "options": []}]});
+        assert_eq!(read(json!({"tool_name": "AskUserQuestion", "input": one}))[0].id, "r");
+    }
+}

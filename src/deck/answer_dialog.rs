@@ -1,0 +1,249 @@
+//! The dialog that answers a question of an agent: what can be answered, and what its keys mean. Nothing is answered that
+//! was not on the screen, and no paste is an answer before it was read over.
+
+use crossterm::event::{KeyCode, KeyEvent};
+
+use super::actions::Action;
+use super::keymap::Key;
+use super::model::{AnswerDialog, Overlay, UiEffect, UiState};
+use super::update::{Context, say};
+use crate::run::{Answer, Question, RunState, StepId};
+use crate::text::SafeText;
+
+/// One line of the dialog that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The key that answers with it at once, where there is one.
+    pub key: Option<char>,
+    /// What it says; text from outside.
+    pub text: String,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// The question that is answered next: of the selected step, else of the step that asked first.
+#[must_use]
+pub fn next(ui: &UiState, state: &RunState) -> Option<(StepId, String)> {
+    let oldest = |step: &crate::run::StepState| {
+        step.questions.iter().min_by_key(|q| q.asked_at).map(|q| (q.asked_at, step.id, q.id.clone()))
+    };
+    let own = state.step(ui.selected).and_then(oldest);
+    let found = own.or_else(|| state.steps.iter().filter_map(oldest).min());
+    found.map(|(_, step, id)| (step, id))
+}
+
+/// Opens the dialog for a question.
+pub fn open(ui: &mut UiState, step: StepId, question: String) {
+    // What is answered is looked at too.
+    ui.selected = step;
+    let dialog = AnswerDialog { step, question, index: None, text: String::new(), wrong: None, shown: false };
+    ui.overlays.push(Overlay::Answer(dialog));
+}
+
+/// The question of a dialog, while it is open.
+#[must_use]
+pub fn question<'s>(state: &'s RunState, dialog: &AnswerDialog) -> Option<&'s Question> {
+    state.step(dialog.step)?.questions.iter().find(|question| question.id == dialog.question)
+}
+
+/// What can be chosen. Yes and no stand for the agent's own choices only where it has none.
+#[must_use]
+pub fn lines(question: &Question) -> Vec<Line> {
+    let asking = &question.asking;
+    let mut lines = Vec::new();
+    if asking.takes_yes() && asking.choices.is_empty() {
+        for (key, text, answer) in [('y', "allow", Answer::Allow), ('n', "deny", Answer::Deny(None))] {
+            lines.push(Line { key: Some(key), text: text.to_owned(), answer });
+        }
+    }
+    for (choice, n) in asking.choices.iter().zip(1_u32..) {
+        // While words are typed a digit is one of them.
+        let key = char::from_digit(n, 10).filter(|_| n < 10 && !asking.takes_text());
+        let answer = Answer::Choose(choice.id.clone());
+        lines.push(Line { key, text: choice.shown().to_owned(), answer });
+    }
+    lines
+}
+
+/// Takes a key while the dialog is open. It stays until the answer is on disk.
+pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
+    let quits = ui.keymap.lookup(key) == Some(Action::Quit) && Key::from(key).ctrl;
+    let Some(Overlay::Answer(dialog)) = ui.overlays.last_mut() else { return Vec::new() };
+    let Some(question) = question(cx.state, dialog) else {
+        // It was answered elsewhere, or nobody waits any more: the key was meant for what is not there.
+        ui.overlays.pop();
+        say(ui, cx.now, false, "the question is not open any more");
+        return Vec::new();
+    };
+    let ctrl = Key::from(key).ctrl;
+    let lines = lines(question);
+    let words = question.asking.takes_text();
+    match key.code {
+        KeyCode::Esc => drop(ui.overlays.pop()),
+        _ if quits => drop(ui.overlays.pop()),
+        KeyCode::Char('z') if ctrl => return vec![UiEffect::Suspend],
+        KeyCode::Char('l') if ctrl => return vec![UiEffect::Repaint],
+        KeyCode::Down | KeyCode::Tab => {
+            dialog.index = Some(dialog.index.map_or(0, |n| n + 1)).filter(|n| *n < lines.len());
+        }
+        KeyCode::Up | KeyCode::BackTab => {
+            dialog.index = dialog.index.map_or(lines.len().checked_sub(1), |n| n.checked_sub(1));
+        }
+        KeyCode::Backspace => drop(dialog.text.pop()),
+        KeyCode::Char('u') if ctrl => dialog.text.clear(),
+        KeyCode::Enter => return confirm(dialog, question, &lines),
+        KeyCode::Char(c) if !ctrl && words => type_in(dialog, c),
+        KeyCode::Char(c) if !ctrl => {
+            if let Some(line) = lines.iter().find(|line| line.key == Some(c)).filter(|_| dialog.shown) {
+                return vec![answer(dialog, line.answer.clone())];
+            }
+        }
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// Answers with what is chosen, else with what was typed.
+fn confirm(dialog: &mut AnswerDialog, question: &Question, lines: &[Line]) -> Vec<UiEffect> {
+    if !dialog.shown {
+        return Vec::new();
+    }
+    if let Some(line) = dialog.index.and_then(|n| lines.get(n)) {
+        return vec![answer(dialog, line.answer.clone())];
+    }
+    let typed = if question.asking.takes_text() {
+        question.asking.given(None, Some(&dialog.text))
+    } else {
+        Err("choose one of these first".to_owned())
+    };
+    match typed {
+        Ok(said) => vec![answer(dialog, said)],
+        Err(why) => {
+            dialog.wrong = Some(SafeText::line(&why));
+            Vec::new()
+        }
+    }
+}
+
+fn answer(dialog: &AnswerDialog, answer: Answer) -> UiEffect {
+    UiEffect::Answer { step: dialog.step, question: dialog.question.clone(), answer }
+}
+
+fn type_in(dialog: &mut AnswerDialog, c: char) {
+    if dialog.text.len() + c.len_utf8() <= Answer::MOST {
+        dialog.text.push(c);
+    }
+    (dialog.wrong, dialog.index) = (None, None);
+}
+
+/// Puts a pasted text in, where the question takes words; it is sent by a key only.
+pub fn paste(dialog: &mut AnswerDialog, state: &RunState, text: &str) {
+    if question(state, dialog).is_some_and(|question| question.asking.takes_text()) {
+        for c in text.replace("\r\n", "\n").chars().filter(|c| *c == '\n' || !c.is_control()) {
+            type_in(dialog, c);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deck::view::tests::Stage;
+    use crate::run::{Asking, Choice, QuestionKind, Timestamp};
+
+    fn asks(stage: &mut Stage, step: usize, id: &str, asking: Asking, at: i64) {
+        let question = Question { id: id.into(), asking, asked_at: Timestamp::from_millis(at), until: None };
+        stage.feed.state.steps[step].questions.push(question);
+    }
+
+    fn permission() -> Asking {
+        Asking { text: "May it use Bash? make".into(), ..Asking::default() }
+    }
+
+    fn choices(free: bool) -> Asking {
+        let choice = |id: &str| Choice { id: id.into(), ..Choice::default() };
+        Asking { kind: QuestionKind::Choice, choices: vec![choice("Red"), choice("Blue")], free, ..Asking::default() }
+    }
+
+    /// The effects of keys typed by a person who looks at each frame.
+    fn keys(stage: &mut Stage, keys: &[KeyCode]) -> Vec<UiEffect> {
+        keys.iter()
+            .flat_map(|key| {
+                stage.ui.drawn();
+                stage.key(*key)
+            })
+            .collect()
+    }
+
+    fn typed(stage: &mut Stage, text: &str) -> Vec<UiEffect> {
+        keys(
+            stage,
+            &text.chars().map(|c| if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) }).collect::<Vec<_>>(),
+        )
+    }
+
+    fn answered(step: u32, question: &str, answer: Answer) -> Vec<UiEffect> {
+        vec![UiEffect::Answer { step: StepId(step), question: question.into(), answer }]
+    }
+
+    #[test]
+    fn a_permission_is_answered_by_a_key_or_by_a_choice() {
+        let mut stage = Stage::new(120, 36);
+        asks(&mut stage, 2, "q1", permission(), 5);
+        assert_eq!(typed(&mut stage, "Ay"), answered(2, "q1", Answer::Allow));
+        // It stays until the answer is on disk.
+        assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Answer(_))));
+        assert_eq!(typed(&mut stage, "n"), answered(2, "q1", Answer::Deny(None)));
+        assert_eq!(typed(&mut stage, "\n"), [], "nothing is chosen beforehand");
+        assert_eq!(keys(&mut stage, &[KeyCode::Down, KeyCode::Enter]), answered(2, "q1", Answer::Allow));
+        assert_eq!(keys(&mut stage, &[KeyCode::Down, KeyCode::Enter]), answered(2, "q1", Answer::Deny(None)));
+        assert_eq!(typed(&mut stage, "xqX1"), [], "other keys do nothing");
+        keys(&mut stage, &[KeyCode::Esc]);
+        assert!(stage.ui.overlays.is_empty());
+    }
+
+    #[test]
+    fn keys_that_came_before_the_question_was_seen_answer_nothing() {
+        let mut stage = Stage::new(120, 36);
+        asks(&mut stage, 2, "q1", permission(), 5);
+        let breath: Vec<UiEffect> = ['A', 'y', 'n'].iter().flat_map(|c| stage.key(KeyCode::Char(*c))).collect();
+        assert_eq!(breath, [], "typed in one breath");
+        assert_eq!(stage.key(KeyCode::Enter), []);
+        stage.ui.drawn();
+        assert_eq!(stage.key(KeyCode::Char('y')), answered(2, "q1", Answer::Allow));
+    }
+
+    #[test]
+    fn words_and_choices_of_the_agent() {
+        let mut stage = Stage::new(120, 36);
+        asks(&mut stage, 2, "q1", choices(false), 5);
+        assert_eq!(typed(&mut stage, "A2"), answered(2, "q1", Answer::Choose("Blue".into())));
+        stage.ui.overlays.clear();
+        stage.feed.state.steps[2].questions[0].asking = choices(true);
+        assert_eq!(typed(&mut stage, "A2 reds\n"), answered(2, "q1", Answer::Text("2 reds".into())));
+        assert_eq!(keys(&mut stage, &[KeyCode::Down, KeyCode::Enter]), answered(2, "q1", Answer::Choose("Red".into())));
+        stage.ui.overlays.clear();
+        stage.feed.state.steps[2].questions[0].asking = Asking { kind: QuestionKind::Text, ..Asking::default() };
+        assert_eq!(typed(&mut stage, "A\n"), []);
+        let Some(Overlay::Answer(dialog)) = stage.ui.overlays.last_mut() else { panic!("the dialog is gone") };
+        assert_eq!(dialog.wrong.as_ref().unwrap().as_str(), "the answer is empty");
+        paste(dialog, &stage.feed.state, "two\r\nlines\x1b[31m");
+        assert_eq!(dialog.text, "two\nlines[31m");
+        assert_eq!(typed(&mut stage, "\n"), answered(2, "q1", Answer::Text("two\nlines[31m".into())));
+    }
+
+    #[test]
+    fn the_selected_step_comes_first_and_a_question_that_is_gone_is_said_to_be() {
+        let mut stage = Stage::new(120, 36);
+        stage.keys("A");
+        assert!(stage.ui.notice.as_ref().is_some_and(|n| n.bad), "nobody asks anything");
+        asks(&mut stage, 3, "q1", permission(), 9);
+        asks(&mut stage, 4, "q2", permission(), 5);
+        assert_eq!(next(&stage.ui, &stage.feed.state), Some((StepId(4), "q2".to_owned())));
+        stage.ui.selected = StepId(3);
+        assert_eq!(typed(&mut stage, "Ay"), answered(3, "q1", Answer::Allow));
+        stage.feed.state.steps[3].questions.clear();
+        assert_eq!(typed(&mut stage, "y"), []);
+        assert!(stage.ui.overlays.is_empty() && stage.ui.notice.is_some());
+    }
+}

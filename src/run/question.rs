@@ -1,0 +1,417 @@
+//! What agents ask a person: a permission, a yes or no, one of several things, or a text. One shape for every family; what
+//! an answer looks like on the wire is theirs.
+
+use super::{AgentEvent, Timestamp};
+
+/// What kind of answer is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum QuestionKind {
+    /// Whether it may do something that its rules do not allow.
+    #[default]
+    Permission,
+    /// Yes or no.
+    Confirm,
+    /// One of its choices.
+    Choice,
+    /// Words.
+    Text,
+}
+
+impl QuestionKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Permission, Self::Confirm, Self::Choice, Self::Text];
+
+    /// The word that files use.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Permission => "permission",
+            Self::Confirm => "confirm",
+            Self::Choice => "choice",
+            Self::Text => "text",
+        }
+    }
+
+    /// From the word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+/// One of the answers that an agent takes. Texts from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// The agent's id of the answer.
+    pub id: String,
+    /// What people read; empty where the id is all there is.
+    pub label: String,
+    /// What kind of answer it is, in the protocol's word; empty where it has none.
+    pub kind: String,
+}
+
+impl Choice {
+    /// The most that a question offers; what an agent offers beyond them is left out.
+    pub const MOST: usize = 32;
+
+    /// What people read.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        if self.label.is_empty() { &self.id } else { &self.label }
+    }
+}
+
+/// A question as an agent put it. Texts from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asking {
+    /// The agent's id of it, to be repeated in the answer.
+    pub id: String,
+    /// What kind of answer is wanted.
+    pub kind: QuestionKind,
+    /// The question, at most [`AgentEvent::PREVIEW`] bytes.
+    pub text: String,
+    /// The tool that it wants to use, where it asks for one.
+    pub tool: Option<String>,
+    /// What it wants to do with it, at most [`AgentEvent::PREVIEW`] bytes.
+    pub args: String,
+    /// The agent's id of the call that waits for the answer.
+    pub call: Option<String>,
+    /// What may be answered, at most [`Choice::MOST`]; empty for a text, and where yes and no are all there is.
+    pub choices: Vec<Choice>,
+    /// Words of one's own do as well as one of the choices.
+    pub free: bool,
+    /// The agent itself goes on without an answer after so many milliseconds.
+    pub within_ms: Option<u64>,
+    /// It came through the folder that children reach their supervisor by, not over the protocol.
+    pub by_file: bool,
+    /// What an answer has to repeat, as JSON. Never recorded.
+    pub repeat: Option<String>,
+}
+
+/// A question that nobody has answered yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// Its name in the run, such as `q3`: what an answer names.
+    pub id: String,
+    /// What was asked.
+    pub asking: Asking,
+    /// When.
+    pub asked_at: Timestamp,
+    /// Without an answer it is refused then.
+    pub until: Option<Timestamp>,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes.
+    Allow,
+    /// No, and why.
+    Deny(Option<String>),
+    /// One of the choices, by its id.
+    Choose(String),
+    /// Words.
+    Text(String),
+    /// Nobody will answer.
+    Dismiss,
+}
+
+/// Who or what answered a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnsweredBy {
+    /// Somebody, who is named beside it.
+    Person,
+    /// What the plan permits.
+    Rule,
+    /// What the run was started with, because nobody can be asked in it.
+    Unattended,
+    /// Nobody may be asked in this run, which therefore pauses.
+    Nobody,
+    /// The time for an answer was over.
+    Timeout,
+    /// Its agent went on or ended.
+    Gone,
+}
+
+impl AnsweredBy {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Person, Self::Rule, Self::Unattended, Self::Nobody, Self::Timeout, Self::Gone];
+
+    /// The word that files use.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Rule => "rule",
+            Self::Unattended => "unattended",
+            Self::Nobody => "nobody",
+            Self::Timeout => "timeout",
+            Self::Gone => "gone",
+        }
+    }
+
+    /// From the word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|by| by.word() == word)
+    }
+}
+
+impl Answer {
+    /// The longest text of an answer, in bytes.
+    pub const MOST: usize = 64 * 1024;
+    /// How much of a text is recorded, in characters; as much as of a message.
+    pub const PREVIEW: usize = 160;
+
+    /// The word in requests and records: `allow`, `deny`, `dismiss`, or the id of a choice; `None` for a text.
+    #[must_use]
+    pub fn choice(&self) -> Option<&str> {
+        match self {
+            Self::Allow => Some("allow"),
+            Self::Deny(_) => Some("deny"),
+            Self::Choose(id) => Some(id),
+            Self::Dismiss => Some("dismiss"),
+            Self::Text(_) => None,
+        }
+    }
+
+    /// The text in requests and records.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Deny(why) => why.as_deref(),
+            Self::Allow | Self::Choose(_) | Self::Dismiss => None,
+        }
+    }
+
+    /// As it is recorded: of a text only the beginning, since it may be meant for the agent alone.
+    #[must_use]
+    pub fn recorded(self) -> Self {
+        let cut = |text: String| match text.char_indices().nth(Self::PREVIEW) {
+            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+            None => text,
+        };
+        match self {
+            Self::Text(text) => Self::Text(cut(text)),
+            Self::Deny(why) => Self::Deny(why.map(cut)),
+            other => other,
+        }
+    }
+
+    /// From a record.
+    #[must_use]
+    pub fn of_record(choice: Option<&str>, text: Option<&str>) -> Option<Self> {
+        Some(match (choice, text) {
+            (Some("allow"), _) => Self::Allow,
+            (Some("deny"), why) => Self::Deny(why.map(str::to_owned)),
+            (Some("dismiss"), _) => Self::Dismiss,
+            (Some(id), _) => Self::Choose(id.to_owned()),
+            (None, text) => Self::Text(text?.to_owned()),
+        })
+    }
+}
+
+/// Words for yes and no, as people type them.
+const YES: [&str; 3] = ["allow", "yes", "y"];
+const NO: [&str; 3] = ["deny", "no", "n"];
+
+impl Asking {
+    /// Whether words of one's own can be the answer.
+    #[must_use]
+    pub const fn takes_text(&self) -> bool {
+        self.free || matches!(self.kind, QuestionKind::Text)
+    }
+
+    /// Whether yes and no can be the answer.
+    #[must_use]
+    pub const fn takes_yes(&self) -> bool {
+        matches!(self.kind, QuestionKind::Permission | QuestionKind::Confirm)
+    }
+
+    /// The answer that somebody typed: a word for yes or no, a choice by its number from 1, its id or its label, else a
+    /// text where one is wanted.
+    ///
+    /// # Errors
+    /// What can be answered instead, ready to be shown.
+    pub fn typed(&self, words: &str) -> Result<Answer, String> {
+        let word = words.trim();
+        if self.kind == QuestionKind::Text {
+            return self.given(None, Some(words));
+        }
+        if let Some(choice) = self.chosen(word) {
+            return Ok(Answer::Choose(choice.id.clone()));
+        }
+        let lower = word.to_lowercase();
+        if self.takes_yes() && YES.contains(&lower.as_str()) {
+            return Ok(Answer::Allow);
+        }
+        if self.takes_yes() && NO.contains(&lower.as_str()) {
+            return Ok(Answer::Deny(None));
+        }
+        if self.free { self.given(None, Some(words)) } else { Err(self.instead()) }
+    }
+
+    /// The answer that a request holds: `allow`, `deny`, `dismiss` or the id of a choice, and a text. With `deny` the text
+    /// is the reason.
+    ///
+    /// # Errors
+    /// What can be answered instead, ready to be shown.
+    pub fn given(&self, choice: Option<&str>, text: Option<&str>) -> Result<Answer, String> {
+        if let Some(text) = text.filter(|text| text.len() > Answer::MOST) {
+            return Err(format!("the text has {} bytes; at most {} go", text.len(), Answer::MOST));
+        }
+        let why = || text.map(str::trim).filter(|why| !why.is_empty()).map(str::to_owned);
+        match choice {
+            Some(id) if self.choices.iter().any(|choice| choice.id == id) => Ok(Answer::Choose(id.to_owned())),
+            Some("allow") if self.takes_yes() => Ok(Answer::Allow),
+            Some("deny") if self.takes_yes() => Ok(Answer::Deny(why())),
+            Some("dismiss") => Ok(Answer::Dismiss),
+            Some(_) => Err(self.instead()),
+            None if !self.takes_text() => Err(self.instead()),
+            None => why().map(Answer::Text).ok_or_else(|| "the answer is empty".to_owned()),
+        }
+    }
+
+    /// The choice of a number from 1, an id or a label.
+    fn chosen(&self, word: &str) -> Option<&Choice> {
+        if word.is_empty() {
+            return None;
+        }
+        let by = |is: &dyn Fn(&Choice) -> bool| self.choices.iter().find(|choice| is(choice));
+        by(&|choice| choice.id == word)
+            .or_else(|| by(&|choice| [&choice.id, &choice.label].iter().any(|text| text.eq_ignore_ascii_case(word))))
+            .or_else(|| self.choices.get(word.parse::<usize>().ok()?.checked_sub(1)?))
+    }
+
+    /// What can be answered, in words.
+    #[must_use]
+    pub fn instead(&self) -> String {
+        let mut ways: Vec<String> = Vec::new();
+        if self.takes_yes() {
+            ways.extend(["allow".to_owned(), "deny".to_owned()]);
+        }
+        ways.extend(self.choices.iter().zip(1..).map(|(choice, n)| format!("{n} ({})", choice.shown())));
+        if self.takes_text() {
+            ways.push("a text".to_owned());
+        }
+        format!("it can be answered with {}", ways.join(", "))
+    }
+
+    /// The id of the choice of one of these kinds, the best kind first.
+    #[must_use]
+    pub fn choice_of(&self, kinds: &[&str]) -> Option<&str> {
+        let mut found = kinds.iter().filter_map(|kind| self.choices.iter().find(|choice| choice.kind == *kind));
+        found.next().map(|choice| choice.id.as_str())
+    }
+
+    /// Cuts what is longer than a state may keep.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        let cut = |text: &mut String| {
+            let kept = crate::text::prefix(text, AgentEvent::PREVIEW).len();
+            text.truncate(kept);
+        };
+        cut(&mut self.text);
+        cut(&mut self.args);
+        self.choices.truncate(Choice::MOST);
+        self.choices.iter_mut().for_each(|choice| cut(&mut choice.label));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(id: &str, label: &str) -> Choice {
+        Choice { id: id.into(), label: label.into(), kind: String::new() }
+    }
+
+    fn asking(kind: QuestionKind, choices: Vec<Choice>, free: bool) -> Asking {
+        Asking { id: "1".into(), kind, text: "Which?".into(), choices, free, ..Asking::default() }
+    }
+
+    #[test]
+    fn what_is_typed_is_read_as_the_question_wants_it() {
+        let permission = asking(QuestionKind::Permission, vec![choice("o1", "Always"), choice("no", "Never")], false);
+        let confirm = asking(QuestionKind::Confirm, vec![], false);
+        let choices = asking(QuestionKind::Choice, vec![choice("Red", ""), choice("b", "Blue")], false);
+        let free = asking(QuestionKind::Choice, vec![choice("Red", "")], true);
+        let text = asking(QuestionKind::Text, vec![], false);
+        let chosen = |id: &str| Ok(Answer::Choose(id.to_owned()));
+        let said = |text: &str| Ok(Answer::Text(text.to_owned()));
+        let table = [
+            (&permission, "Allow", Ok(Answer::Allow)),
+            (&permission, " yes ", Ok(Answer::Allow)),
+            (&permission, "deny", Ok(Answer::Deny(None))),
+            (&permission, "1", chosen("o1")),
+            (&permission, "always", chosen("o1")),
+            // The agent's own id of an answer goes before a word of ours.
+            (&permission, "no", chosen("no")),
+            (&permission, "3", Err("it can be answered with allow, deny, 1 (Always), 2 (Never)".to_owned())),
+            (&confirm, "n", Ok(Answer::Deny(None))),
+            (&confirm, "maybe", Err("it can be answered with allow, deny".to_owned())),
+            (&choices, "2", chosen("b")),
+            (&choices, "red", chosen("Red")),
+            (&choices, "blue", chosen("b")),
+            (&choices, "yes", Err("it can be answered with 1 (Red), 2 (Blue)".to_owned())),
+            (&free, "green", said("green")),
+            (&free, "1", chosen("Red")),
+            (&text, "allow", said("allow")),
+            (&text, "  two words \n", said("two words")),
+            (&text, "  ", Err("the answer is empty".to_owned())),
+        ];
+        for (asking, typed, expected) in table {
+            assert_eq!(asking.typed(typed), expected, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_answers_only_what_was_asked() {
+        let confirm = asking(QuestionKind::Confirm, vec![], false);
+        assert_eq!(confirm.given(Some("deny"), Some(" not now ")), Ok(Answer::Deny(Some("not now".into()))));
+        assert_eq!(confirm.given(Some("dismiss"), None), Ok(Answer::Dismiss));
+        assert!(confirm.given(None, Some("perhaps")).is_err());
+        assert!(confirm.given(Some("o1"), None).is_err());
+        let text = asking(QuestionKind::Text, vec![], false);
+        assert!(text.given(Some("allow"), None).is_err());
+        let long = "x".repeat(Answer::MOST + 1);
+        assert!(text.given(None, Some(&long)).unwrap_err().contains("65537 bytes"));
+        assert!(text.given(None, Some(&long[1..])).is_ok());
+    }
+
+    #[test]
+    fn records_say_the_same_again_but_for_long_texts() {
+        let answers = [
+            Answer::Allow,
+            Answer::Deny(None),
+            Answer::Deny(Some("w".into())),
+            Answer::Dismiss,
+            Answer::Text("t".into()),
+        ];
+        for answer in answers {
+            assert_eq!(Answer::of_record(answer.choice(), answer.text()), Some(answer.clone()), "{answer:?}");
+            assert_eq!(answer.clone().recorded(), answer);
+        }
+        assert_eq!(Answer::of_record(None, None), None);
+        let long = Answer::Text("é".repeat(200)).recorded();
+        assert_eq!(long.text().map(|t| t.chars().count()), Some(Answer::PREVIEW + 1));
+        for word in QuestionKind::ALL.map(QuestionKind::word) {
+            assert_eq!(QuestionKind::of_word(word).map(QuestionKind::word), Some(word));
+        }
+        for word in AnsweredBy::ALL.map(AnsweredBy::word) {
+            assert_eq!(AnsweredBy::of_word(word).map(AnsweredBy::word), Some(word));
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_a_question_has_a_bound() {
+        let many = (0..100).map(|n| choice(&n.to_string(), &"x".repeat(5000))).collect();
+        let asking =
+            Asking { text: "é".repeat(5000), args: "y".repeat(5000), ..asking(QuestionKind::Choice, many, true) };
+        let kept = asking.bounded();
+        assert!(kept.text.len() <= AgentEvent::PREVIEW && kept.args.len() == AgentEvent::PREVIEW);
+        assert_eq!((kept.choices.len(), kept.choices[0].label.len()), (Choice::MOST, AgentEvent::PREVIEW));
+    }
+}

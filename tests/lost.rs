@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Run, World, files_below, wait_for};
+use support::{Run, World, files_below, kill, wait_for};
 
 /// Kills runner and keeper; the keeper is frozen first, so that it does not see the runner die.
 fn kill_both(run: &Run) {
@@ -28,7 +28,7 @@ fn kill_both(run: &Run) {
 
 /// Sends a signal; that there is no such process any more is as good.
 fn send(pid: i32, signal: &str) {
-    let done = std::process::Command::new("kill").args([signal, &pid.to_string()]).output().unwrap();
+    let done = kill(signal, u32::try_from(pid).unwrap()).output().unwrap();
     assert!(done.status.success() || !lives(pid), "{signal} {pid}");
 }
 

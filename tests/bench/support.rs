@@ -349,7 +349,7 @@ impl Drop for World {
         for pid in &self.runs {
             let stat = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             if stat.contains(&*self.folder.path().to_string_lossy()) {
-                let _ = Command::new("kill").arg(pid.to_string()).stderr(Stdio::null()).status();
+                let _ = Command::new("sh").args(["-c", &format!("kill {pid}")]).stderr(Stdio::null()).status();
             }
         }
     }

@@ -122,7 +122,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         for pid in self.processes() {
-            let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
+            let _ = kill("-9", pid).stderr(Stdio::null()).status();
         }
     }
 }
@@ -217,7 +217,14 @@ impl Run {
 
 /// Sends a signal by name, such as `-INT`.
 pub fn signal(pid: u32, name: &str) {
-    assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+    assert!(kill(name, pid).status().unwrap().success());
+}
+
+/// The `kill` that every shell has; the program of that name is missing where there is little else.
+pub fn kill(signal: &str, pid: u32) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "kill -s \"${1#-}\" \"$2\"", "sh", signal, &pid.to_string()]);
+    command
 }
 
 /// Waits for a child that must end by itself.

@@ -55,13 +55,13 @@ fn a_permission_is_shown_and_allowed() {
 }
 
 #[test]
-fn a_choice_of_the_agent_is_picked_by_its_number() {
+fn a_choice_of_the_agent_is_picked_by_its_key() {
     let home = Home::new();
     let pty = deck(&home, "acp", Some(ACP), None);
     pty.wait_text("1 NEEDS YOU");
     pty.keys("A");
-    pty.wait_text("2 No");
-    pty.keys("2");
+    pty.wait_text("n No");
+    pty.keys("n");
     pty.wait_gone("step 1 asker asks");
     home.wait_state("complete");
     assert!(kept(&home, "heard.jsonl").contains(r#""optionId":"no""#), "{}", kept(&home, "heard.jsonl"));

@@ -61,8 +61,9 @@ fn play(recording: &Recording, bytes: &[u8], pace: &str, exit: ExitInfo) -> (Wor
         (Some(code), _) => format!("code {code}"),
         (None, signal) => format!("signal {}", signal.unwrap()),
     };
+    let policy = if recording.name.ends_with("permission-allow") { "allow" } else { "deny" };
     let done = world
-        .subdeck(&["run", "--no-tui", plan.to_str().unwrap()])
+        .subdeck(&["run", "--no-tui", "--on-permission", policy, plan.to_str().unwrap()])
         .env("PI_SUBAGENT_PI_BINARY", PLAYER)
         .env("SUBDECK_REPLAY_PLAYER", std::env::current_exe().unwrap())
         .env("SUBDECK_REPLAY_FILE", &file)
@@ -103,6 +104,9 @@ fn outcome(world: &World) -> Value {
     let step: serde_json::Map<_, _> = keys.map(|key| (key.to_owned(), step[key].clone())).into_iter().collect();
     let result = world.root().join("async-subagent-results").join(format!("{}.json", run.id()));
     let result: Value = serde_json::from_slice(&std::fs::read(result).unwrap()).unwrap();
+    // An answer is noted when the runner gives it, whatever the child printed by then.
+    let log = std::fs::read_to_string(run.dir.join("output-0.log")).unwrap();
+    let said: String = log.split_inclusive('\n').filter(|line| !line.starts_with("── ")).collect();
     json!({
         "events": events,
         "step": step,
@@ -110,7 +114,7 @@ fn outcome(world: &World) -> Value {
         "totalTokens": status["totalTokens"],
         "totalCost": status["totalCost"],
         "output": result["results"][0]["output"],
-        "log": std::fs::read_to_string(run.dir.join("output-0.log")).unwrap(),
+        "log": said,
     })
 }
 

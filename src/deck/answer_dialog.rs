@@ -46,7 +46,8 @@ pub fn question<'s>(state: &'s RunState, dialog: &AnswerDialog) -> Option<&'s Qu
     state.step(dialog.step)?.questions.iter().find(|question| question.id == dialog.question)
 }
 
-/// What can be chosen. Yes and no stand for the agent's own choices only where it has none.
+/// What can be chosen: the agent's own choices, and yes and no where it has none. The keys of yes and no are those of the
+/// choices that mean it for this once.
 #[must_use]
 pub fn lines(question: &Question) -> Vec<Line> {
     let asking = &question.asking;
@@ -56,9 +57,19 @@ pub fn lines(question: &Question) -> Vec<Line> {
             lines.push(Line { key: Some(key), text: text.to_owned(), answer });
         }
     }
+    let plain = |kind: &str| asking.choices.iter().position(|choice| choice.kind == kind);
+    let (yes, no) = (plain("allow_once"), plain("reject_once"));
     for (choice, n) in asking.choices.iter().zip(1_u32..) {
-        // While words are typed a digit is one of them.
-        let key = char::from_digit(n, 10).filter(|_| n < 10 && !asking.takes_text());
+        let at = Some(lines.len());
+        let key = if at == yes {
+            Some('y')
+        } else if at == no {
+            Some('n')
+        } else {
+            char::from_digit(n, 10).filter(|_| n < 10)
+        };
+        // While words are typed each of these is one of them.
+        let key = key.filter(|_| !asking.takes_text());
         let answer = Answer::Choose(choice.id.clone());
         lines.push(Line { key, text: choice.shown().to_owned(), answer });
     }
@@ -230,6 +241,19 @@ mod tests {
         paste(dialog, &stage.feed.state, "two\r\nlines\x1b[31m");
         assert_eq!(dialog.text, "two\nlines[31m");
         assert_eq!(typed(&mut stage, "\n"), answered(2, "q1", Answer::Text("two\nlines[31m".into())));
+    }
+
+    #[test]
+    fn yes_and_no_are_the_choices_for_this_once() {
+        let mut stage = Stage::new(120, 36);
+        let choice = |id: &str, kind: &str| Choice { id: id.into(), label: id.into(), kind: kind.into() };
+        let choices =
+            vec![choice("always", "allow_always"), choice("once", "allow_once"), choice("not", "reject_once")];
+        asks(&mut stage, 2, "q1", Asking { choices, ..permission() }, 5);
+        assert_eq!(typed(&mut stage, "Ay"), answered(2, "q1", Answer::Choose("once".into())));
+        assert_eq!(typed(&mut stage, "n"), answered(2, "q1", Answer::Choose("not".into())));
+        assert_eq!(typed(&mut stage, "1"), answered(2, "q1", Answer::Choose("always".into())));
+        assert_eq!(typed(&mut stage, "23"), []);
     }
 
     #[test]

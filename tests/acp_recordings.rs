@@ -3,40 +3,19 @@
 
 #[path = "support/acp_recordings.rs"]
 mod acp_recordings;
+#[path = "support/replayed.rs"]
+mod replayed;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use subdeck::agents::acp::{AcpAdapter, AcpTalk, Dialect, Session};
 use subdeck::agents::pi::decode_line;
-use subdeck::agents::{Adapter, Framer, Line, Sink, Talk};
-use subdeck::run::{
-    AgentEvent, Evidence, ExitInfo, Report, SteerMode, StepPhase, Stream, TargetState, Tokens, ToolOutcome, judge,
-};
+use subdeck::agents::{Adapter, Line, Talk};
+use subdeck::run::{AgentEvent, Report, SteerMode, StepPhase, TargetState, Tokens, ToolOutcome};
 
 use acp_recordings::{ALL_DONE, OK, Recording, THOUGHT, read, recordings, sent};
-
-#[derive(Debug, Default, PartialEq)]
-struct Seen {
-    events: Vec<AgentEvent>,
-    log: String,
-    records: Vec<Vec<u8>>,
-}
-
-impl Sink for Seen {
-    fn event(&mut self, event: AgentEvent) {
-        self.events.push(event);
-    }
-    fn keep_line(&mut self) {
-        panic!("a line of another vocabulary is never kept as it is");
-    }
-    fn record(&mut self, json: &[u8]) {
-        self.records.push(json.to_vec());
-    }
-    fn text(&mut self, _stream: Stream, text: &str) {
-        self.log.push_str(text);
-    }
-}
+use replayed::{Seen, check_cutting, check_rows, outcome};
 
 fn session(dialect: Dialect) -> Arc<Session> {
     let login = (dialect == Dialect::Gemini).then(|| "gemini-api-key".to_owned());
@@ -45,36 +24,14 @@ fn session(dialect: Dialect) -> Arc<Session> {
 }
 
 fn replay<'a>(dialect: Dialect, chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
-    let mut seen = Seen::default();
-    let mut adapter = AcpAdapter::new(session(dialect));
-    let mut framer = Framer::new();
-    for chunk in chunks {
-        framer.push(chunk, |line: Line<'_>| adapter.line(&line, &mut seen));
-        adapter.flush(&mut seen);
-    }
-    framer.finish(|line| adapter.line(&line, &mut seen));
-    adapter.flush(&mut seen);
-    (seen, adapter.report())
-}
-
-fn outcome(report: &Report, exit: ExitInfo) -> (StepPhase, i32, Option<String>) {
-    let judged = judge(&Evidence { report, exit, spawn_error: None, ending: None, stderr_tail: "" });
-    (judged.outcome.phase, judged.outcome.exit_code, judged.outcome.error)
+    let said = replayed::replay(&mut AcpAdapter::new(session(dialect)), chunks);
+    assert_eq!(said.0.kept_lines, 0, "a line of another vocabulary is never kept as it is");
+    said
 }
 
 #[test]
 fn every_recording_has_its_row() {
-    let dir = format!("{}/tests/fixtures/streams", env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<String> = std::fs::read_dir(dir)
-        .expect("the folder")
-        .filter_map(|entry| entry.expect("an entry").file_name().into_string().ok())
-        .filter_map(|name| Some(name.strip_suffix(".jsonl")?.to_owned()))
-        .filter(|name| name.contains("-acp-") && !name.ends_with(".sent"))
-        .collect();
-    files.sort();
-    let mut rows: Vec<String> = recordings().iter().map(|r| r.name.to_owned()).collect();
-    rows.sort();
-    assert_eq!(rows, files);
+    check_rows(|file| file.contains("-acp-").then(|| file.to_owned()), recordings().iter().map(|r| r.name));
 }
 
 /// What a person reads in a recording, as far as it stands in the events.
@@ -138,11 +95,7 @@ fn recordings_mean_what_a_person_reads_in_them() {
 #[test]
 fn how_the_bytes_are_cut_changes_nothing() {
     for recording in recordings() {
-        let bytes = read(recording.name);
-        let whole = replay(recording.dialect, [bytes.as_slice()]);
-        for size in [1, 7, 4096] {
-            assert_eq!(replay(recording.dialect, bytes.chunks(size)), whole, "{} by {size}", recording.name);
-        }
+        check_cutting(recording.name, &read(recording.name), |chunks| replay(recording.dialect, chunks));
     }
 }
 

@@ -5,68 +5,30 @@ mod claude_recordings;
 #[allow(dead_code)]
 #[path = "support/recordings.rs"]
 mod recordings;
+#[path = "support/replayed.rs"]
+mod replayed;
 
+use subdeck::agents::Talk;
 use subdeck::agents::claude::{ClaudeAdapter, ClaudeTalk};
 use subdeck::agents::pi::decode_line;
-use subdeck::agents::{Adapter, Framer, Sink, Talk};
 use subdeck::run::{
-    AgentEvent, Answer, Evidence, ExitInfo, MessageRole, QuestionKind, Report, SteerMode, StepPhase, Stream,
-    TargetState, Tokens, ToolOutcome, judge,
+    AgentEvent, Answer, MessageRole, QuestionKind, Report, SteerMode, StepPhase, TargetState, Tokens, ToolOutcome,
 };
 
 use claude_recordings::claude_recordings;
 use recordings::{OK, read};
-
-#[derive(Debug, Default, PartialEq)]
-struct Seen {
-    events: Vec<AgentEvent>,
-    log: String,
-    records: Vec<Vec<u8>>,
-}
-
-impl Sink for Seen {
-    fn event(&mut self, event: AgentEvent) {
-        self.events.push(event);
-    }
-    fn keep_line(&mut self) {
-        panic!("lines of Claude Code are none of the vocabulary on disk");
-    }
-    fn record(&mut self, json: &[u8]) {
-        self.records.push(json.to_vec());
-    }
-    fn text(&mut self, _stream: Stream, text: &str) {
-        self.log.push_str(text);
-    }
-}
+use replayed::{Seen, check_cutting, check_rows, outcome};
 
 fn replay<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
-    let (mut seen, mut adapter, mut framer) = (Seen::default(), ClaudeAdapter::new(false), Framer::new());
-    for chunk in chunks {
-        framer.push(chunk, |line| adapter.line(&line, &mut seen));
-    }
-    framer.finish(|line| adapter.line(&line, &mut seen));
-    adapter.flush(&mut seen);
-    let report = adapter.report();
-    (seen, report)
-}
-
-fn phase(report: &Report, exit: ExitInfo) -> (StepPhase, i32, Option<String>) {
-    let judged = judge(&Evidence { report, exit, spawn_error: None, ending: None, stderr_tail: "" });
-    (judged.outcome.phase, judged.outcome.exit_code, judged.outcome.error)
+    let said = replayed::replay(&mut ClaudeAdapter::new(false), chunks);
+    assert_eq!(said.0.kept_lines, 0, "lines of Claude Code are none of the vocabulary on disk");
+    said
 }
 
 #[test]
 fn every_recording_has_its_row() {
-    let dir = format!("{}/tests/fixtures/streams", env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<String> = std::fs::read_dir(dir)
-        .unwrap()
-        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
-        .filter_map(|name| Some(format!("claude-{}", name.strip_prefix("claude-2.1.332-")?.strip_suffix(".jsonl")?)))
-        .collect();
-    files.sort();
-    let mut rows: Vec<String> = claude_recordings().iter().map(|r| r.name.to_owned()).collect();
-    rows.sort();
-    assert_eq!(rows, files);
+    let scene = |file: &str| Some(format!("claude-{}", file.strip_prefix("claude-2.1.332-")?));
+    check_rows(scene, claude_recordings().iter().map(|r| r.name));
 }
 
 #[test]
@@ -102,7 +64,7 @@ fn recordings_mean_what_a_person_reads_in_them() {
         assert_eq!(tools, expected, "{name}");
         assert_eq!((tokens.input, tokens.output, (cost * 1e6_f64).round() as u64), recording.usage, "{name}");
         assert_eq!(report.final_text.as_deref(), recording.text, "{name}");
-        let (phase, exit_code, error) = phase(&report, recording.exit);
+        let (phase, exit_code, error) = outcome(&report, recording.exit);
         assert_eq!((phase, exit_code, error.as_deref()), recording.end, "{name}");
         let session = seen.events.iter().any(|e| matches!(e, AgentEvent::SessionStarted { session_id: Some(_), .. }));
         assert_eq!(session, !["claude-sid-resume-missing", "claude-sj-control"].contains(&name), "{name}");
@@ -112,11 +74,7 @@ fn recordings_mean_what_a_person_reads_in_them() {
 #[test]
 fn the_cutting_of_the_input_changes_nothing() {
     for recording in claude_recordings() {
-        let bytes = read(recording.name);
-        let whole = replay([bytes.as_slice()]);
-        assert_eq!(replay(bytes.split_inclusive(|b| *b == b'\n')), whole, "{}", recording.name);
-        assert_eq!(replay(bytes.chunks(1)), whole, "{}", recording.name);
-        assert_eq!(replay(bytes.chunks(4093)), whole, "{}", recording.name);
+        check_cutting(recording.name, &read(recording.name), |chunks| replay(chunks));
     }
 }
 
@@ -159,7 +117,7 @@ fn a_cut_recording_is_never_complete() {
         let last = bytes.iter().rposition(|b| *b == b'}').unwrap();
         for cut in (0..50).map(|n| end * n / 49).chain([last, last.saturating_sub(5)]) {
             let (_, report) = replay([&bytes[..cut]]);
-            assert_ne!(phase(&report, OK).0, StepPhase::Complete, "{} cut at {cut}", recording.name);
+            assert_ne!(outcome(&report, OK).0, StepPhase::Complete, "{} cut at {cut}", recording.name);
             cuts += 1;
         }
     }

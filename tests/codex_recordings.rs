@@ -3,41 +3,19 @@
 
 #[path = "support/codex_recordings.rs"]
 mod codex_recordings;
+#[path = "support/replayed.rs"]
+mod replayed;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use subdeck::agents::codex::{CodexTalk, ExecAdapter, ServerAdapter, Session};
 use subdeck::agents::pi::decode_line;
-use subdeck::agents::{Adapter, Framer, Line, Sink, Talk};
-use subdeck::run::{
-    AgentEvent, Answer, Evidence, ExitInfo, Permission, Report, SteerMode, StepPhase, Stream, TargetState, Tokens,
-    ToolOutcome, judge,
-};
+use subdeck::agents::{Adapter, Line, Talk};
+use subdeck::run::{AgentEvent, Answer, Permission, Report, SteerMode, StepPhase, TargetState, Tokens, ToolOutcome};
 
 use codex_recordings::{HELLO, OK, Recording, is_server, read, recordings, sent};
-
-#[derive(Debug, Default, PartialEq)]
-struct Seen {
-    events: Vec<AgentEvent>,
-    log: String,
-    records: Vec<Vec<u8>>,
-}
-
-impl Sink for Seen {
-    fn event(&mut self, event: AgentEvent) {
-        self.events.push(event);
-    }
-    fn keep_line(&mut self) {
-        panic!("a line of another vocabulary is never kept as it is");
-    }
-    fn record(&mut self, json: &[u8]) {
-        self.records.push(json.to_vec());
-    }
-    fn text(&mut self, _stream: Stream, text: &str) {
-        self.log.push_str(text);
-    }
-}
+use replayed::{Seen, check_cutting, check_rows, outcome};
 
 fn session(name: &str) -> Arc<Session> {
     let resume = sent(name).iter().find_map(|message| match message["method"].as_str() {
@@ -54,34 +32,15 @@ fn replay<'a>(name: &str, chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, 
     } else {
         Box::new(ExecAdapter::new(name == "sid-resume"))
     };
-    let (mut seen, mut framer) = (Seen::default(), Framer::new());
-    for chunk in chunks {
-        framer.push(chunk, |line: Line<'_>| adapter.line(&line, &mut seen));
-        adapter.flush(&mut seen);
-    }
-    framer.finish(|line| adapter.line(&line, &mut seen));
-    adapter.flush(&mut seen);
-    (seen, adapter.report())
-}
-
-fn outcome(report: &Report, exit: ExitInfo) -> (StepPhase, i32, Option<String>) {
-    let judged = judge(&Evidence { report, exit, spawn_error: None, ending: None, stderr_tail: "" });
-    (judged.outcome.phase, judged.outcome.exit_code, judged.outcome.error)
+    let said = replayed::replay(adapter.as_mut(), chunks);
+    assert_eq!(said.0.kept_lines, 0, "a line of another vocabulary is never kept as it is");
+    said
 }
 
 #[test]
 fn every_recording_has_its_row() {
-    let dir = format!("{}/tests/fixtures/streams", env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<String> = std::fs::read_dir(dir)
-        .expect("the folder")
-        .filter_map(|entry| entry.expect("an entry").file_name().into_string().ok())
-        .filter_map(|name| Some(name.strip_prefix("codex-0.171.0-")?.strip_suffix(".jsonl")?.to_owned()))
-        .filter(|name| !name.ends_with(".sent"))
-        .collect();
-    files.sort();
-    let mut rows: Vec<String> = recordings().iter().map(|r| r.name.to_owned()).collect();
-    rows.sort();
-    assert_eq!(rows, files);
+    let scene = |file: &str| file.strip_prefix("codex-0.171.0-").map(str::to_owned);
+    check_rows(scene, recordings().iter().map(|r| r.name));
 }
 
 /// What a person reads in a recording, as far as it stands in the events.
@@ -154,13 +113,7 @@ fn recordings_mean_what_a_person_reads_in_them() {
 #[test]
 fn how_the_bytes_are_cut_changes_nothing() {
     for recording in recordings() {
-        let bytes = read(recording.name);
-        let whole = replay(recording.name, [bytes.as_slice()]);
-        let lines = bytes.split_inclusive(|b| *b == b'\n');
-        assert_eq!(replay(recording.name, lines), whole, "{} by line", recording.name);
-        for size in [1, 7, 4096] {
-            assert_eq!(replay(recording.name, bytes.chunks(size)), whole, "{} by {size}", recording.name);
-        }
+        check_cutting(recording.name, &read(recording.name), |chunks| replay(recording.name, chunks));
     }
 }
 

@@ -2,75 +2,23 @@
 
 #[path = "support/recordings.rs"]
 mod recordings;
+#[path = "support/replayed.rs"]
+mod replayed;
 
+use subdeck::agents::Talk;
 use subdeck::agents::pi::{PiAdapter, PiTalk, decode_line};
-use subdeck::agents::{Adapter, Framer, Sink, Talk};
-use subdeck::run::{
-    AgentEvent, Evidence, ExitInfo, Report, SteerMode, StepPhase, Stream, TargetState, Tokens, ToolOutcome, judge,
-};
+use subdeck::run::{AgentEvent, Report, SteerMode, StepPhase, TargetState, Tokens, ToolOutcome};
 
 use recordings::{HELLO, LONG_COMMAND, OK, read, recordings};
-
-#[derive(Debug, Default, PartialEq)]
-struct Seen {
-    events: Vec<AgentEvent>,
-    log: String,
-    /// Lines that are kept as they are, and records in their place.
-    records: Vec<Vec<u8>>,
-    line: Vec<u8>,
-}
-
-impl Sink for Seen {
-    fn event(&mut self, event: AgentEvent) {
-        self.events.push(event);
-    }
-    fn keep_line(&mut self) {
-        self.records.push(self.line.clone());
-    }
-    fn record(&mut self, json: &[u8]) {
-        self.records.push(json.to_vec());
-    }
-    fn text(&mut self, _stream: Stream, text: &str) {
-        self.log.push_str(text);
-    }
-}
+use replayed::{Seen, check_cutting, check_rows, outcome};
 
 fn replay<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
-    let mut seen = Seen::default();
-    let mut adapter = PiAdapter::new();
-    let mut framer = Framer::new();
-    let mut line = |line: subdeck::agents::Line<'_>, seen: &mut Seen| {
-        if let subdeck::agents::Line::Text { bytes, .. } = &line {
-            seen.line = bytes.to_vec();
-        }
-        adapter.line(&line, seen);
-    };
-    for chunk in chunks {
-        framer.push(chunk, |l| line(l, &mut seen));
-    }
-    framer.finish(|l| line(l, &mut seen));
-    adapter.flush(&mut seen);
-    let report = adapter.report();
-    (seen, report)
-}
-
-fn phase(report: &Report, exit: ExitInfo) -> (StepPhase, i32, Option<String>) {
-    let judged = judge(&Evidence { report, exit, spawn_error: None, ending: None, stderr_tail: "" });
-    (judged.outcome.phase, judged.outcome.exit_code, judged.outcome.error)
+    replayed::replay(&mut PiAdapter::new(), chunks)
 }
 
 #[test]
 fn every_recording_has_its_row() {
-    let dir = format!("{}/tests/fixtures/streams", env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<String> = std::fs::read_dir(dir)
-        .expect("the folder")
-        .filter_map(|entry| entry.expect("an entry").file_name().into_string().ok())
-        .filter_map(|name| Some(name.strip_prefix("pi-")?.strip_suffix(".jsonl")?.to_owned()))
-        .collect();
-    files.sort();
-    let mut rows: Vec<String> = recordings().iter().map(|r| r.name.to_owned()).collect();
-    rows.sort();
-    assert_eq!(rows, files);
+    check_rows(|file| file.strip_prefix("pi-").map(str::to_owned), recordings().iter().map(|r| r.name));
 }
 
 #[test]
@@ -112,7 +60,7 @@ fn recordings_mean_what_a_person_reads_in_them() {
         assert_eq!(tools, expected, "{name}");
         assert_eq!((tokens.input, tokens.output, (cost * 1e6_f64).round() as u64), recording.usage, "{name}");
         assert_eq!(report.final_text.as_deref(), recording.text, "{name}");
-        let (phase, exit_code, error) = phase(&report, recording.exit);
+        let (phase, exit_code, error) = outcome(&report, recording.exit);
         assert_eq!((phase, exit_code, error.as_deref()), recording.end, "{name}");
     }
 }
@@ -120,11 +68,7 @@ fn recordings_mean_what_a_person_reads_in_them() {
 #[test]
 fn the_cutting_of_the_input_changes_nothing() {
     for recording in recordings() {
-        let bytes = read(recording.name);
-        let whole = replay([bytes.as_slice()]);
-        assert_eq!(replay(bytes.split_inclusive(|b| *b == b'\n')), whole, "{}", recording.name);
-        assert_eq!(replay(bytes.chunks(1)), whole, "{}", recording.name);
-        assert_eq!(replay(bytes.chunks(4093)), whole, "{}", recording.name);
+        check_cutting(recording.name, &read(recording.name), |chunks| replay(chunks));
     }
 }
 
@@ -188,7 +132,7 @@ fn a_cut_recording_is_never_complete() {
         let last = bytes.iter().rposition(|b| *b == b'}').unwrap();
         for cut in (0..50).map(|n| end * n / 49).chain([last, last.saturating_sub(5)]) {
             let (_, report) = replay([&bytes[..cut]]);
-            let (phase, _, _) = phase(&report, OK);
+            let (phase, _, _) = outcome(&report, OK);
             assert_ne!(phase, StepPhase::Complete, "{} cut at {cut}", recording.name);
         }
     }

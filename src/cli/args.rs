@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::config::Config;
 use crate::headless::Format;
 use crate::run::{OnPermission, Raise};
+use crate::rundir::fleet::{Group, Show, Sort};
 use crate::text as units;
 
 /// Supervise AI subagent runs: launch coding agents, watch each in a pane, steer, interrupt and stop them.
@@ -17,14 +18,30 @@ use crate::text as units;
     version,
     propagate_version = true,
     max_term_width = 100,
+    args_conflicts_with_subcommands = true,
+    override_usage = "subdeck [--root DIR] [--ascii]\n       subdeck COMMAND [OPTIONS]",
     after_help = "RUN is @last, a run id, a unique prefix of at least 4 characters, a run name, or the path of a run \
                   directory. RUN:STEP names a step by its number (from 1), its id or its label.\n\
                   `subdeck help exit-codes` prints the table of exit codes."
 )]
 pub struct Cli {
-    /// What to do.
+    /// What to do; without a command the fleet is shown.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub fleet: FleetArgs,
+}
+
+/// `subdeck`: every run on this machine.
+#[derive(Clone, Debug, Default, Args)]
+pub struct FleetArgs {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+    /// Draw with ASCII characters only.
+    #[arg(long)]
+    pub ascii: bool,
 }
 
 /// The commands.
@@ -231,7 +248,7 @@ pub struct AttachArgs {
 }
 
 /// `subdeck ls`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct LsArgs {
     /// Print JSON.
     #[arg(long)]
@@ -239,6 +256,18 @@ pub struct LsArgs {
     /// List finished runs of any age too, not only the newest 20.
     #[arg(long, short)]
     pub all: bool,
+    /// What stands together: state, project, root, day, none [default: none, what goes on first].
+    #[arg(long, value_name = "BY", value_parser = Group::parse)]
+    pub group: Option<Group>,
+    /// In what order: age, need, cost, tokens, time, name [default: age].
+    #[arg(long, value_name = "BY", value_parser = Sort::parse)]
+    pub sort: Option<Sort>,
+    /// Which runs: all, living, needs, trouble, today [default: all].
+    #[arg(long, value_name = "WHICH", value_parser = Show::parse)]
+    pub show: Option<Show>,
+    /// Only runs that have all these words somewhere: in name, task, agents, models, project, branch, folder, state.
+    #[arg(value_name = "WORD")]
+    pub words: Vec<String>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub root: RootArgs,

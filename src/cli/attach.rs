@@ -36,8 +36,21 @@ pub fn deck(
     show: &ShowArgs,
     read_only: bool,
 ) -> anyhow::Result<ExitCode> {
+    let (dir, exit) = look(world, root, dir, show, read_only, false)?;
+    left(&dir, exit)
+}
+
+/// Opens the deck and returns how it was left, and on which run.
+pub fn look(
+    world: &World,
+    root: Option<&Path>,
+    dir: &RunDir,
+    show: &ShowArgs,
+    read_only: bool,
+    from_fleet: bool,
+) -> anyhow::Result<(RunDir, DeckExit)> {
     let mut dir = dir.clone();
-    let exit = loop {
+    loop {
         let read_only = if read_only { Some("--read-only".to_owned()) } else { None };
         let door: Option<GoOn<'_>> = read_only.is_none().then(|| -> GoOn<'_> {
             let dir = dir.clone();
@@ -64,17 +77,22 @@ pub fn deck(
             keymap: keys::keymap(&world.config).0,
             go_on: door,
             retry,
+            from_fleet,
         };
         match crate::deck::run(options)? {
             DeckExit::Elsewhere(path) => dir = RunDir::at(path),
-            DeckExit::Gone(state) => {
-                tell_summary(&state, Output::Text, Fate::Whole);
-                eprintln!("subdeck: the run's directory was removed; this is what was seen of it last");
-                return Ok(out::code(exit_code(&state)));
-            }
-            exit => break exit,
+            exit => return Ok((dir, exit)),
         }
-    };
+    }
+}
+
+/// Prints the summary of a run whose deck was left, and says what is to be known of it.
+pub fn left(dir: &RunDir, exit: DeckExit) -> anyhow::Result<ExitCode> {
+    if let DeckExit::Gone(state) = exit {
+        tell_summary(&state, Output::Text, Fate::Whole);
+        eprintln!("subdeck: the run's directory was removed; this is what was seen of it last");
+        return Ok(out::code(exit_code(&state)));
+    }
     let Ok(mut follower) = Follower::open(dir.path()) else {
         eprintln!("subdeck: the run's directory was removed");
         return Ok(out::code(ExitCause::Lost));
@@ -83,7 +101,7 @@ pub fn deck(
     let state = follower.state();
     tell_summary(state, Output::Text, Fate::Whole);
     match exit {
-        DeckExit::LeftRunning | DeckExit::Elsewhere(_) | DeckExit::Gone(_) => {
+        DeckExit::LeftRunning | DeckExit::Elsewhere(_) | DeckExit::Back | DeckExit::Gone(_) => {
             let id = crate::text::SafeText::line(dir.id_str());
             eprintln!("subdeck: the run goes on; `subdeck attach {id}` shows it again");
             Ok(ExitCode::SUCCESS)
@@ -94,7 +112,7 @@ pub fn deck(
 }
 
 /// The colours that the person wants; `None` leaves it to the terminal. `NO_COLOR` goes before everything else.
-fn palette(world: &World) -> Option<Palette> {
+pub fn palette(world: &World) -> Option<Palette> {
     if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) {
         return Some(Palette::Mono);
     }

@@ -12,8 +12,9 @@ use super::show::{is_unreadable, tell_suspended, tell_unreadable};
 use super::{find, out, source};
 use crate::engine::tree::{self, Seen};
 use crate::engine::{self, now};
-use crate::run::{ExitCause, SteerMode, SteerRequest, StepId, TargetState};
-use crate::rundir::{Follower, Inbox, RunDir, RunnerIdentity, RunnerLife, SendError, identity};
+use crate::run::{ExitCause, RunMode, SteerMode, SteerRequest, StepId, TargetState};
+use crate::rundir::{Answered, Follower, Inbox, RunDir, RunnerIdentity, RunnerLife, SendError, answer_of_child};
+use crate::rundir::{identity, watch};
 use crate::text::SafeText;
 
 /// As many bytes are read of a message, so that one that is too long can be told by its length; white space around it
@@ -47,14 +48,30 @@ pub fn steer(args: &SteerArgs) -> anyhow::Result<ExitCode> {
     let reached = wait_for(&mut follower, args.timeout, |follower| {
         let state = follower.state();
         ids.iter().all(|id| {
-            state.steering.recent.iter().find(|r| r.id == *id).is_some_and(|r| {
-                r.targets.iter().all(|t| !matches!(t.state, TargetState::Routed | TargetState::Scheduled))
-            })
+            answer_of_child(&dir, id).is_some()
+                || state.steering.recent.iter().find(|r| r.id == *id).is_some_and(|r| {
+                    let under_way = |state| match state {
+                        TargetState::Routed | TargetState::Scheduled => true,
+                        // What is to arrive after the turn has been taken with that; what is to arrive now has not yet.
+                        TargetState::Queued => mode == SteerMode::Steer,
+                        _ => false,
+                    };
+                    r.targets.iter().all(|t| !under_way(t.state))
+                })
         })
     })?;
     let mut failed = false;
     for id in &ids {
         let request = follower.state().steering.recent.iter().find(|r| r.id == *id);
+        // Of what a child of a workflow answers only the answer itself tells.
+        match answer_of_child(&dir, id) {
+            Some(Answered::Done) => eprintln!("delivered"),
+            Some(Answered::Refused(why)) => {
+                failed = true;
+                eprintln!("failed: {}", SafeText::line(&why));
+            }
+            None => {}
+        }
         for target in request.into_iter().flat_map(|r| &r.targets) {
             failed |= target.state == TargetState::Failed;
             let reason = target.reason.as_deref().unwrap_or("");
@@ -224,6 +241,8 @@ fn wait_for(follower: &mut Follower, time: Duration, done: impl Fn(&Follower) ->
             tokio::select! {
                 () = &mut timeout => return Ok(false),
                 () = follower.wait() => {}
+                // The inboxes of a workflow's children are not watched.
+                () = tokio::time::sleep(watch::POLL), if follower.state().mode == RunMode::Workflow => {}
             }
         }
     })

@@ -17,7 +17,7 @@ pub fn own_root(world: &World, asked: Option<&Path>) -> anyhow::Result<RunRoot> 
         .context("no place for runs: set HOME, XDG_STATE_HOME or --root")
 }
 
-/// The roots that runs are looked for in: the one asked for; else our own, those of the configuration, and that of
+/// The roots that runs are looked for in: the one asked for; else our own, those of the configuration, and those of
 /// pi-subagents.
 pub fn roots(world: &World, asked: Option<&Path>) -> anyhow::Result<Vec<RunRoot>> {
     let own = own_root(world, asked)?;
@@ -26,7 +26,7 @@ pub fn roots(world: &World, asked: Option<&Path>) -> anyhow::Result<Vec<RunRoot>
     }
     let mut roots = vec![own];
     let others = world.config.roots().iter().map(RunRoot::at);
-    for root in others.chain([RunRoot::pi_root(|name| std::env::var_os(name))]) {
+    for root in others.chain(RunRoot::pi_roots(|name| std::env::var_os(name))) {
         if roots.iter().all(|known| known.path() != root.path()) {
             roots.push(root);
         }

@@ -87,6 +87,19 @@ pub fn check_script(script: &str, cwd: &Path) -> Result<(), ScriptProblem> {
     })
 }
 
+/// What is wrong with a plan, in one line.
+#[must_use]
+pub fn first(problems: &Problems) -> String {
+    let errors = problems.0.iter().filter(|problem| problem.severity == Severity::Error);
+    let text: Vec<String> = errors
+        .map(|problem| match &problem.suggestion {
+            Some(what) => format!("{} ({what})", problem.message),
+            None => problem.message.clone(),
+        })
+        .collect();
+    text.join("; ")
+}
+
 /// The plan; or, after its problems have been told, the exit code.
 ///
 /// # Errors

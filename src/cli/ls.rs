@@ -1,22 +1,27 @@
 //! `subdeck ls`.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::args::LsArgs;
 use super::load::World;
 use super::{find, out};
 use crate::headless::{needs, status_document, unreadable_json};
-use crate::run::{ExitCause, RunState, StepPhase};
+use crate::run::{ExitCause, RunState, Timestamp};
+use crate::rundir::fleet::{Fleet, FleetRun, Group, Row, Spent, View, arrange, spent_since};
 use crate::rundir::trust::{self, Distrust};
 use crate::rundir::{Listed, list_runs};
-use crate::text::{self as units, SafeText};
+use crate::text::{self as units, SafeText, when};
 
 /// Finished runs that are listed without `--all`.
 const NEWEST: usize = 20;
 
-/// Lists runs, living ones first, newest first.
+/// Lists runs; without an order asked for, what goes on first, the newest first.
 pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let world = World::look()?;
     let roots = find::roots(&world, args.root.root.as_deref())?;
@@ -35,46 +40,80 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
             Err(Distrust::Unreadable | Distrust::Owner(_)) | Ok(()) => {}
         }
     }
-    let mut runs: Vec<Listed> = roots.iter().flat_map(list_runs).collect();
-    runs.sort_by_key(|run| (!is_living(run), std::cmp::Reverse(run.started())));
-    let hidden = if args.all { 0 } else { hide(&mut runs) };
-    if hidden > 0 {
-        eprintln!("subdeck: {hidden} more, --all shows them");
+    let mut fleet = Fleet::new(roots);
+    while fleet.poll(Duration::MAX).behind {}
+    for line in fleet.notices() {
+        eprintln!("subdeck: {}", SafeText::line(&line));
+    }
+    let now = crate::engine::now();
+    let zone = TimeZone::system();
+    let hidden = if args.all { BTreeSet::new() } else { old(&fleet) };
+    let view = View {
+        group: args.group.unwrap_or(Group::None),
+        sort: args.sort.unwrap_or_default(),
+        show: args.show.unwrap_or_default(),
+        words: args.words.join(" "),
+    };
+    let midnight = Timestamp::from_micros(when::midnight(now.micros(), &zone));
+    let shown = fleet.runs().filter(|run| !hidden.contains(run.dir().path()));
+    let root = |at: usize| fleet.roots().get(at).map(|r| r.path().display().to_string()).unwrap_or_default();
+    let mut rows = arrange(shown, &view, midnight, now, |at| when::day(at.micros(), &zone), root);
+    if args.group.is_none() && args.sort.is_none() {
+        // What goes on first; the order stays otherwise. A part stays below its whole.
+        let mut living = false;
+        rows.sort_by_cached_key(|row| {
+            if let Row::Run { run, part: false } = row {
+                living = run.is_living();
+            }
+            !living
+        });
+    }
+    if !hidden.is_empty() {
+        eprintln!("subdeck: {} more, --all shows them", hidden.len());
     }
     if args.json {
-        let list: Vec<_> = runs.iter().map(entry).collect();
+        let mut listed: BTreeMap<_, _> =
+            fleet.roots().iter().flat_map(list_runs).map(|run| (run.dir.path().to_owned(), run)).collect();
+        let runs = rows.iter().filter_map(|row| match row {
+            Row::Run { run, .. } => listed.remove(run.dir().path()),
+            Row::Head(_) => None,
+        });
+        let list: Vec<_> = runs.map(|run| entry(&run)).collect();
         out::json(&json!({ "v": crate::headless::VERSION, "runs": list }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    if runs.is_empty() {
+    if fleet.runs().next().is_none() {
         eprintln!("subdeck: no runs yet; `subdeck demo` makes one");
     }
-    let now = crate::engine::now();
-    let head = ["RUN", "STATE", "AGE", "STEPS", "COST", "NEEDS", "NAME", "NOW"].map(str::to_owned).to_vec();
-    let mut rows = vec![head];
-    rows.extend(runs.iter().map(|run| row(run, now)));
-    super::lines::out(|to| super::lines::table(to, &rows))?;
+    let head = ["RUN", "STATE", "AGE", "STEPS", "TOKENS", "COST", "NEEDS", "AGENTS", "WHERE", "NAME", "NOW"];
+    let mut table = vec![head.map(str::to_owned).to_vec()];
+    table.extend(rows.iter().map(|entry| match entry {
+        Row::Head(head) => vec![format!("{} ({})", head.title, head.count)],
+        Row::Run { run, part } => row(run, *part, now),
+    }));
+    super::lines::out(|to| super::lines::table(to, &table))?;
+    if let Some(line) = spent_today(&spent_since(fleet.runs(), midnight)) {
+        eprintln!("subdeck: {line}");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether it goes on, as far as its files say.
-fn is_living(run: &Listed) -> bool {
-    run.state.as_ref().is_ok_and(|s| !s.is_over()) && run.lost.is_none()
+/// What today cost, where it cost anything.
+fn spent_today(spent: &Spent) -> Option<SafeText> {
+    if spent.usd <= 0.0 {
+        return None;
+    }
+    let models: Vec<String> =
+        spent.models.iter().map(|(model, usd)| format!("{model} {}", units::cost(*usd))).collect();
+    let unknown = if spent.unknown > 0 { format!("; {} runs tell no cost", spent.unknown) } else { String::new() };
+    Some(SafeText::line(&format!("today {}: {}{unknown}", units::cost(spent.usd), models.join(", "))))
 }
 
-/// Leaves the newest of the ended runs. What goes on and what cannot be read is never hidden (product 6). Returns how
-/// many are hidden.
-fn hide(runs: &mut Vec<Listed>) -> usize {
-    let all = runs.len();
-    let mut ended = 0;
-    runs.retain(|run| {
-        if is_living(run) || run.state.is_err() {
-            return true;
-        }
-        ended += 1;
-        ended <= NEWEST
-    });
-    all - runs.len()
+/// All but the newest of the ended runs. What goes on and what cannot be read is never hidden (product 6).
+fn old(fleet: &Fleet) -> BTreeSet<PathBuf> {
+    let mut ended: Vec<&FleetRun> = fleet.runs().filter(|run| !run.is_living() && run.listed.state.is_ok()).collect();
+    ended.sort_by_key(|run| std::cmp::Reverse(run.listed.started()));
+    ended.into_iter().skip(NEWEST).map(|run| run.dir().path().to_owned()).collect()
 }
 
 fn entry(run: &Listed) -> serde_json::Value {
@@ -84,39 +123,48 @@ fn entry(run: &Listed) -> serde_json::Value {
     }
 }
 
-fn row(run: &Listed, now: crate::run::Timestamp) -> Vec<String> {
+fn row(run: &FleetRun, part: bool, now: Timestamp) -> Vec<String> {
     // Eight characters are enough to name a run, and can be copied as they are.
-    let id: String = run.dir.id_str().chars().take(8).collect();
-    let state = match &run.state {
+    let id: String = run.dir().id_str().chars().take(8).collect();
+    let id = if part { format!("  {id}") } else { id };
+    let state = match &run.listed.state {
         Err(error) => return vec![id, "unreadable".to_owned(), error.to_string()],
         Ok(state) => state,
     };
-    let word = if run.lost.is_some() || state.lost.is_some() { "lost" } else { word(state) };
+    let word = if run.is_lost() { "lost" } else { word(state) };
     let needs = if state.is_over() { Vec::new() } else { needs(state) };
-    let first = state.steps.first();
+    let agents = run.agents();
+    let place = run.project.as_ref().map(|p| match &p.branch {
+        Some(branch) => format!("{}:{branch}", p.name),
+        None => p.name.clone(),
+    });
+    let short = |text: &str, cells| SafeText::line(text).truncate(cells).to_string();
+    let tokens = Some(state.tokens()).filter(|t| !t.is_zero());
     vec![
         id,
         word.to_owned(),
         units::or_unknown(state.started_at.map(|t| units::span(now.since(t)))),
         format!("{}/{}", state.steps_ended(), state.steps.len()),
+        units::or_unknown(tokens.map(|t| units::count(t.total()))),
         units::or_unknown(state.cost().map(|c| units::cost(c.0))),
         units::or_unknown(needs.first().map(|first| match needs.len() {
             1 => first.short().truncate(32).to_string(),
             n => format!("{} +{}", first.short().truncate(32), n - 1),
         })),
-        state.name.as_deref().unwrap_or_else(|| first.map_or("", |s| s.title())).to_owned(),
-        doing(run, state),
+        units::or_unknown(agents.first().map(|first| match agents.len() {
+            1 => short(first, 20),
+            n => format!("{} +{}", short(first, 20), n - 1),
+        })),
+        units::or_unknown(place.map(|place| short(&place, 28))),
+        state.name.as_deref().unwrap_or_else(|| state.steps.first().map_or("", |s| s.title())).to_owned(),
+        doing(run),
     ]
 }
 
 /// What a run does just now; of one that does nothing, its first task.
-fn doing(run: &Listed, state: &RunState) -> String {
-    let running = state.steps.iter().filter(|s| s.phase == StepPhase::Running);
-    if let Some(call) = running.filter_map(|s| s.current_call()).next() {
-        return SafeText::line(&format!("{} {}", call.tool, call.args)).truncate(48).to_string();
-    }
-    let task = crate::rundir::plan_doc::read(&run.dir).first().map(|step| step.task.clone()).unwrap_or_default();
-    SafeText::line(task.trim().lines().next().unwrap_or_default()).truncate(48).to_string()
+fn doing(run: &FleetRun) -> String {
+    let task = || run.task.lines().next().unwrap_or_default().to_owned();
+    SafeText::line(&run.doing().unwrap_or_else(task)).truncate(48).to_string()
 }
 
 fn word(state: &RunState) -> &str {

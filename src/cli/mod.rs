@@ -21,6 +21,7 @@ mod doctor_report;
 mod events;
 mod exit_codes;
 mod find;
+mod fleet;
 mod keys;
 mod launch;
 mod lines;
@@ -58,7 +59,8 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             return ExitCode::from(u8::from(error.use_stderr()) * 2);
         }
     };
-    let result = match cli.command {
+    let Some(command) = cli.command else { return answer(fleet::fleet(&cli.fleet)) };
+    answer(match command {
         Command::Run(args) => run::run(args),
         Command::Attach(args) => attach::attach(&args),
         Command::Ls(args) => ls::ls(&args),
@@ -81,7 +83,11 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),
         Command::Man(args) => man::run(&args, Cli::command()),
-    };
+    })
+}
+
+/// The exit code of a command; what went wrong is told.
+fn answer(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
         let text = format!("subdeck: {error:#}");
         let printed = lines::err(|to| crate::text::SafeText::block(&text).iter().try_for_each(|l| writeln!(to, "{l}")));

@@ -294,6 +294,9 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
         wanted.push(Action::Back);
     } else {
         wanted.push(Action::Down);
+        if ui.from_fleet && ui.mode == ViewMode::List && ui.filter.is_none() {
+            wanted.push(Action::Back);
+        }
     }
     if !ui.zoom {
         wanted.push(Action::Zoom);

@@ -133,11 +133,12 @@ pub(super) fn wall() -> Timestamp {
 
 impl<'a, S: Source> App<'a, S> {
     pub(super) fn new(source: S, options: DeckOptions<'a>) -> Self {
-        let DeckOptions { read_only, mouse, keymap, go_on: door, retry, palette, ascii, notify, hook, .. } = options;
+        let DeckOptions { read_only, mouse, keymap, go_on: door, retry, palette, ascii, notify, hook, from_fleet, .. } =
+            options;
         let (can_go_on, can_retry) = (door.is_some(), retry.is_some());
         Self {
             source,
-            ui: UiState { mouse, keymap, can_go_on, can_retry, ..UiState::new(Screen::size()) },
+            ui: UiState { mouse, keymap, can_go_on, can_retry, from_fleet, ..UiState::new(Screen::size()) },
             history: History::default(),
             facts: (None, StepFacts::default()),
             frozen: None,
@@ -390,7 +391,7 @@ async fn drain(signal: &mut tokio::signal::unix::Signal) {
 
 /// The next input; never, while the input is let go. The library spins on a terminal that is gone, so it is asked only
 /// while there is one.
-async fn next(keys: &mut Option<EventStream>) -> Option<io::Result<Input>> {
+pub(super) async fn next(keys: &mut Option<EventStream>) -> Option<io::Result<Input>> {
     std::future::poll_fn(|cx| match keys {
         _ if guard::hung_up() => Poll::Ready(None),
         Some(stream) => Pin::new(stream).poll_next(cx),
@@ -400,7 +401,7 @@ async fn next(keys: &mut Option<EventStream>) -> Option<io::Result<Input>> {
 }
 
 /// An input that is there already.
-async fn ready(keys: &mut Option<EventStream>) -> Option<io::Result<Input>> {
+pub(super) async fn ready(keys: &mut Option<EventStream>) -> Option<io::Result<Input>> {
     std::future::poll_fn(|cx| {
         Poll::Ready(match keys {
             Some(stream) if !guard::hung_up() => match Pin::new(stream).poll_next(cx) {
@@ -413,7 +414,7 @@ async fn ready(keys: &mut Option<EventStream>) -> Option<io::Result<Input>> {
     .await
 }
 
-async fn sleep_until(deadline: Option<Instant>) {
+pub(super) async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,

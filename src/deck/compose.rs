@@ -31,6 +31,10 @@ pub fn withdrawable(state: &RunState, ui: &UiState) -> Option<String> {
     if let Some(id) = written.filter(|id| !known(id) && !ui.withdrawn.contains(id)) {
         return Some(id);
     }
+    // Only runners of ours give back what they hold for a step that waits; steps of others have no ids.
+    if state.steps.iter().all(|step| step.key.is_empty()) {
+        return None;
+    }
     let held = |r: &&SteerRequest| r.targets.iter().any(|t| t.state == TargetState::Scheduled);
     let waits = state.steering.recent.iter().rev().filter(held).map(|r| r.id.clone());
     waits.into_iter().find(|id| !ui.withdrawn.contains(id))

@@ -84,6 +84,8 @@ pub enum UiEffect {
     Shell(StepId),
     /// Leave the deck.
     Leave,
+    /// Back to the fleet; the run goes on.
+    Fleet,
     /// Give the terminal back to the shell.
     Suspend,
     /// Draw everything anew.

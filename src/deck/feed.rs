@@ -29,8 +29,8 @@ pub enum Hands {
     Over,
     /// Its runner is gone without an end; the evidence.
     Lost(SafeText),
-    /// The directory is gone; the picture is the last one.
-    Gone,
+    /// The directory is gone, and what became of it; the picture is the last one.
+    Gone(SafeText),
     /// Its runner lives and answers nothing, and what can be done.
     Suspended(SafeText),
     /// It cannot be told, and why.
@@ -134,6 +134,11 @@ pub trait Feed {
 
     /// Who has it.
     fn hands(&self) -> Hands;
+
+    /// What stands between the files and the picture, one sentence each.
+    fn troubles(&self) -> Vec<SafeText> {
+        Vec::new()
+    }
 
     /// The length of a step's log in virtual bytes, as of the last look at it; looks.
     fn log_len(&mut self, step: StepId) -> u64;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::app::Source;
 use super::app::wall;
 use super::feed::{Answer, Changes, Feed, Find, Hands, KeptDraft, LogLine, Request, StepFacts};
-use crate::run::{ControlSource, RunState, RunnerKind, SteerMode, StepId};
+use crate::run::{ControlSource, RunMode, RunState, RunnerKind, SteerMode, StepId, Stream};
 use crate::rundir::{self, Answered, Follower, Health, Inbox, RunDir, StepLog, drafts, plan_doc};
 use crate::text::SafeText;
 
@@ -33,6 +33,30 @@ impl LiveFeed {
     pub fn open(path: &Path) -> Result<Self, String> {
         let follower = Follower::open(path).map_err(|error| error.to_string())?;
         Ok(Self { dir: RunDir::at(path), follower, logs: BTreeMap::new(), open: Vec::new(), plan: None })
+    }
+
+    /// What stands in for the log of a step that has none: a workflow's parent keeps none of the children that it runs
+    /// itself. Says so, and shows the last lines that the status has.
+    fn stand_in(&self, step: StepId) -> Option<Vec<LogLine>> {
+        let state = self.follower.state();
+        let found = state.step(step).filter(|_| state.mode == RunMode::Workflow)?;
+        if self.dir.output(step).exists() {
+            return None;
+        }
+        let why = match (&found.own_run, &found.session_file) {
+            (Some(run), _) => format!("it is a run of its own, {}; its output is there", run.as_str()),
+            (None, Some(session)) => format!("its parent keeps no log of it; it prints into {session}"),
+            (None, None) => "its parent keeps no log of it".to_owned(),
+        };
+        let lines = [(Stream::Own, why)].into_iter();
+        let lines = lines.chain(found.recent_output.iter().map(|line| (Stream::Out, line.clone())));
+        let mut end = 0;
+        let line = |(stream, text): (Stream, String)| {
+            let start = end;
+            end += text.len() as u64 + 1;
+            LogLine { start, end, stream, at: None, attempt: 0, bytes: text.into_bytes(), cut: false }
+        };
+        Some(lines.map(line).collect())
     }
 
     fn log(&mut self, step: StepId) -> &mut StepLog {
@@ -67,7 +91,7 @@ impl Feed for LiveFeed {
     fn hands(&self) -> Hands {
         match self.follower.health() {
             Health::Lost(evidence) => Hands::Lost(SafeText::line(evidence)),
-            Health::Gone => Hands::Gone,
+            Health::Gone(what) => Hands::Gone(SafeText::line(what)),
             Health::Over => Hands::Over,
             Health::Starting | Health::Live => Hands::Live,
             Health::Suspended(what) => Hands::Suspended(SafeText::line(what)),
@@ -76,17 +100,33 @@ impl Feed for LiveFeed {
         }
     }
 
+    fn troubles(&self) -> Vec<SafeText> {
+        self.follower.notices().iter().map(|text| SafeText::line(text)).collect()
+    }
+
     fn log_len(&mut self, step: StepId) -> u64 {
+        if let Some(lines) = self.stand_in(step) {
+            return lines.last().map_or(0, |line| line.end);
+        }
         let log = self.log(step);
         log.refresh();
         log.len()
     }
 
     fn lines_before(&mut self, step: StepId, position: u64, n: usize) -> Vec<LogLine> {
+        if let Some(mut lines) = self.stand_in(step) {
+            lines.retain(|line| line.end <= position);
+            return lines.split_off(lines.len().saturating_sub(n));
+        }
         self.log(step).lines_before(position, n).into_iter().map(line).collect()
     }
 
     fn lines_from(&mut self, step: StepId, position: u64, n: usize) -> Vec<LogLine> {
+        if let Some(mut lines) = self.stand_in(step) {
+            lines.retain(|line| line.start >= position);
+            lines.truncate(n);
+            return lines;
+        }
         self.log(step).lines_from(position, n).into_iter().map(line).collect()
     }
 
@@ -119,6 +159,10 @@ impl Feed for LiveFeed {
     }
 
     fn send(&mut self, request: &Request, key: &str) -> Result<Option<String>, String> {
+        // Another directory may stand in its place, whose runner was not meant.
+        if let Some(what) = self.follower.missing() {
+            return Err(format!("the run's directory {what}"));
+        }
         let inbox = Inbox::open(&self.dir, here(key)).map_err(|e| e.to_string())?;
         let state = self.follower.state();
         let now = wall();
@@ -145,7 +189,8 @@ impl Feed for LiveFeed {
     }
 
     fn answer(&self, request: &str) -> Option<Answer> {
-        Some(match rundir::answer_to(&self.dir, request)? {
+        let answer = rundir::answer_to(&self.dir, request).or_else(|| rundir::answer_of_child(&self.dir, request));
+        Some(match answer? {
             Answered::Done => Answer::Done,
             Answered::Refused(why) => Answer::Refused(SafeText::line(&why)),
         })

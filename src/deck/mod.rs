@@ -15,6 +15,7 @@ mod early;
 pub mod effect;
 pub mod entries;
 pub mod feed;
+pub mod fleet;
 pub mod fold;
 mod guard;
 pub mod history;
@@ -70,6 +71,8 @@ pub struct DeckOptions<'a> {
     pub go_on: Option<GoOn<'a>>,
     /// How a run is started that does again what failed in this one; without it the deck does not offer to.
     pub retry: Option<Retry<'a>>,
+    /// The deck was opened from the fleet, so that there is a level above it.
+    pub from_fleet: bool,
 }
 
 /// How the deck was left. The summary of the run is for whoever called.
@@ -85,6 +88,8 @@ pub enum DeckExit {
     Gone(Box<RunState>),
     /// The person went on with a session in a new run, whose directory this is.
     Elsewhere(PathBuf),
+    /// The person went back to the fleet that the deck was opened from.
+    Back,
     /// A signal, or the loss of the terminal, which counts as SIGHUP (1). The run goes on.
     Signalled(i32),
 }

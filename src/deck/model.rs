@@ -71,6 +71,8 @@ pub struct UiState {
     pub can_go_on: bool,
     /// A run can be started that does again what failed in this one.
     pub can_retry: bool,
+    /// One level above this deck there is the fleet.
+    pub from_fleet: bool,
 }
 
 /// How steps are laid out.

@@ -77,11 +77,12 @@ pub fn say(ui: &mut UiState, now: Timestamp, bad: bool, text: &str) {
 /// Lets go of what has had its time. Returns whether something visible changed.
 pub fn expire(ui: &mut UiState, now: Timestamp) -> bool {
     let mut changed = false;
-    if ui.armed.is_some_and(|q| now.since(q.since) >= ARMED_FOR) {
+    // A clock that was set back must not keep anything for longer than it was to be kept.
+    if ui.armed.is_some_and(|q| now < q.since || now.since(q.since) >= ARMED_FOR) {
         ui.armed = None;
         changed = true;
     }
-    if ui.notice.as_ref().is_some_and(|n| n.until <= now) {
+    if ui.notice.as_ref().is_some_and(|n| n.until <= now || n.until.since(now) > NOTICE_FOR) {
         ui.notice = None;
         changed = true;
     }
@@ -161,7 +162,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
                 Focus::Ticker => Focus::Steps,
             };
         }
-        Action::Back => back(ui),
+        Action::Back => return back(ui),
         Action::Zoom => ui.zoom = !ui.zoom,
         Action::Open if ui.zoom && entries::lists(ui.tab(ui.selected)) => return vec![UiEffect::Open(ui.selected)],
         Action::Open => ui.zoom = true,
@@ -320,9 +321,9 @@ fn scroll(ui: &mut UiState, cx: Context<'_>, scroll: Scroll) {
 /// Further than this nothing is scrolled that is read from its beginning.
 const FURTHEST: usize = 100_000;
 
-fn back(ui: &mut UiState) {
+fn back(ui: &mut UiState) -> Vec<UiEffect> {
     if ui.searching.take().is_some() {
-        return;
+        return Vec::new();
     }
     if ui.zoom {
         ui.zoom = false;
@@ -332,15 +333,18 @@ fn back(ui: &mut UiState) {
         ui.filter = None;
     } else if ui.mode != ViewMode::List {
         ui.mode = ViewMode::List;
+    } else if ui.from_fleet {
+        return vec![UiEffect::Fleet];
     } else {
         ui.notice = None;
     }
+    Vec::new()
 }
 
 fn interrupt(ui: &mut UiState, cx: Context<'_>) -> Vec<UiEffect> {
     match ui.armed {
         Some(question) if !question.shown => Vec::new(),
-        Some(question) if cx.now.since(question.since) < ARMED_FOR => {
+        Some(question) if cx.now >= question.since && cx.now.since(question.since) < ARMED_FOR => {
             ui.armed = None;
             vec![UiEffect::Interrupt]
         }

@@ -6,7 +6,6 @@
 mod json;
 mod jsonl;
 mod limits;
-mod needs;
 mod output;
 mod status_json;
 mod status_watch;
@@ -16,11 +15,12 @@ mod text;
 pub use json::{document as json_document, line as json_line};
 pub use jsonl::{VERSION, event as json_event, output as json_output, question_json};
 pub use limits::{Amount, Gauge, counted as limits_counted, of_run as limits_of_run, of_step as limits_of_step};
-pub use needs::{Need, needs};
 pub use output::{Output, Piece, left_out, text_of};
 pub use status_json::{document as status_document, run as status_json, unreadable as unreadable_json};
 pub use summary::{not_kept, summary};
 pub use text::TextPrinter;
+
+pub use crate::run::{Need, needs};
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::jsonl::{level_word, question_json};
 use super::limits::{Gauge, counted};
-use super::needs::Need;
-use crate::run::{Attempt, Metric, Notice, RunState, StepState, Timestamp};
+use crate::run::{Attempt, Metric, Need, Notice, RunState, StepState, Timestamp};
 
 /// The fields of a step.
 pub(super) fn step(state: &RunState, step: &StepState) -> Value {
@@ -30,7 +29,7 @@ pub(super) fn limits(state: &RunState, step: Option<&StepState>) -> Value {
 
 /// What needs a person.
 pub(super) fn needs(state: &RunState) -> Vec<Value> {
-    super::needs::needs(state).iter().map(need).collect()
+    crate::run::needs(state).iter().map(need).collect()
 }
 
 fn need(need: &Need<'_>) -> Value {

@@ -3,8 +3,7 @@
 use std::fmt::Write;
 
 use super::limits::{Gauge, counted};
-use super::needs::needs;
-use crate::run::{RunPhase, RunState, StepFace, StepState, Timestamp};
+use crate::run::{RunPhase, RunState, StepFace, StepState, Timestamp, needs};
 use crate::text::{self as units, SafeText};
 
 /// A few lines that say how the run ended (or stands), step by step. Ends with a line feed.

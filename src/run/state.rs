@@ -79,6 +79,10 @@ pub struct RunState {
     pub contract: RunContract,
     /// The runner died without an end: what is known of it.
     pub lost: Option<String>,
+    /// The run that started this one as a part of itself.
+    pub parent: Option<RunId>,
+    /// What the run says it used as a whole, where its steps say nothing of themselves.
+    pub totals: Option<(Tokens, Option<CostUsd>)>,
     /// Control files that were refused: name and reason, newest last, at most 20.
     pub rejected: VecDeque<(String, String)>,
     /// Events that could not have happened in the state they met; counted, never fatal.
@@ -106,24 +110,24 @@ impl RunState {
         }
     }
 
-    /// Tokens of all steps.
+    /// Tokens of all steps; where none reported any, those of the whole.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         let mut sum = Tokens::default();
         for step in &self.steps {
             sum += step.tokens;
         }
-        sum
+        self.totals.map(|(tokens, _)| tokens).filter(|_| sum.is_zero()).unwrap_or(sum)
     }
 
-    /// Cost of all steps; `None` when no step reported one.
+    /// Cost of all steps; where none reported one, that of the whole, if that is known.
     #[must_use]
     pub fn cost(&self) -> Option<CostUsd> {
         let mut sum = None;
         for cost in self.steps.iter().filter_map(|s| s.cost) {
             *sum.get_or_insert(CostUsd(0.0)) += cost;
         }
-        sum
+        sum.or_else(|| self.totals.and_then(|(_, cost)| cost))
     }
 
     /// How long it ran, or runs as of `now`; of a lost one without an end how long it was heard of.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     AgentKind, BudgetState, CallFacts, Conflict, CostUsd, ExitInfo, Failures, Level, Limits, Notice, Question, Repeat,
-    Steering, StepContract, StepId, Thresholds, Timestamp, Tokens, Usage,
+    RunId, Steering, StepContract, StepId, Thresholds, Timestamp, Tokens, Usage,
 };
 
 /// Everything known of one step.
@@ -107,6 +107,8 @@ pub struct StepState {
     pub carried_over: bool,
     /// The task has text.
     pub has_task: bool,
+    /// The run that the step is, where it is a run of its own (workflows).
+    pub own_run: Option<RunId>,
     /// The folder that its child works in; empty where it is not known.
     pub cwd: String,
     /// What it may use beside its time.

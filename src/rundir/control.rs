@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::json::{Json, Obj};
-use super::{RunDir, status, write};
+use super::{RunDir, status, workflow, write};
 use crate::run::{
     ControlSource, RunMode, RunPhase, RunState, SteerMode, SteerRequest, Steerable, StepId, StepPhase, Timestamp,
 };
@@ -24,8 +24,12 @@ pub enum SendError {
     Over(String),
     #[error("the run takes no messages any more")]
     Closed,
-    #[error("the parent that runs this workflow reads no requests; use the parent itself")]
+    #[error("the parent that runs this workflow takes no such request; use the parent itself")]
     Workflow,
+    #[error("step {step} is a run of its own ({run}); send it there")]
+    OwnRun { step: u32, run: String },
+    #[error("step {step} has no inbox; its parent, which runs the workflow, is the only way to it")]
+    NoDoor { step: u32 },
     #[error("there is no step {step}; the run has {count}")]
     NoSuchStep { step: u32, count: usize },
     #[error("step {step} is {phase}")]
@@ -111,9 +115,14 @@ impl Inbox {
         if message.len() > SteerRequest::MAX_BYTES {
             return Err(SendError::TooLong(message.len()));
         }
-        self.check_live(state)?;
+        check_going_on(state)?;
         if self.dir.inbox_closed().exists() {
             return Err(SendError::Closed);
+        }
+        if state.mode == RunMode::Workflow
+            && let workflow::Route::Children(children) = workflow::route(&self.dir, state, targets)?
+        {
+            return self.steer_children(&children, message, mode, now);
         }
         let (running, pending) = split(state, targets)?;
         let mut ids = Vec::new();
@@ -194,6 +203,8 @@ impl Inbox {
         if !self.dir.stop_requests().is_dir() {
             return Err(SendError::NoStepStop);
         }
+        plain_folder(&self.dir.control())?;
+        plain_folder(&self.dir.stop_requests())?;
         let mut obj = Obj::new();
         obj.set("type", "stop").set("ts", now.millis()).set("targetIndex", step.flat());
         obj.set("childId", format!("step:{}", step.flat()));
@@ -206,14 +217,7 @@ impl Inbox {
         if state.mode == RunMode::Workflow {
             return Err(SendError::Workflow);
         }
-        if state.lost.is_some() {
-            return Err(SendError::Over("lost".into()));
-        }
-        // A paused run without an end is still pausing, and a stop then is honoured (runner-behaviour 14.7).
-        if state.ended_at.is_some() || (state.phase.is_terminal() && state.phase != RunPhase::Paused) {
-            return Err(SendError::Over(state.phase.as_str().to_owned()));
-        }
-        Ok(())
+        check_going_on(state)
     }
 
     fn send_one(&self, kind: &str, now: Timestamp) -> Result<(), SendError> {
@@ -225,7 +229,7 @@ impl Inbox {
     }
 
     /// Adds who asks: one word for the reference's readers, and everything known for ours.
-    fn sign(&self, obj: &mut Obj) {
+    pub(super) fn sign(&self, obj: &mut Obj) {
         obj.set("source", format!("subdeck-{}", self.source.via)).opt("reason", self.source.reason.as_ref());
         obj.set("subdeck", status::source(&self.source));
     }
@@ -243,11 +247,35 @@ impl Inbox {
     }
 }
 
-fn make(folder: &Path) -> io::Result<()> {
+/// Whether a run still takes anything.
+fn check_going_on(state: &RunState) -> Result<(), SendError> {
+    if state.lost.is_some() {
+        return Err(SendError::Over("lost".into()));
+    }
+    // A paused run without an end is still pausing, and a stop then is honoured (runner-behaviour 14.7).
+    if state.ended_at.is_some() || (state.phase.is_terminal() && state.phase != RunPhase::Paused) {
+        return Err(SendError::Over(state.phase.as_str().to_owned()));
+    }
+    Ok(())
+}
+
+/// Makes a folder of the inbox, where it is missing.
+pub(super) fn make(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => plain_folder(folder),
         other => other,
     }
+}
+
+/// Whether this is a folder and not a link to one: whoever may write into a run directory must not make us write
+/// elsewhere (trap 27).
+pub(super) fn plain_folder(folder: &Path) -> io::Result<()> {
+    let kind = fs::symlink_metadata(folder)?.file_type();
+    if kind.is_dir() {
+        return Ok(());
+    }
+    let what = if kind.is_symlink() { "a symbolic link" } else { "not a folder" };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} is {what}", folder.display())))
 }
 
 /// The running and the pending ones of the steps named, or every running one; a single run's pending step counts too

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::follow::{Follower, Health, health};
 use super::trust::{self, Distrust};
@@ -13,6 +13,8 @@ use crate::text::SafeText;
 
 /// The shortest beginning of an id that names a run (product 2).
 const SHORTEST_PREFIX: usize = 4;
+/// The longest event log of a lost run that is read for a list, in bytes.
+const LISTED_EVENTS: u64 = 8 * 1024 * 1024;
 /// How many candidates an error lists.
 const CANDIDATES: usize = 10;
 
@@ -27,6 +29,8 @@ pub struct Listed {
     pub lost: Option<String>,
     /// Why it is not ours to write into: its root, or that it is a link itself.
     pub distrust: Option<Distrust>,
+    /// The run that it was started in, where it lies among the nested runs of that (run-directory 2.16).
+    pub nested_in: Option<RunId>,
 }
 
 impl Listed {
@@ -59,25 +63,60 @@ fn created(dir: &RunDir) -> Timestamp {
 #[must_use]
 pub fn list_runs(root: &RunRoot) -> Vec<Listed> {
     let distrust = trust::check(root.path()).err();
-    let Ok(entries) = fs::read_dir(root.runs()) else { return Vec::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            // Names with a dot in front are no runs (run-directory 1.2). A link could lead anywhere (trap 11), so what it
-            // leads to is shown and never written to (product 7).
-            let kind = entry.file_type().ok().filter(|_| is_run_id(&name))?;
-            let dir = RunDir::at(entry.path());
-            if kind.is_dir() {
-                return list_one(dir, distrust);
-            }
-            let leads_to_a_run = kind.is_symlink() && dir.path().is_dir() && dir.looks_like_one();
-            if leads_to_a_run { list_one(dir, Some(Distrust::Link)) } else { None }
+    let folders = run_folders(root).unwrap_or_else(|_| vec![(root.runs(), None)]).into_iter();
+    let found = folders.flat_map(|(folder, parent)| {
+        entries(&folder).unwrap_or_default().into_iter().map(move |entry| (entry, parent.clone()))
+    });
+    found
+        .filter_map(|((dir, link), parent)| {
+            let listed = list_one(dir, if link { Some(Distrust::Link) } else { distrust })?;
+            Some(Listed { nested_in: parent, ..listed })
         })
         .collect()
 }
 
-fn list_one(dir: RunDir, distrust: Option<Distrust>) -> Option<Listed> {
+/// The folders of a root that hold run directories: that of its runs, and one for each run that started others in
+/// itself, with that run (run-directory 1.1).
+///
+/// # Errors
+/// When there is a folder of the latter and it cannot be listed.
+pub(super) fn run_folders(root: &RunRoot) -> io::Result<Vec<(PathBuf, Option<RunId>)>> {
+    let nested = listed(&root.nested())?.into_iter().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok().filter(|name| is_run_id(name))?;
+        entry.file_type().ok()?.is_dir().then(|| (entry.path(), Some(RunId(name))))
+    });
+    Ok(std::iter::once((root.runs(), None)).chain(nested).collect())
+}
+
+/// What is in a folder; one that is not there holds nothing.
+fn listed(folder: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The run directories in a folder, and whether each is a link. Names with a dot in front are no runs (run-directory
+/// 1.2). A link could lead anywhere (trap 11), so what it leads to is shown and never written to (product 7).
+///
+/// # Errors
+/// When the folder is there and cannot be listed.
+pub(super) fn entries(folder: &Path) -> io::Result<Vec<(RunDir, bool)>> {
+    let runs = listed(folder)?.into_iter().filter_map(|entry| {
+        let kind = entry.file_type().ok().filter(|_| is_run_id(&entry.file_name().to_string_lossy()))?;
+        let dir = RunDir::at(entry.path());
+        if kind.is_dir() {
+            return Some((dir, false));
+        }
+        let leads_to_a_run = kind.is_symlink() && dir.path().is_dir() && dir.looks_like_one();
+        leads_to_a_run.then_some((dir, true))
+    });
+    Ok(runs.collect())
+}
+
+/// A run as its files have it; `None` for one that somebody asked to hide.
+pub(super) fn list_one(dir: RunDir, distrust: Option<Distrust>) -> Option<Listed> {
     let read = open::regular(&dir.status()).and_then(|f| open::read_at_most(&f, status_read::STATUS_MOST));
     let state = match read {
         Ok(bytes) if is_dismissed(&bytes) => return None,
@@ -86,7 +125,7 @@ fn list_one(dir: RunDir, distrust: Option<Distrust>) -> Option<Listed> {
             Health::Starting => Ok(plan_doc::unstarted(&dir)),
             Health::Lost(evidence) => {
                 let state = Ok(plan_doc::unstarted(&dir));
-                return Some(Listed { dir, state, lost: Some(evidence), distrust });
+                return Some(Listed { dir, state, lost: Some(evidence), distrust, nested_in: None });
             }
             _ => Err(io::Error::new(io::ErrorKind::NotFound, "it has no status.json")),
         },
@@ -101,11 +140,15 @@ fn list_one(dir: RunDir, distrust: Option<Distrust>) -> Option<Listed> {
         (Ok(state), Some(evidence)) => followed(&dir, state, evidence),
         other => other,
     };
-    Some(Listed { dir, state, lost, distrust })
+    Some(Listed { dir, state, lost, distrust, nested_in: None })
 }
 
 /// A lost run as its followers see it: with what its events say beyond its status, which may be its end.
 fn followed(dir: &RunDir, state: RunState, evidence: String) -> (io::Result<RunState>, Option<String>) {
+    // A list does not wait for the events of one run.
+    if fs::metadata(dir.events()).is_ok_and(|m| m.len() > LISTED_EVENTS) {
+        return (Ok(state), Some(evidence));
+    }
     let Ok(mut follower) = Follower::open(dir.path()) else { return (Ok(state), Some(evidence)) };
     while follower.poll().behind {}
     (Ok(follower.state().clone()), follower.lost())

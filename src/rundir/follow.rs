@@ -5,21 +5,27 @@
 //! What a snapshot does not carry (results of tool calls, the last message) is kept from the events. Never writes,
 //! never decides for the run; a run that is lost is only shown as lost.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::identity::{self, RunnerLife};
+use super::presence::Presence;
 use super::result_read::{self, Ending};
 use super::tail::Tail;
 use super::watch::Watch;
-use super::{RunDir, merge, open, plan_doc, records, status_read};
+use super::{RunDir, merge, open, plan_doc, records, session_log, status_read};
 use crate::run::{Event, RunState, StepId, StepPhase, Timestamp, What, reduce};
 
 /// A directory without a status and without a runner is starting for this long; then it never will. A runner says who it
 /// is before anything else, so this is the time that a launcher may take on a busy machine.
 const STARTING: Duration = Duration::from_secs(30);
+/// A status that cannot be read for this long is not just being written.
+pub const HALF_WRITTEN: Duration = Duration::from_secs(2);
+/// The place of what stands in no event log.
+const NOWHERE: u64 = u64::MAX;
 /// How long changes are gathered while much happens.
 pub const GATHER: Duration = Duration::from_millis(40);
 /// A process id is believed for this long after the last sign of the run (run-directory 7).
@@ -43,8 +49,9 @@ pub enum Health {
     Unknown(String),
     /// Its status cannot be read, its events say nothing, and no runner is known that would mend that; why.
     Unreadable(String),
-    /// Its directory was removed; the last picture stays.
-    Gone,
+    /// Its directory was removed, moved, replaced or unmounted, or is closed to us; what became of it, in words that
+    /// follow "the run's directory". The last picture stays.
+    Gone(String),
 }
 
 /// What a look found.
@@ -68,8 +75,11 @@ pub struct Changes {
 #[derive(Debug)]
 pub struct Follower {
     dir: RunDir,
+    presence: Presence,
     watch: Watch,
     events: Tail,
+    /// The sessions of the children of a workflow, of which the event log says nothing.
+    sessions: BTreeMap<StepId, Tail>,
     /// The state by the events alone.
     reduced: RunState,
     /// The last snapshot that could be read, and the version of the file it came from.
@@ -77,8 +87,8 @@ pub struct Follower {
     stamp: Option<(u64, i64, i64, u64)>,
     /// How a run without a runner ended by its result, once looked for.
     result: Option<Option<Ending>>,
-    /// Why the newest version of the status could not be read.
-    unreadable: Option<String>,
+    /// Why the newest version of the status could not be read, and since when.
+    unreadable: Option<(String, Instant)>,
     view: RunState,
     health: Health,
     sizes: Vec<u64>,
@@ -96,13 +106,13 @@ impl Follower {
     /// # Errors
     /// When it is no directory.
     pub fn open(path: &Path) -> io::Result<Self> {
-        if !fs::metadata(path)?.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::NotADirectory, "not a run directory"));
-        }
+        let presence = Presence::of(path)?;
         let dir = RunDir::at(path);
         Ok(Self {
+            presence,
             watch: Watch::new([path]),
             events: Tail::new(dir.events()),
+            sessions: BTreeMap::new(),
             reduced: RunState::default(),
             snapshot: None,
             stamp: None,
@@ -125,12 +135,13 @@ impl Follower {
         self.started = true;
         self.woken = false;
         self.looked = Some(Instant::now());
-        if !self.dir.path().is_dir() {
-            changes.health = self.set_health(Health::Gone);
+        if let Some(what) = self.presence.missing() {
+            changes.health = self.set_health(Health::Gone(what));
             return changes;
         }
         changes.state |= self.read_status();
         changes.state |= self.read_events(&mut changes);
+        changes.state |= self.read_sessions(&mut changes);
         let mut health = self.look();
         if matches!(health, Health::Lost(_)) {
             // The runner may have written its end after our look at the files and before our look at it.
@@ -177,7 +188,7 @@ impl Follower {
     /// Whether nothing more will come: it has ended, is lost or unreadable, or its directory is gone.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        !self.behind && matches!(self.health, Health::Over | Health::Lost(_) | Health::Unreadable(_) | Health::Gone)
+        !self.behind && matches!(self.health, Health::Over | Health::Lost(_) | Health::Unreadable(_) | Health::Gone(_))
     }
 
     /// How it is known that the runner died without ending the run, if it did.
@@ -195,6 +206,12 @@ impl Follower {
         if let Health::Suspended(what) = &self.health { Some(what) } else { None }
     }
 
+    /// What became of the directory if it is not there any more, in words that follow "the run's directory"; looks.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        self.presence.missing()
+    }
+
     /// Whether its runner is gone without an end in its status: it is lost, or ended only by its result.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
@@ -204,7 +221,7 @@ impl Follower {
     /// Why the newest status cannot be read, if it cannot; what is known is from before it or from the events.
     #[must_use]
     pub fn unreadable(&self) -> Option<&str> {
-        self.unreadable.as_deref()
+        self.unreadable.as_ref().map(|(why, _)| why.as_str())
     }
 
     /// What stands between the files and the picture: a status that cannot be read, lines that cannot be, watching
@@ -212,8 +229,11 @@ impl Follower {
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
-        if let Some(why) = &self.unreadable {
-            notices.push(format!("the newest status.json cannot be read ({why}); the last good picture is shown"));
+        // Whoever writes a file in several pieces is read in between, which is no trouble.
+        if let Some((why, since)) = &self.unreadable
+            && since.elapsed() >= HALF_WRITTEN
+        {
+            notices.push(format!("the last good picture is shown, the newest status.json cannot be read: {why}"));
         }
         match self.events.bad_lines() {
             0 => {}
@@ -256,7 +276,11 @@ impl Follower {
     /// Takes in the status if its file is another; a half-written one leaves the last good picture.
     fn read_status(&mut self) -> bool {
         use std::os::unix::fs::MetadataExt;
-        let Ok(meta) = fs::symlink_metadata(self.dir.status()) else { return false };
+        let meta = match fs::symlink_metadata(self.dir.status()) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return false,
+            Err(error) => return self.cannot_read(error.to_string()),
+        };
         let stamp = (meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len());
         if self.stamp == Some(stamp) {
             return false;
@@ -269,13 +293,18 @@ impl Follower {
                 self.snapshot = Some(state);
                 true
             }
-            Err(why) => {
-                // The stamp is not kept, so the next look tries again even when nothing changes any more.
-                let news = self.unreadable.as_ref() != Some(&why);
-                self.unreadable = Some(why);
-                news
-            }
+            // The stamp is not kept, so the next look tries again even when nothing changes any more.
+            Err(why) => self.cannot_read(why),
         }
+    }
+
+    /// Keeps why the status cannot be read; whether that is news.
+    fn cannot_read(&mut self, why: String) -> bool {
+        let before = self.unreadable.take();
+        let news = before.as_ref().is_none_or(|(known, _)| *known != why);
+        let since = before.map_or_else(Instant::now, |(_, since)| since);
+        self.unreadable = Some((why, since));
+        news
     }
 
     fn read_events(&mut self, changes: &mut Changes) -> bool {
@@ -296,6 +325,31 @@ impl Follower {
             changes.news.push(event);
         }
         changes.places.append(&mut places);
+        changed
+    }
+
+    /// Takes in what the sessions of a workflow's children say beyond the event log.
+    fn read_sessions(&mut self, changes: &mut Changes) -> bool {
+        let Some(snapshot) = &self.snapshot else { return false };
+        let run = snapshot.id.clone();
+        let mut changed = false;
+        for child in session_log::children(&self.dir, snapshot) {
+            let begun = Event { at: child.started, what: What::StepStarted { step: child.step } };
+            let mut events = Vec::new();
+            let tail = self.sessions.entry(child.step).or_insert_with(|| {
+                events.push(begun.clone());
+                Tail::new(child.session.clone())
+            });
+            let piece = tail.read(|_, line| session_log::decode(line, &child, run.as_str(), &mut events));
+            self.behind |= piece.behind;
+            changed |= !events.is_empty();
+            for mut event in events {
+                self.know_steps(&mut event);
+                reduce(&mut self.reduced, &event);
+                changes.news.push(event);
+                changes.places.push(NOWHERE);
+            }
+        }
         changed
     }
 
@@ -368,7 +422,7 @@ impl Follower {
         }
         let known = newest.or_else(|| self.reduced.started_at.map(|_| &self.reduced));
         // Of such a run nobody can say whether it ever began; only its own runner would write another status.
-        if let (None, Some(why)) = (known, &self.unreadable)
+        if let (None, Some((why, _))) = (known, &self.unreadable)
             && !matches!(identity::probe(&self.dir), RunnerLife::Alive | RunnerLife::Unknown(_))
         {
             return Health::Unreadable(why.clone());

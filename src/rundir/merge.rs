@@ -1,6 +1,6 @@
 //! One picture of a run from its event log and its status. Pure.
 
-use crate::run::{RunContract, RunState, StepContract, StepMeta, StepPhase, StepState};
+use crate::run::{RunContract, RunState, StepContract, StepMeta, StepPhase, StepState, ToolCall, ToolOutcome};
 
 /// What is known of a step before it starts, from a status.
 pub(super) fn meta_of(step: &StepState) -> StepMeta {
@@ -60,6 +60,9 @@ pub(super) fn merge(events: &RunState, status: &RunState, behind: bool) -> RunSt
         for step in &mut view.steps {
             if let Some(known) = events.steps.iter().find(|s| s.id == step.id && s.agent == step.agent) {
                 add_history(step, known);
+                if !behind {
+                    lose_calls(step, known);
+                }
             }
         }
         return view;
@@ -75,6 +78,8 @@ pub(super) fn merge(events: &RunState, status: &RunState, behind: bool) -> RunSt
     if view.contract == RunContract::default() {
         view.contract.clone_from(&status.contract);
     }
+    view.parent = view.parent.or_else(|| status.parent.clone());
+    view.totals = view.totals.or(status.totals);
     for step in &mut view.steps {
         if let Some(known) = status.steps.iter().find(|s| s.id == step.id && s.agent == step.agent) {
             add_unrecorded(step, known);
@@ -141,6 +146,22 @@ fn add_history(step: &mut StepState, events: &StepState) {
     step.cost = step.cost.or(events.cost);
 }
 
+/// Calls that nobody ended in a step that is over: a runner that died said no more of them.
+fn lose_calls(step: &mut StepState, events: &StepState) {
+    let Some(ended_at) = step.ended_at.filter(|_| step.phase.is_terminal()) else { return };
+    for call in &events.open {
+        step.recent_tools.push_back(ToolCall {
+            tool: call.tool.clone(),
+            args: call.args.clone(),
+            path: call.path.clone(),
+            started_at: Some(call.started_at),
+            ended_at,
+            outcome: Some(ToolOutcome::Lost),
+            preview: String::new(),
+        });
+    }
+}
+
 /// What a status knows and the events do not record.
 fn add_unrecorded(step: &mut StepState, status: &StepState) {
     step.recent_output.clone_from(&status.recent_output);
@@ -161,6 +182,14 @@ fn add_unrecorded(step: &mut StepState, status: &StepState) {
     if step.contract == StepContract::default() {
         step.contract.clone_from(&status.contract);
     }
-    step.model = step.model.take().or_else(|| status.model.clone());
+    step.own_run = step.own_run.take().or_else(|| status.own_run.clone());
+    // A child names its model without its provider.
+    let full = status.model.as_deref().filter(|full| {
+        step.model.as_deref().is_none_or(|short| full.strip_suffix(short).is_some_and(|rest| rest.ends_with('/')))
+    });
+    step.model = full.map(str::to_owned).or(step.model.take());
+    if step.phase == status.phase && step.phase.is_terminal() {
+        step.error = step.error.take().or_else(|| status.error.clone());
+    }
     step.last_activity = step.last_activity.max(status.last_activity);
 }

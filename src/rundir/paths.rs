@@ -45,18 +45,16 @@ impl RunRoot {
         get("HOME").map(|home| Self::at(home.join(".local/state/subdeck")))
     }
 
-    /// Where pi-subagents keeps its runs (run-directory 1.1).
-    pub fn pi_root(env: impl Fn(&str) -> Option<OsString>) -> Self {
+    /// Where pi-subagents keeps its runs (run-directory 1.1): where it was told to in this environment, and where it
+    /// does without being told. Those that others started elsewhere are in the second.
+    pub fn pi_roots(env: impl Fn(&str) -> Option<OsString>) -> Vec<Self> {
         let get = |key: &str| env(key).filter(|v| !v.is_empty()).map(PathBuf::from);
-        if let Some(root) = env("PI_SUBAGENTS_TEMP_ROOT") {
-            let trimmed = root.to_string_lossy().trim().to_owned();
-            if !trimmed.is_empty() {
-                let root = PathBuf::from(trimmed);
-                return Self::at(std::path::absolute(&root).unwrap_or(root));
-            }
-        }
+        let told = env("PI_SUBAGENTS_TEMP_ROOT").map(|root| root.to_string_lossy().trim().to_owned());
+        let told = told.filter(|root| !root.is_empty()).map(PathBuf::from);
+        let told = told.map(|root| Self::at(std::path::absolute(&root).unwrap_or(root)));
         let temp = ["TMPDIR", "TMP", "TEMP"].into_iter().find_map(get).unwrap_or_else(|| PathBuf::from("/tmp"));
-        Self::at(temp.join(format!("pi-subagents-uid-{}", rustix::process::getuid().as_raw())))
+        let usual = Self::at(temp.join(format!("pi-subagents-uid-{}", rustix::process::getuid().as_raw())));
+        told.into_iter().chain([usual]).collect()
     }
 
     /// The root's own path.
@@ -69,6 +67,12 @@ impl RunRoot {
     #[must_use]
     pub fn runs(&self) -> PathBuf {
         self.path.join(RUNS)
+    }
+
+    /// The folder of runs that were started in other runs, one folder a root run (run-directory 1.1).
+    #[must_use]
+    pub fn nested(&self) -> PathBuf {
+        self.path.join("nested-subagent-runs")
     }
 
     /// The folder of results.

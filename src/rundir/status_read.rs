@@ -11,8 +11,8 @@ use super::look::Look;
 use super::step_read;
 use super::supervision;
 use crate::run::{
-    AgentKind, ControlSource, Group, NamedOutput, RunId, RunMode, RunPhase, RunState, RunnerKind, SteerMode,
-    SteerRequest, SteerTarget, Steering, StepId, StepPhase, StepState, TargetState,
+    AgentKind, ControlSource, CostUsd, Group, NamedOutput, RunId, RunMode, RunPhase, RunState, RunnerKind, SteerMode,
+    SteerRequest, SteerTarget, Steering, StepId, StepPhase, StepState, TargetState, Tokens,
 };
 
 /// Why a document could not be read.
@@ -112,6 +112,8 @@ fn run(doc: &Map<String, Value>) -> RunState {
         outputs: look.obj("outputs").map(|o| outputs(&o)).unwrap_or_default(),
         resumed_from: own.text("resumedFrom").map(RunId),
         contract: contract::read_run(&look, &own),
+        parent: look.text("parentWorkflowRunId").map(RunId),
+        totals: None,
         lost: own.text("lost"),
         rejected: own
             .objs("rejected")
@@ -126,8 +128,19 @@ fn run(doc: &Map<String, Value>) -> RunState {
         state.current = look.step("currentStep").filter(|_| started);
         state.last_started = look.str("outputFile").and_then(step_of_output).filter(|_| started);
         number_logical(&mut state);
+        state.totals = totals(&look);
     }
     state
+}
+
+/// What a foreign run says of itself as a whole. A workflow whose children are runs of their own says zero, which is
+/// what it used itself and not what it cost.
+fn totals(look: &Look<'_>) -> Option<(Tokens, Option<CostUsd>)> {
+    let (tokens, cost) = (look.obj("totalTokens")?, look.obj("totalCost"));
+    let count = |key| tokens.count(key).unwrap_or(0);
+    let tokens = Tokens { input: count("input"), output: count("output"), ..Tokens::default() };
+    let cost = cost.and_then(|c| c.num("costUsd"));
+    (!tokens.is_zero() || cost.is_some_and(|usd| usd > 0.0)).then_some((tokens, cost.map(CostUsd)))
 }
 
 pub(super) fn mode(word: &str) -> RunMode {

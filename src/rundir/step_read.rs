@@ -1,6 +1,7 @@
 //! Reading the steps of a `status.json` (run-directory 2.1.1), as leniently as the rest of it.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use serde_json::Map;
 
@@ -12,8 +13,8 @@ use super::status::signal_number;
 use super::status_read::{runner, runner_of_word, steering, step_phase, tail};
 use super::supervision;
 use crate::run::{
-    Attempt, CallFacts, CostUsd, Ending, ExitInfo, ExternalProcess, OpenCall, Retrying, Steerable, StepId, StepPhase,
-    StepState, Tokens, ToolCall, ToolOutcome, Usage,
+    Attempt, CallFacts, CostUsd, Ending, ExitInfo, ExternalProcess, OpenCall, Retrying, RunId, Steerable, StepId,
+    StepPhase, StepState, Timestamp, Tokens, ToolCall, ToolOutcome, Usage,
 };
 
 pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
@@ -37,6 +38,7 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         runner = runner_of_word(word);
     }
     let open = open_calls(look, &own, &phase);
+    let ended_at = look.time("endedAt").or_else(|| ended(look, &phase));
     // Ours in full, else what a foreign status says of them.
     let (limits, budget) = match look.obj("subdeck") {
         Some(own) => (supervision::read_limits(&own, "limits"), supervision::read_budget(&own, "budget")),
@@ -52,7 +54,7 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         runner,
         phase,
         started_at: look.time("startedAt"),
-        ended_at: look.time("endedAt"),
+        ended_at,
         exit_code: look.code("exitCode"),
         error: look.text("error"),
         timed_out: look.is("timedOut"),
@@ -100,6 +102,7 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         timeout_ms: own.count("timeoutMs"),
         carried_over: own.is("carriedOver"),
         has_task: look.str("description").is_some(),
+        own_run: look.text("runId").filter(|_| look.is("async")).map(RunId),
         activity: look.text("activityState"),
         cwd: own.text("cwd").unwrap_or_default(),
         limits,
@@ -116,6 +119,12 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         // What only the runner needs for its rules.
         ..StepState::default()
     }
+}
+
+/// Steps of workflows tell how long they took instead of when they ended.
+fn ended(look: &Look<'_>, phase: &StepPhase) -> Option<Timestamp> {
+    let (began, took) = (look.time("startedAt")?, look.count("durationMs")?);
+    phase.is_terminal().then(|| began + Duration::from_millis(took))
 }
 
 pub(super) fn unreadable_step(id: u32) -> StepState {

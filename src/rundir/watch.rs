@@ -80,6 +80,12 @@ impl Watch {
         }
     }
 
+    /// Watches one more folder for any change. One that does not exist is left to the safety poll; whether it is watched.
+    pub fn more_changes(&mut self, folder: &Path) -> bool {
+        self.add(folder, Interest::Changes);
+        self.system.is_some() && folder.exists()
+    }
+
     fn add(&mut self, folder: &Path, interest: Interest) {
         let Some(system) = &mut self.system else { return };
         if let Err(error) = system.add(folder, interest)
@@ -95,6 +101,14 @@ impl Watch {
             // Without a thread it is closed on the spot.
             let _ = std::thread::Builder::new().name("unwatch".to_owned()).spawn(move || drop(system));
         }
+    }
+
+    /// A watch that the system refused with this error number.
+    #[cfg(test)]
+    pub(crate) fn refused(errno: i32) -> Self {
+        let mut watch = Self::default();
+        watch.fall_back(&io::Error::from_raw_os_error(errno));
+        watch
     }
 
     fn fall_back(&mut self, error: &io::Error) {

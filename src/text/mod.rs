@@ -9,6 +9,7 @@ mod safe;
 mod scan;
 mod stream;
 mod units;
+pub mod when;
 
 pub use ansi::{Ansi, Run, Style, StyledLine};
 #[cfg(test)]

@@ -181,14 +181,19 @@ impl Pty {
         }
     }
 
-    /// Whether the terminal is as it was before the program: no alternate screen, no mouse, no paste mode, a cursor.
+    /// Whether the terminal is as it was before the program: no alternate screen, no mouse, no paste mode, a cursor. Waits
+    /// for what the program wrote last: it may have ended before that was read.
     pub fn is_sane(&self) -> bool {
-        let seen = self.seen.0.lock().unwrap();
-        let screen = seen.parser.screen();
-        !screen.alternate_screen()
-            && !screen.hide_cursor()
-            && !screen.bracketed_paste()
-            && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+        let (lock, changed) = &*self.seen;
+        let odd = |seen: &mut Seen| {
+            let screen = seen.parser.screen();
+            screen.alternate_screen()
+                || screen.hide_cursor()
+                || screen.bracketed_paste()
+                || screen.mouse_protocol_mode() != vt100::MouseProtocolMode::None
+        };
+        let (_seen, late) = changed.wait_timeout_while(lock.lock().unwrap(), PATIENCE, odd).unwrap();
+        !late.timed_out()
     }
 }
 

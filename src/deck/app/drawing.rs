@@ -25,12 +25,14 @@ impl<S: Source> App<'_, S> {
             self.look_up_facts();
             let hands = self.source.hands();
             let read_only = self.why_read_only(&hands);
+            let trouble = self.source.troubles().into_iter().next();
             // Nobody knows how long the steps of a lost run went on after its last sign.
-            let last = self.source.state().last_update.filter(|_| matches!(hands, Hands::Lost(_) | Hands::Gone));
+            let last = self.source.state().last_update.filter(|_| matches!(hands, Hands::Lost(_) | Hands::Gone(_)));
             let scene = Scene {
                 state: self.source.state(),
                 hands: &hands,
                 read_only: read_only.as_ref(),
+                trouble: trouble.as_ref(),
                 now: last.unwrap_or(wall),
                 wall,
                 theme: self.theme,
@@ -44,12 +46,14 @@ impl<S: Source> App<'_, S> {
         }
         let hands = self.source.hands();
         let read_only = self.why_read_only(&hands);
+        let trouble = self.source.troubles().into_iter().next();
         let windows = self.windows();
         let Some(frozen) = &self.frozen else { return Ok(()) };
         let scene = Scene {
             state: &frozen.state,
             hands: &hands,
             read_only: read_only.as_ref(),
+            trouble: trouble.as_ref(),
             now: frozen.at,
             wall,
             theme: self.theme,
@@ -134,7 +138,7 @@ impl<S: Source> App<'_, S> {
     pub(super) fn why_read_only(&self, hands: &Hands) -> Option<SafeText> {
         match hands {
             Hands::Lost(_) => Some(SafeText::line("the runner is gone")),
-            Hands::Gone => Some(SafeText::line("the run's directory is gone")),
+            Hands::Gone(what) => Some(SafeText::line(&format!("the run's directory {what}"))),
             _ => self.read_only.clone(),
         }
     }

@@ -10,7 +10,7 @@ use crate::deck::reading::Reader;
 use crate::deck::terminal::{self, Screen};
 use crate::deck::update::say;
 use crate::deck::{DeckError, DeckExit};
-use crate::run::{StepId, Timestamp};
+use crate::run::{RunMode, StepId, Timestamp};
 use crate::text::SafeText;
 
 impl<S: Source> App<'_, S> {
@@ -58,6 +58,7 @@ impl<S: Source> App<'_, S> {
                 };
                 return Ok(Then::Leave(exit));
             }
+            UiEffect::Fleet => return Ok(Then::Leave(DeckExit::Back)),
             UiEffect::Suspend => self.suspend(screen, keys)?,
             UiEffect::Repaint => self.repaint(screen)?,
             UiEffect::Mouse(on) => {
@@ -92,8 +93,12 @@ impl<S: Source> App<'_, S> {
             Ok(id) => {
                 self.ui.notice = None;
                 // The life of a message is told by the state of the run; of what the runner answers, by its answer.
-                let awaited =
-                    matches!(request, Request::Raise(..) | Request::TakeBack(_) | Request::Answer(..)) && id.is_some();
+                // A child of a workflow answers in its own inbox.
+                let awaited = match request {
+                    Request::Steer { .. } => self.source.state().mode == RunMode::Workflow,
+                    Request::Raise(..) | Request::TakeBack(_) | Request::Answer(..) => id.is_some(),
+                    _ => false,
+                };
                 let fate = if awaited { Fate::Awaited } else { Fate::Unanswered };
                 self.ui.sent.push(Sent { id, what, step, at: now, fate });
                 true

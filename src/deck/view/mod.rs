@@ -9,7 +9,7 @@ pub mod layout;
 mod list;
 mod output;
 pub mod overlay;
-mod paint;
+pub(super) mod paint;
 mod rail;
 mod sections;
 pub mod tabs;
@@ -43,6 +43,8 @@ pub struct Scene<'a> {
     pub hands: &'a Hands,
     /// Why nothing may be written, if so.
     pub read_only: Option<&'a SafeText>,
+    /// What stands between the files and the picture, if anything does.
+    pub trouble: Option<&'a SafeText>,
     /// The moment that clocks show.
     pub now: Timestamp,
     /// The moment of the frame, which goes on while the picture is frozen.

@@ -262,8 +262,9 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
 fn standing(scene: &Scene<'_>) -> Option<SafeText> {
     let text = match (scene.hands, scene.read_only) {
         (Hands::Lost(evidence), _) => format!("read-only: the runner is gone, the run was marked lost ({evidence})"),
-        (Hands::Gone, _) => "the run's directory is gone; this is the last picture".to_owned(),
+        (Hands::Gone(what), _) => format!("the run's directory {what}; this is the last picture"),
         (Hands::Suspended(what), _) => what.to_string(),
+        _ if scene.trouble.is_some() => return scene.trouble.cloned(),
         (Hands::Unknown(why), _) if !scene.state.is_over() => format!("whether the runner lives is not known: {why}"),
         (_, Some(why)) => format!("read-only: {why}"),
         _ => return None,
@@ -290,6 +291,7 @@ fn request(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         out.push(piece(format!("{}{id}{whom} ", sent.what), theme.plain()));
         match &sent.fate {
             Fate::Refused(why) => out.push(piece(format!("refused: {why}"), theme.bad())),
+            Fate::Done if sent.what == "steer" => out.push(piece("delivered", theme.good())),
             Fate::Done => out.push(piece("done", theme.good())),
             Fate::Unanswered | Fate::Awaited => out.push(piece("written", theme.bold())),
         }

@@ -1,8 +1,10 @@
 //! Pictures of fixed runs at fixed sizes, as text and as styles; and sizes at which nothing may panic.
 
 mod cast;
+mod foreign;
 mod pictures;
 mod stage;
+mod trouble;
 
 use super::*;
 use crate::run::{RunId, RunnerKind, Steerable, StepPhase, Stream};

@@ -115,6 +115,13 @@ fn a_half_written_status_leaves_the_last_good_picture() {
     fs::write(runner.dir.status(), "{\"runId\": \"run\", \"st").unwrap();
     follower.poll();
     assert_eq!(follower.state(), &runner.state);
+    assert!(follower.unreadable().is_some() && follower.notices().is_empty(), "it may be in the middle of a write");
+    let since = std::time::Instant::now();
+    while follower.notices().is_empty() {
+        assert!(since.elapsed() < crate::rundir::follow::HALF_WRITTEN * 10);
+        follower.poll();
+    }
+    assert!(since.elapsed() >= crate::rundir::follow::HALF_WRITTEN / 2);
     assert_eq!(follower.notices().len(), 1);
     runner.record(3, What::StepStarted { step: StepId(0) });
     runner.write_status();
@@ -156,7 +163,8 @@ fn a_directory_that_is_removed_leaves_its_picture() {
     fs::remove_dir_all(runner.dir.path()).unwrap();
     let changes = follower.poll();
     assert!(changes.health && !changes.state);
-    assert_eq!((follower.health(), follower.state()), (&Health::Gone, &runner.state));
+    let gone = Health::Gone("was removed".into());
+    assert_eq!((follower.health(), follower.state()), (&gone, &runner.state));
     assert!(!runner.dir.path().exists());
     assert!(Follower::open(runner.dir.path()).is_err());
 }

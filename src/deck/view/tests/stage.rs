@@ -229,6 +229,8 @@ pub(crate) struct Stage {
     pub ui: UiState,
     pub theme: Theme,
     pub read_only: Option<SafeText>,
+    /// What stands between the files and the picture.
+    pub trouble: Option<SafeText>,
     pub now: Timestamp,
     pub facts: StepFacts,
     pub messages: BTreeMap<u64, Message>,
@@ -309,7 +311,7 @@ impl Stage {
             task: SafeText::block("Mend the flaky tests that the scout found.\n\nKeep the public API as it is."),
             limits: vec![("turns", "40, 2 more to finish".to_owned()), ("time", "10m".to_owned())],
         };
-        Self { feed, history, ui, theme, read_only: None, now: NOW, facts, messages, diff: None }
+        Self { feed, history, ui, theme, read_only: None, trouble: None, now: NOW, facts, messages, diff: None }
     }
 
     pub(crate) fn key(&mut self, code: KeyCode) -> Vec<UiEffect> {
@@ -353,8 +355,9 @@ impl Stage {
             state: &self.feed.state,
             hands: &self.feed.hands,
             read_only: self.read_only.as_ref(),
-            now: NOW,
-            wall: NOW,
+            trouble: self.trouble.as_ref(),
+            now: self.now,
+            wall: self.now,
             theme: self.theme,
             history: &self.history,
             facts: &self.facts,

@@ -1,6 +1,6 @@
 //! Who needs a person, as scripts and lists tell it.
 
-use crate::run::{Level, Reason, RunState, StepPhase, StepState, Timestamp, attention};
+use super::{Level, Reason, RunState, StepPhase, StepState, Timestamp, attention};
 use crate::text::SafeText;
 
 /// A reason why a step needs a person.

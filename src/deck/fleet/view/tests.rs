@@ -1,0 +1,205 @@
+//! Pictures of a fixed fleet, and sizes at which nothing may panic.
+
+use std::io;
+
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+
+use super::*;
+use crate::deck::fleet::AgentChoice;
+use crate::deck::fleet::update::{Context, Effect, update};
+use crate::deck::view::tests::{NOW, run};
+use crate::run::{CostUsd, RunId, RunPhase, RunState, StepId, StepPhase, StepState, Tokens};
+use crate::rundir::fleet::{Project, arrange};
+use crate::rundir::{Listed, RunDir};
+use std::time::Duration;
+
+fn one(id: &str, state: Result<RunState, &str>) -> FleetRun {
+    let dir = RunDir::at(format!("/home/me/.local/state/subdeck/async-subagent-runs/{id}"));
+    let state = state.map_err(io::Error::other);
+    let listed = Listed { dir, state, lost: None, distrust: None, nested_in: None };
+    FleetRun::of(listed, 0)
+}
+
+fn state(id: &str, name: Option<&str>, agent: &str, phase: RunPhase, ago: u64, usd: f64) -> RunState {
+    let over = phase.is_terminal();
+    let step = StepState {
+        id: StepId(0),
+        agent: agent.to_owned(),
+        phase: if over { StepPhase::Complete } else { StepPhase::Running },
+        model: Some("vendor/m-large:low".to_owned()),
+        started_at: Some(NOW - Duration::from_secs(ago)),
+        ended_at: over.then_some(NOW - Duration::from_secs(ago / 2)),
+        cost: (usd > 0.0).then_some(CostUsd(usd)),
+        tokens: Tokens { input: (usd * 100_000.0) as u64, ..Tokens::default() },
+        ..StepState::default()
+    };
+    RunState {
+        id: RunId(id.to_owned()),
+        name: name.map(str::to_owned),
+        cwd: "/home/me/src/pool".to_owned(),
+        phase,
+        started_at: step.started_at,
+        ended_at: step.ended_at,
+        last_update: step.ended_at.or(Some(NOW)),
+        steps: vec![step],
+        ..RunState::default()
+    }
+}
+
+/// One of everything that a fleet can hold.
+fn runs_of_a_fleet() -> Vec<FleetRun> {
+    let project = |name: &str, branch: &str| Some(Project { name: name.into(), branch: Some(branch.into()) });
+    let mut all = vec![
+        one("7f3a2c11", Ok(run())),
+        one("0aa1b2c3", Ok(state("0aa1b2c3", Some("docs"), "writer", RunPhase::Running, 95, 0.04))),
+        one("1bb2c3d4", Ok(state("1bb2c3d4", None, "scout", RunPhase::Complete, 7200, 0.31))),
+        one("2cc3d4e5", Ok(state("2cc3d4e5", Some("migrate"), "worker", RunPhase::Paused, 4000, 1.2))),
+        one("3dd4e5f6", Ok(state("3dd4e5f6", Some("release"), "worker", RunPhase::Running, 90_000, 0.0))),
+        one("4ee5f6a7", Err("it is not valid JSON: EOF while parsing a string at line 1 column 9")),
+        one("5ff6a7b8", Ok(state("5ff6a7b8", None, "scout", RunPhase::Complete, 7000, 0.02))),
+    ];
+    all[0].project = project("pool", "fix/flaky");
+    all[1].project = project("pool", "main");
+    all[2].task = "Find the modules that nobody calls\nand list them".to_owned();
+    all[4].listed.lost = Some("the runner (pid 4711) is gone".to_owned());
+    all[6].parent = Some(RunId("1bb2c3d4".into()));
+    if let Ok(failed) = &mut all[3].listed.state {
+        failed.error = None;
+    }
+    let mut failed = state("6aa7b8c9", Some("lint"), "sh", RunPhase::Failed, 600, 0.0);
+    failed.error = Some("Step failed: clippy".to_owned());
+    all.push(one("6aa7b8c9", Ok(failed)));
+    all
+}
+
+struct Stage {
+    runs: Vec<FleetRun>,
+    ui: FleetUi,
+    ascii: bool,
+}
+
+impl Stage {
+    fn new(width: u16, height: u16) -> Self {
+        Self { runs: runs_of_a_fleet(), ui: FleetUi { size: (width, height), ..FleetUi::default() }, ascii: false }
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut FleetUi, &[FleetRun], &[Row<'_>]) -> T) -> T {
+        let day = |at: Timestamp| units::when::day(at.micros(), &TimeZone::UTC);
+        let midnight = Timestamp::from_micros(units::when::midnight(NOW.micros(), &TimeZone::UTC));
+        let rows = arrange(self.runs.iter(), &self.ui.view, midnight, NOW, day, |_| "/home/me/root".to_owned());
+        self.ui.settle(&rows);
+        act(&mut self.ui, &self.runs, &rows)
+    }
+
+    fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Option<Effect> {
+        self.with(|ui, _, rows| {
+            let folder = std::path::Path::new("/");
+            let cx = Context { rows, folder, home: None, now: NOW };
+            update(ui, cx, &Input::Key(KeyEvent::new(code, modifiers)))
+        })
+    }
+
+    fn keys(&mut self, text: &str) -> Option<Effect> {
+        text.chars().map(|c| self.press(KeyCode::Char(c), KeyModifiers::NONE)).last().flatten()
+    }
+
+    fn text(&mut self) -> String {
+        let ascii = self.ascii;
+        let buf = self.with(|ui, runs, rows| {
+            let mut buf = Buffer::empty(Rect::new(0, 0, ui.size.0, ui.size.1));
+            let waiting: Vec<&FleetRun> = runs.iter().filter(|run| Class::of(run) == Class::Needs).collect();
+            let models = vec![("m-large".to_owned(), 1.53), ("m-small".to_owned(), 0.04)];
+            let scene = Scene {
+                rows,
+                count: runs.len(),
+                unread: 0,
+                waiting: &waiting,
+                living: runs.iter().filter(|run| run.is_living()).count(),
+                spent: &Spent { usd: 1.57, models, unknown: 1 },
+                troubles: &[],
+                roots: &["/home/me/root".to_owned()],
+                now: NOW,
+                zone: &TimeZone::UTC,
+                theme: Theme { ascii, ..Theme::default() },
+            };
+            draw(&mut buf, &scene, ui);
+            buf
+        });
+        let row = |y| (0..buf.area.width).map(|x| buf[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+        (0..buf.area.height).map(|y| row(y) + "\n").collect()
+    }
+}
+
+#[test]
+fn a_fleet_at_several_sizes() {
+    for (name, width, height) in [("120x36", 120, 36), ("80x24", 80, 24), ("50x14", 50, 14)] {
+        insta::assert_snapshot!(format!("fleet-{name}"), Stage::new(width, height).text());
+    }
+    let mut ascii = Stage::new(80, 24);
+    ascii.ascii = true;
+    assert!(ascii.text().is_ascii(), "{}", ascii.text());
+}
+
+#[test]
+fn what_lies_above_the_list() {
+    let mut stage = Stage::new(100, 30);
+    stage.keys("?");
+    insta::assert_snapshot!("fleet-help", stage.text());
+    let mut stage = Stage::new(100, 30);
+    assert_eq!(stage.keys("c"), Some(Effect::Agents("/".into())));
+    if let Some(Over::Start(dialog)) = &mut stage.ui.over {
+        let agent = |name: &str, about: &str| AgentChoice { name: name.into(), about: about.into() };
+        dialog.agents = vec![agent("scout", "looks around"), agent("worker", "changes \u{1b}[31mfiles")];
+    }
+    stage.keys("o");
+    insta::assert_snapshot!("fleet-start", stage.text());
+}
+
+#[test]
+fn the_list_is_grouped_filtered_and_searched_by_keys() {
+    let mut stage = Stage::new(100, 30);
+    stage.keys("v");
+    assert!(stage.text().contains("by project, age first"), "{}", stage.text());
+    stage.keys("vvvv&migr");
+    let text = stage.text();
+    assert!(text.contains("& migr: 1 of 8") && text.contains("migrate") && !text.contains("docs"), "{text}");
+    stage.press(KeyCode::Esc, KeyModifiers::NONE);
+    stage.keys("/nobody calls");
+    stage.press(KeyCode::Enter, KeyModifiers::NONE);
+    assert!(stage.ui.selected.as_ref().unwrap().ends_with("1bb2c3d4"), "{:?}", stage.ui.selected);
+    stage.keys("!");
+    assert!(stage.ui.selected.as_ref().unwrap().ends_with("7f3a2c11"));
+    assert_eq!(stage.press(KeyCode::Enter, KeyModifiers::NONE), stage.ui.selected.clone().map(Effect::Open));
+    stage.keys("&nothing at all");
+    assert!(stage.text().contains("none of 8 runs is all with these words"), "{}", stage.text());
+}
+
+#[test]
+fn the_selection_stays_on_its_run_and_on_its_place_when_that_goes() {
+    let mut stage = Stage::new(100, 30);
+    stage.keys("jj");
+    let before = stage.ui.selected.clone();
+    stage.keys("s");
+    assert_eq!(stage.ui.selected, before, "another order");
+    let place = stage.with(|ui, _, _| ui.place);
+    stage.runs.retain(|run| Some(run.dir().path()) != before.as_deref());
+    assert_eq!(stage.with(|ui, _, _| ui.place), place);
+    assert_ne!(stage.ui.selected, before);
+    stage.runs.clear();
+    assert_eq!(stage.with(|ui, _, _| ui.selected.clone()), None);
+    assert!(stage.text().contains("no runs yet"));
+    assert_eq!(stage.press(KeyCode::Enter, KeyModifiers::NONE), None);
+}
+
+#[test]
+fn no_size_panics() {
+    for width in (0..140).step_by(7) {
+        for height in (0..40).step_by(3) {
+            for keys in ["", "?", "c", "&x"] {
+                let mut stage = Stage::new(width, height);
+                stage.keys(keys);
+                stage.text();
+            }
+        }
+    }
+}

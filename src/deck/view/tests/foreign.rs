@@ -1,0 +1,67 @@
+//! Recorded runs of other programs as the deck shows them.
+
+use std::fs;
+use std::path::Path;
+
+use super::Stage;
+use crate::deck::feed::Hands;
+use crate::deck::history::History;
+use crate::run::{StepId, Stream};
+use crate::rundir::Follower;
+
+/// A picture of a recorded run, with a runner that lives if one is named.
+fn picture(name: &str, copy: &str, alive: bool, keys: &str) -> String {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/foreign").join(name);
+    let temp = tempfile::tempdir().unwrap();
+    let mut status: serde_json::Value =
+        serde_json::from_slice(&fs::read(from.join(format!("{copy}.json"))).unwrap()).unwrap();
+    let dir = temp.path().join(status["runId"].as_str().unwrap());
+    status["pid"] = if alive { std::process::id().into() } else { 0x3fff_fff0.into() };
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("status.json"), status.to_string()).unwrap();
+    let mut events = fs::read(from.join("events.jsonl")).unwrap();
+    if let (Ok(bytes), "running") = (fs::read_to_string(from.join("running.bytes")), copy) {
+        events.truncate(bytes.trim().parse().unwrap());
+    }
+    fs::write(dir.join("events.jsonl"), events).unwrap();
+    let mut follower = Follower::open(&dir).unwrap();
+    let news = follower.poll().news;
+    let mut stage = Stage::new(120, 30);
+    stage.feed.state = follower.state().clone();
+    stage.feed.logs.clear();
+    stage.history = History::default();
+    stage.history.add(follower.state(), &news);
+    stage.feed.hands = match follower.lost() {
+        Some(evidence) => Hands::Lost(crate::text::SafeText::line(&evidence)),
+        None => Hands::Live,
+    };
+    // A second after the last sign.
+    stage.now = follower.state().last_update.unwrap() + std::time::Duration::from_secs(1);
+    for step in 0..follower.state().steps.len() {
+        let log = fs::read_to_string(from.join(format!("output-{step}.log"))).unwrap_or_default();
+        // What stands before the first line of the child is the prompt.
+        let text: Vec<&str> = log.lines().rev().take(12).collect::<Vec<_>>().into_iter().rev().collect();
+        stage.feed.print(u32::try_from(step).unwrap(), Stream::Out, &text.join("\n"));
+    }
+    let running = follower.state().steps.iter().find(|s| s.phase == crate::run::StepPhase::Running);
+    stage.ui = super::super::UiState::new((120, 30));
+    stage.ui.selected = running.map_or(StepId(0), |step| step.id);
+    stage.keys(keys);
+    stage.text()
+}
+
+#[test]
+fn six_recorded_runs() {
+    for (picture_name, name, copy, alive, keys) in [
+        ("stopped", "det-stop/a227e787", "finished", false, ""),
+        ("steered", "det-steer/8afccf72", "finished", false, "2"),
+        ("chain-failed", "direct-chain-fail/b9b32380", "finished", false, ""),
+        ("parallel-running", "direct-parallel/3dd8d866", "running", true, ""),
+        ("inside-the-runner", "sub067-pi087-det-steer/8f2e2fba", "running", true, ""),
+        ("attention", "running-parallel-attention/8e44a1f0", "running", true, ""),
+        ("workflow", "wf-parallel/7077baf0", "finished", false, ""),
+        ("dead-runner", "wf-stop/b544ee78", "finished", false, ""),
+    ] {
+        insta::assert_snapshot!(format!("foreign-{picture_name}"), picture(name, copy, alive, keys));
+    }
+}

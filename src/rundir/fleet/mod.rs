@@ -1,0 +1,397 @@
+//! All runs of several roots at once, and what changes among them (product 2, run-directory 1.9).
+//!
+//! A run that is over is read once; one that goes on is read again when its status is another one; a root is listed
+//! again when its folder is. Reading is done in slices, so that nobody waits for a thousand runs. Only looks.
+
+mod cost;
+mod facts;
+mod order;
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+pub use cost::{Spent, spent_since};
+pub use facts::Project;
+pub use order::{Class, Group, Head, Row, Show, Sort, View, arrange, has_words};
+
+use super::find::{self, Listed};
+use super::follow::HALF_WRITTEN;
+use super::trust::{self, Distrust};
+use super::watch::{SAFETY, Watch};
+use super::{RunDir, RunRoot};
+use crate::run::{RunId, RunState, StepPhase, Timestamp};
+use crate::text::SafeText;
+
+/// A folder that was changed this recently may be changed again within the same tick of the file system's clock.
+const SAME_TICK: Duration = Duration::from_secs(1);
+
+/// One run of the fleet.
+#[derive(Debug)]
+pub struct FleetRun {
+    /// As a list has it. Of its state only what a list shows is kept.
+    pub listed: Listed,
+    /// Which root it is in, by its place in [`Fleet::roots`].
+    pub root: usize,
+    /// What its first agent is to do, as far as that is known. Text from outside.
+    pub task: String,
+    /// Where it works.
+    pub project: Option<Project>,
+    /// The run that this one is a part of.
+    pub parent: Option<RunId>,
+    stamp: Option<Stamp>,
+    /// Since when its newest status cannot be read, while the last good one is shown.
+    bad_since: Option<Instant>,
+}
+
+impl FleetRun {
+    /// A run that was read elsewhere, without what its files say beside its status.
+    #[must_use]
+    pub fn of(listed: Listed, root: usize) -> Self {
+        let parent = listed.nested_in.clone();
+        Self { listed, root, task: String::new(), project: None, parent, stamp: None, bad_since: None }
+    }
+
+    /// Its directory.
+    #[must_use]
+    pub const fn dir(&self) -> &RunDir {
+        &self.listed.dir
+    }
+
+    /// Its state, where it can be read.
+    #[must_use]
+    pub fn state(&self) -> Option<&RunState> {
+        self.listed.state.as_ref().ok()
+    }
+
+    /// Whether its runner died without ending it.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.listed.lost.is_some() || self.state().is_some_and(|s| s.lost.is_some())
+    }
+
+    /// Whether it goes on, as far as its files say.
+    #[must_use]
+    pub fn is_living(&self) -> bool {
+        !self.is_lost() && self.state().is_some_and(|s| !s.is_over())
+    }
+
+    /// The agents of its steps, each once, in the order of the steps. Text from outside.
+    #[must_use]
+    pub fn agents(&self) -> Vec<&str> {
+        let mut agents: Vec<&str> = Vec::new();
+        for step in self.state().map(|s| s.steps.as_slice()).unwrap_or_default() {
+            if !step.agent.is_empty() && !agents.contains(&step.agent.as_str()) {
+                agents.push(&step.agent);
+            }
+        }
+        agents
+    }
+
+    /// What it is called: its name, else the first words of its task, else what it is.
+    #[must_use]
+    pub fn title(&self) -> SafeText {
+        let name = self.state().and_then(|s| s.name.as_deref()).filter(|n| !n.trim().is_empty());
+        let task = self.task.lines().find(|l| !l.trim().is_empty());
+        let first = self.state().and_then(|s| s.steps.first()).map(|s| s.title()).filter(|t| !t.is_empty());
+        SafeText::line(name.or(task).or(first).unwrap_or("–").trim())
+    }
+
+    /// When it last showed a sign of life: its newest event, else when its directory was changed.
+    #[must_use]
+    pub fn heard(&self) -> Timestamp {
+        let state = self.state();
+        state.and_then(|s| s.ended_at.max(s.last_update).max(s.last_activity)).unwrap_or_else(|| self.listed.started())
+    }
+}
+
+/// What tells one version of a file from another.
+type Stamp = (u64, i64, i64, u64);
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    use std::os::unix::fs::MetadataExt;
+    let meta = fs::symlink_metadata(path).ok()?;
+    Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
+}
+
+/// A folder of run directories.
+#[derive(Debug, Default)]
+struct Folder {
+    stamp: Option<Stamp>,
+    runs: HashSet<PathBuf>,
+}
+
+/// What is to be read.
+#[derive(Debug)]
+struct Wanted {
+    dir: RunDir,
+    root: usize,
+    distrust: Option<Distrust>,
+    nested_in: Option<RunId>,
+}
+
+/// What a look found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FleetChanges {
+    /// Something is another than before.
+    pub changed: bool,
+    /// There is more to read; look again without waiting.
+    pub behind: bool,
+}
+
+/// All runs of these roots.
+#[derive(Debug)]
+pub struct Fleet {
+    roots: Vec<RunRoot>,
+    folders: BTreeMap<PathBuf, Folder>,
+    runs: BTreeMap<PathBuf, FleetRun>,
+    wanted: VecDeque<Wanted>,
+    projects: facts::Projects,
+    watch: Watch,
+    watched: HashSet<PathBuf>,
+    /// When the runners of all living runs were looked for last.
+    probed: Option<Instant>,
+}
+
+impl Fleet {
+    /// The fleet of these roots; nothing is read yet.
+    #[must_use]
+    pub fn new(roots: Vec<RunRoot>) -> Self {
+        let watch = Watch::new::<&Path>([]);
+        Self {
+            roots,
+            folders: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            wanted: VecDeque::new(),
+            projects: facts::Projects::default(),
+            watch,
+            watched: HashSet::new(),
+            probed: None,
+        }
+    }
+
+    /// Looks at the disk for about this long.
+    pub fn poll(&mut self, budget: Duration) -> FleetChanges {
+        let begun = Instant::now();
+        let mut changed = self.list();
+        self.look_at_the_living();
+        while let Some(wanted) = self.wanted.pop_front() {
+            changed |= self.read(wanted);
+            if begun.elapsed() >= budget {
+                break;
+            }
+        }
+        FleetChanges { changed, behind: !self.wanted.is_empty() }
+    }
+
+    /// The roots.
+    #[must_use]
+    pub fn roots(&self) -> &[RunRoot] {
+        &self.roots
+    }
+
+    /// Every run that was read.
+    pub fn runs(&self) -> impl Iterator<Item = &FleetRun> {
+        self.runs.values()
+    }
+
+    /// The run in this directory.
+    #[must_use]
+    pub fn run(&self, path: &Path) -> Option<&FleetRun> {
+        self.runs.get(path)
+    }
+
+    /// How many runs are still to be read.
+    #[must_use]
+    pub fn unread(&self) -> usize {
+        self.wanted.len()
+    }
+
+    /// What stands between the files and the picture, one sentence each.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let mut notices: Vec<String> = self.watch.limit().map(str::to_owned).into_iter().collect();
+        for root in &self.roots {
+            let why = match fs::read_dir(root.runs()) {
+                Ok(_) => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => error,
+            };
+            notices.push(format!("the runs in {} cannot be listed: {why}", root.path().display()));
+        }
+        notices
+    }
+
+    /// Returns when something may have changed. May be dropped and called again.
+    pub async fn wait(&self) {
+        if self.wanted.is_empty() {
+            self.watch.changed().await;
+        }
+    }
+
+    /// Lists the folders that changed. Returns whether a run is gone.
+    fn list(&mut self) -> bool {
+        let mut gone = false;
+        let mut present = HashSet::new();
+        for root in 0..self.roots.len() {
+            let Some(known) = self.roots.get(root).cloned() else { continue };
+            self.follow(known.path());
+            self.follow(&known.nested());
+            let folders = find::run_folders(&known).unwrap_or_else(|_| {
+                // Those that were known stay: one look that fails empties no list.
+                let nested = self.folders.keys().filter(|path| path.starts_with(known.nested())).cloned();
+                present.extend(nested);
+                vec![(known.runs(), None)]
+            });
+            for (path, nested_in) in folders {
+                gone |= self.list_folder(&path, root, known.path(), nested_in.as_ref());
+                present.insert(path);
+            }
+        }
+        let left: Vec<PathBuf> = self.folders.keys().filter(|f| !present.contains(*f)).cloned().collect();
+        for folder in left {
+            for run in self.folders.remove(&folder).unwrap_or_default().runs {
+                gone |= self.runs.remove(&run).is_some();
+            }
+        }
+        gone
+    }
+
+    fn list_folder(&mut self, path: &Path, root: usize, root_path: &Path, nested_in: Option<&RunId>) -> bool {
+        self.follow(path);
+        let now = stamp(path);
+        let folder = self.folders.entry(path.to_owned()).or_default();
+        if folder.stamp.is_some() && folder.stamp == now {
+            return false;
+        }
+        // What cannot be listed just now stays as it was and is tried again.
+        let Ok(entries) = find::entries(path) else { return false };
+        folder.stamp = now.filter(|_| !is_fresh(path));
+        let distrust = trust::check(root_path).err();
+        let here: HashSet<PathBuf> = entries.iter().map(|(dir, _)| dir.path().to_owned()).collect();
+        let gone: Vec<PathBuf> = folder.runs.difference(&here).cloned().collect();
+        // The newest first: that is what is looked at.
+        let mut new: Vec<(SystemTime, Wanted)> = entries
+            .into_iter()
+            .filter(|(dir, _)| !folder.runs.contains(dir.path()))
+            .map(|(dir, link)| {
+                let changed = fs::metadata(dir.path()).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+                let distrust = if link { Some(Distrust::Link) } else { distrust };
+                (changed, Wanted { dir, root, distrust, nested_in: nested_in.cloned() })
+            })
+            .collect();
+        new.sort_by_key(|(changed, _)| std::cmp::Reverse(*changed));
+        folder.runs = here;
+        self.wanted.extend(new.into_iter().map(|(_, wanted)| wanted));
+        self.wanted.retain(|wanted| !gone.contains(&wanted.dir.path().to_owned()));
+        let before = self.runs.len();
+        self.runs.retain(|path, _| !gone.contains(path));
+        self.runs.len() < before
+    }
+
+    /// Reads again what goes on, or cannot be read, and has another status. That a runner died changes no file, so all
+    /// of them are asked for from time to time.
+    fn look_at_the_living(&mut self) {
+        let probe = self.probed.is_none_or(|at| at.elapsed() >= SAFETY);
+        if probe {
+            self.probed = Some(Instant::now());
+        }
+        let known: HashSet<&Path> = self.wanted.iter().map(|w| w.dir.path()).collect();
+        let open = self.runs.values().filter(|run| run.is_living() || run.listed.state.is_err());
+        let again: Vec<Wanted> = open
+            .filter(|run| !known.contains(run.dir().path()))
+            .filter(|run| probe || stamp(&run.dir().status()) != run.stamp)
+            .map(|run| Wanted {
+                dir: run.dir().clone(),
+                root: run.root,
+                distrust: run.listed.distrust,
+                nested_in: run.listed.nested_in.clone(),
+            })
+            .collect();
+        // What is known already and changed goes before what was never read.
+        for wanted in again {
+            self.wanted.push_front(wanted);
+        }
+    }
+
+    /// Reads a run. Returns whether it is another than before.
+    fn read(&mut self, wanted: Wanted) -> bool {
+        let Wanted { dir, root, distrust, nested_in } = wanted;
+        let path = dir.path().to_owned();
+        // Before the read: what is written meanwhile is then seen as another version.
+        let stamp = stamp(&dir.status());
+        let Some(mut listed) = find::list_one(dir, distrust) else { return self.runs.remove(&path).is_some() };
+        listed.nested_in = nested_in;
+        // A status that is being written, and a system that is short of something, are no reason to flicker: the last good
+        // picture stays for a while.
+        if listed.state.is_err()
+            && let Some(known) = self.runs.get_mut(&path).filter(|known| known.listed.state.is_ok())
+        {
+            known.stamp = None;
+            if known.bad_since.get_or_insert_with(Instant::now).elapsed() < HALF_WRITTEN {
+                return false;
+            }
+        }
+        let before = self.runs.remove(&path);
+        let task = before.as_ref().map(|b| b.task.clone()).filter(|t| !t.is_empty());
+        let mut parent = listed.nested_in.clone();
+        let mut project = None;
+        let mut known_task = task.unwrap_or_default();
+        if let Ok(state) = &mut listed.state {
+            if known_task.is_empty() {
+                known_task = facts::task(&listed.dir, state);
+            }
+            parent = parent.or_else(|| state.parent.clone());
+            project = self.projects.of(&state.cwd);
+            lighten(state);
+        }
+        if listed.state.as_ref().map_or(true, |s| !s.is_over()) {
+            self.follow(&path);
+        }
+        let run = FleetRun { task: known_task, project, parent, stamp, ..FleetRun::of(listed, root) };
+        let changed = before.as_ref().is_none_or(|before| differs(before, &run));
+        self.runs.insert(path, run);
+        changed
+    }
+
+    fn follow(&mut self, folder: &Path) {
+        if !self.watched.contains(folder) && self.watch.more_changes(folder) {
+            self.watched.insert(folder.to_owned());
+        }
+    }
+}
+
+fn is_fresh(path: &Path) -> bool {
+    let changed = fs::metadata(path).and_then(|m| m.modified()).ok();
+    // A folder from the future is looked at each time, too.
+    changed.is_none_or(|at| at.elapsed().map_or(true, |age| age < SAME_TICK))
+}
+
+fn differs(before: &FleetRun, now: &FleetRun) -> bool {
+    let state = match (&before.listed.state, &now.listed.state) {
+        (Ok(a), Ok(b)) => a != b,
+        (Err(a), Err(b)) => a.to_string() != b.to_string(),
+        _ => true,
+    };
+    state || before.listed.lost != now.listed.lost || before.project != now.project || before.task != now.task
+}
+
+/// Drops what no list shows: thousands of runs are kept.
+fn lighten(state: &mut RunState) {
+    state.steering = Default::default();
+    state.outputs.clear();
+    for step in &mut state.steps {
+        step.recent_output = VecDeque::new();
+        step.recent_tools = VecDeque::new();
+        step.steering = Default::default();
+        step.last_message = None;
+        if step.phase != StepPhase::Running {
+            step.attention = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

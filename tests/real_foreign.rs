@@ -128,7 +128,9 @@ fn a_live_run_is_followed_steered_and_interrupted_from_the_deck() {
     deck.wait_text("control: steer #");
     parent.wait_heard("use the blue one");
     deck.wait_text("delivered");
-    deck.keys("ii");
+    deck.keys("i");
+    deck.wait_text("again to interrupt");
+    deck.keys("i");
     deck.wait_text("paused");
     parent.wait("the pause", || (status(&dir)["state"] == "paused").then_some(()));
     deck.keys("q");

@@ -66,7 +66,7 @@ pub fn trusted(folder: &Path) -> anyhow::Result<()> {
 pub fn writable(dir: &RunDir) -> anyhow::Result<()> {
     if let Some(root) = dir.root() {
         trusted(root.path())?;
-        trusted(&root.runs())?;
+        dir.path().parent().map_or(Ok(()), trusted)?;
     }
     trusted(dir.path())
 }

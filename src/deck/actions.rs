@@ -8,7 +8,7 @@ use super::entries;
 use super::keymap::Key;
 use super::model::{self, Focus, Tab, UiState, ViewMode};
 use super::{answer_dialog, budget_dialog, compose, rows};
-use crate::run::{RunState, StepPhase};
+use crate::run::{RunMode, RunState, StepPhase};
 use crate::text::SafeText;
 
 /// Everything that a key can do.
@@ -235,6 +235,12 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
         }
     }
     match action {
+        Action::Interrupt | Action::StopRun | Action::StopStep if at.state.mode == RunMode::Workflow => {
+            Err("the parent that runs this workflow takes no such request; use the parent itself".to_owned())
+        }
+        Action::Raise if model::is_foreign(at.state) => {
+            Err("this runner takes no change of a limit; only those of subdeck do".to_owned())
+        }
         Action::Steer => match step {
             Some(step) => model::can_steer(step),
             None => Err("there is no step".to_owned()),

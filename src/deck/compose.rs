@@ -3,7 +3,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::model::{Composer, Draft, Overlay, UiEffect, UiState, can_go_on, can_steer};
+use super::model::{Composer, Draft, Overlay, UiEffect, UiState, can_go_on, can_steer, is_foreign};
 use super::update::{Context, say};
 use crate::run::{RunState, SteerMode, SteerRequest, StepId, StepPhase, TargetState};
 
@@ -31,8 +31,8 @@ pub fn withdrawable(state: &RunState, ui: &UiState) -> Option<String> {
     if let Some(id) = written.filter(|id| !known(id) && !ui.withdrawn.contains(id)) {
         return Some(id);
     }
-    // Only runners of ours give back what they hold for a step that waits; steps of others have no ids.
-    if state.steps.iter().all(|step| step.key.is_empty()) {
+    // Only runners of ours give back what they hold for a step that waits.
+    if is_foreign(state) {
         return None;
     }
     let held = |r: &&SteerRequest| r.targets.iter().any(|t| t.state == TargetState::Scheduled);

@@ -329,6 +329,12 @@ impl UiState {
     }
 }
 
+/// Whether the run belongs to a runner of somebody else: steps of ours have ids, which theirs have not.
+#[must_use]
+pub fn is_foreign(state: &RunState) -> bool {
+    !state.steps.is_empty() && state.steps.iter().all(|step| step.key.is_empty())
+}
+
 /// Whether a step can be given a message now, and why not.
 ///
 /// # Errors
@@ -336,6 +342,10 @@ impl UiState {
 pub fn can_steer(step: &StepState) -> Result<(), String> {
     match (&step.phase, &step.steerable) {
         (phase, _) if phase.is_terminal() => Err(format!("step {} is over", step.id)),
+        _ if step.own_run.is_some() => {
+            let run = step.own_run.as_ref().map_or("", |run| run.as_str());
+            Err(format!("step {} is a run of its own ({run}); it is steered there", step.id))
+        }
         (_, Steerable::No(why)) => Err(format!("step {} cannot be steered: {why}", step.id)),
         _ => Ok(()),
     }
@@ -349,6 +359,8 @@ pub fn can_go_on(state: &RunState, step: &StepState) -> Result<(), String> {
     match &step.runner {
         _ if !state.is_over() => Err("the run is not over yet".to_owned()),
         _ if step.phase == StepPhase::Pending => Err(format!("step {} never ran", step.id)),
+        // Of what others started nobody here knows the plan, without which no step is begun again.
+        _ if is_foreign(state) => Err("the plan of this run is not known here, it was started elsewhere".to_owned()),
         RunnerKind::Pi | RunnerKind::PiJson | RunnerKind::Demo if step.session_file.is_some() => Ok(()),
         RunnerKind::Agent(_) if step.session_id.is_some() => Ok(()),
         _ => Err(format!("step {} has no session to go on with", step.id)),

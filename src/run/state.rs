@@ -79,8 +79,6 @@ pub struct RunState {
     pub contract: RunContract,
     /// The runner died without an end: what is known of it.
     pub lost: Option<String>,
-    /// The run that started this one as a part of itself.
-    pub parent: Option<RunId>,
     /// What the run says it used as a whole, where its steps say nothing of themselves.
     pub totals: Option<(Tokens, Option<CostUsd>)>,
     /// Control files that were refused: name and reason, newest last, at most 20.

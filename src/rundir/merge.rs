@@ -78,7 +78,6 @@ pub(super) fn merge(events: &RunState, status: &RunState, behind: bool) -> RunSt
     if view.contract == RunContract::default() {
         view.contract.clone_from(&status.contract);
     }
-    view.parent = view.parent.or_else(|| status.parent.clone());
     view.totals = view.totals.or(status.totals);
     for step in &mut view.steps {
         if let Some(known) = status.steps.iter().find(|s| s.id == step.id && s.agent == step.agent) {

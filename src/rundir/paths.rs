@@ -14,6 +14,8 @@ use crate::run::{RunId, StepId};
 pub const RUNS: &str = "async-subagent-runs";
 /// The folder below a root that holds results.
 pub const RESULTS: &str = "async-subagent-results";
+/// The folder below a root that holds the run directories of runs that were started in other runs.
+const NESTED: &str = "nested-subagent-runs";
 /// The folder of the markers of live runs.
 pub const ACTIVE: &str = ".active-runs";
 /// The folder of the index of finished runs.
@@ -72,7 +74,7 @@ impl RunRoot {
     /// The folder of runs that were started in other runs, one folder a root run (run-directory 1.1).
     #[must_use]
     pub fn nested(&self) -> PathBuf {
-        self.path.join("nested-subagent-runs")
+        self.path.join(NESTED)
     }
 
     /// The folder of results.
@@ -195,11 +197,32 @@ impl RunDir {
         RunId(self.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default())
     }
 
-    /// The root that the directory lies in, when it lies in one.
+    /// The root that the directory lies in, when it lies in one; among the runs, or among those of another run.
     #[must_use]
     pub fn root(&self) -> Option<RunRoot> {
-        let runs = self.path.parent()?;
-        (runs.file_name()? == RUNS).then(|| runs.parent().map(RunRoot::at)).flatten()
+        let folder = self.path.parent()?;
+        if folder.file_name()? == RUNS {
+            return folder.parent().map(RunRoot::at);
+        }
+        self.nested_in().and(folder.parent()?.parent()).map(RunRoot::at)
+    }
+
+    /// The run that the directory was made in, when it lies among the nested runs of one (run-directory 2.16).
+    #[must_use]
+    pub fn nested_in(&self) -> Option<RunId> {
+        let folder = self.path.parent()?;
+        let name = folder.file_name()?.to_str().filter(|name| is_run_id(name))?;
+        (folder.parent()?.file_name()? == NESTED).then(|| RunId(name.to_owned()))
+    }
+
+    /// Where the result of the run goes, when the directory lies in a root (run-directory 1.1).
+    #[must_use]
+    pub fn results(&self) -> Option<PathBuf> {
+        let results = self.root()?.results();
+        Some(match self.nested_in() {
+            Some(within) => results.join("nested").join(within.as_str()),
+            None => results,
+        })
     }
 
     /// `status.json`.
@@ -374,7 +397,11 @@ mod tests {
         }
         let id = new_run_id();
         let dir = root.run(&id).unwrap();
-        assert_eq!((dir.id(), dir.root()), (id, Some(root)));
+        assert_eq!((dir.id(), dir.root(), dir.nested_in()), (id, Some(root.clone()), None));
+        let nested = RunDir::at(root.nested().join("r-1/r-2"));
+        assert_eq!((nested.root(), nested.nested_in()), (Some(root.clone()), Some(RunId("r-1".into()))));
+        assert_eq!(nested.results(), Some(root.results().join("nested/r-1")));
+        assert_eq!((RunDir::at("/a/b").root(), RunDir::at("/a").nested_in()), (None, None));
     }
 
     #[test]

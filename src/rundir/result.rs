@@ -29,7 +29,7 @@ impl ResultContext {
     pub fn of_run(dir: &RunDir, public: Option<&Path>) -> Self {
         let results = public
             .and_then(|p| p.parent().map(Path::to_path_buf))
-            .or_else(|| dir.root().map(|r| r.results()))
+            .or_else(|| dir.results())
             .unwrap_or_else(|| dir.path().join("results"));
         Self { dir: dir.clone(), results, public: public.map(Path::to_path_buf), texts: BTreeMap::new() }
     }

@@ -112,7 +112,6 @@ fn run(doc: &Map<String, Value>) -> RunState {
         outputs: look.obj("outputs").map(|o| outputs(&o)).unwrap_or_default(),
         resumed_from: own.text("resumedFrom").map(RunId),
         contract: contract::read_run(&look, &own),
-        parent: look.text("parentWorkflowRunId").map(RunId),
         totals: None,
         lost: own.text("lost"),
         rejected: own

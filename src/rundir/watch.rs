@@ -191,6 +191,19 @@ mod tests {
         assert_eq!((watch.limit(), watch.look_again()), (None, SAFETY));
     }
 
+    /// B59 (a public report about a program of this kind): a watcher that works misses an event, and nobody looks again.
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_misses_everything_wakes_all_the_same() {
+        let temp = tempfile::tempdir().unwrap();
+        let begun = tokio::time::Instant::now();
+        let watch = Watch::new([temp.path()]);
+        watch.changed().await;
+        assert_eq!(begun.elapsed(), SAFETY);
+        let begun = tokio::time::Instant::now();
+        Watch::refused(28).changed().await;
+        assert_eq!(begun.elapsed(), POLL);
+    }
+
     #[test]
     fn limits_are_named_and_lead_to_polling() {
         let temp = tempfile::tempdir().unwrap();

@@ -37,6 +37,7 @@ impl Home {
         command.cwd(self.path());
         command.env("HOME", self.path());
         command.env("SUBDECK_ROOT", self.path().join("root"));
+        command.env("TMPDIR", self.path());
         for (name, value) in variables {
             command.env(name, value);
         }
@@ -56,6 +57,7 @@ impl Home {
             .current_dir(self.path())
             .env("HOME", self.path())
             .env("SUBDECK_ROOT", self.path().join("root"))
+            .env("TMPDIR", self.path())
             .output()
             .unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()

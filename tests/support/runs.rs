@@ -59,6 +59,8 @@ impl World {
             .env("HOME", self.folder.path())
             .env("SUBDECK_ROOT", self.root())
             .env("PI_SUBAGENTS_TEMP_ROOT", self.folder.path().join("pi-root"))
+            // Where pi-subagents keeps its runs without being told is below it.
+            .env("TMPDIR", self.folder.path())
             .env_remove("XDG_STATE_HOME")
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("CI")

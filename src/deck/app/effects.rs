@@ -52,7 +52,7 @@ impl<S: Source> App<'_, S> {
             UiEffect::Leave => {
                 let state = self.source.state();
                 let exit = match self.source.hands() {
-                    Hands::Gone => DeckExit::Gone(Box::new(state.clone())),
+                    Hands::Gone(_) => DeckExit::Gone(Box::new(state.clone())),
                     _ if state.is_over() => DeckExit::Ended,
                     _ => DeckExit::LeftRunning,
                 };

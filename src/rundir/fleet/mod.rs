@@ -343,7 +343,7 @@ impl Fleet {
             if known_task.is_empty() {
                 known_task = facts::task(&listed.dir, state);
             }
-            parent = parent.or_else(|| state.parent.clone());
+            parent = parent.or_else(|| state.contract.parent_workflow.clone().map(RunId));
             project = self.projects.of(&state.cwd);
             lighten(state);
         }
@@ -382,11 +382,14 @@ fn differs(before: &FleetRun, now: &FleetRun) -> bool {
 fn lighten(state: &mut RunState) {
     state.steering = Default::default();
     state.outputs.clear();
+    state.contract.graph = None;
+    state.contract.launch_extensions = None;
     for step in &mut state.steps {
         step.recent_output = VecDeque::new();
         step.recent_tools = VecDeque::new();
         step.steering = Default::default();
         step.last_message = None;
+        step.contract = Default::default();
         if step.phase != StepPhase::Running {
             step.attention = Vec::new();
         }

@@ -108,6 +108,7 @@ fn what_is_over_is_not_read_again_and_what_cannot_be_read_is() {
     assert_eq!(place.listed(&View::default()), ["running 1", " mended", "complete 1", " over"]);
 }
 
+/// B65 (a public report about a program of this kind): one failed look flips every row, and the next one flips it back.
 #[test]
 fn one_look_that_fails_flips_nothing() {
     let mut place = Place::new();

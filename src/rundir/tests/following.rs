@@ -235,6 +235,7 @@ fn what_ran_when_the_runner_died_is_lost_and_the_files_stay_as_they_are() {
 }
 
 /// What the reference writes in such a case is shown and not written (run-directory 7).
+/// B63 (a public report about a program of this kind): a result is there while the status still says running.
 #[test]
 fn a_run_without_a_runner_has_ended_as_its_result_says() {
     use RunPhase::{Complete, Failed, Paused, Rejected, Stopped};

@@ -25,12 +25,12 @@ fn picture(name: &str, copy: &str, alive: bool, keys: &str) -> String {
     }
     fs::write(dir.join("events.jsonl"), events).unwrap();
     let mut follower = Follower::open(&dir).unwrap();
-    let news = follower.poll().news;
+    let changes = follower.poll();
     let mut stage = Stage::new(120, 30);
     stage.feed.state = follower.state().clone();
     stage.feed.logs.clear();
     stage.history = History::default();
-    stage.history.add(follower.state(), &news);
+    stage.history.add(follower.state(), &changes.news, &changes.places);
     stage.feed.hands = match follower.lost() {
         Some(evidence) => Hands::Lost(crate::text::SafeText::line(&evidence)),
         None => Hands::Live,
@@ -64,4 +64,26 @@ fn six_recorded_runs() {
     ] {
         insta::assert_snapshot!(format!("foreign-{picture_name}"), picture(name, copy, alive, keys));
     }
+}
+
+#[test]
+fn no_key_is_offered_that_a_foreign_runner_does_not_take() {
+    let footer = |name: &str, copy: &str, alive: bool| {
+        let text = picture(name, copy, alive, "");
+        text.trim_end().lines().last().unwrap().to_owned()
+    };
+    let parallel = footer("direct-parallel/3dd8d866", "running", true);
+    assert!(parallel.contains("s steer") && parallel.contains("i i interrupt"), "{parallel}");
+    let workflow = footer("wf-parallel/7077baf0", "running", true);
+    assert!(
+        workflow.contains("s steer") && !workflow.contains("interrupt") && !workflow.contains("stop"),
+        "{workflow}"
+    );
+    // Nobody is there to take anything, and nobody here could go on with it.
+    for (name, copy) in [("wf-stop/b544ee78", "finished"), ("direct-parallel/3dd8d866", "finished")] {
+        let footer = footer(name, copy, false);
+        assert!(["steer", "interrupt", "stop", "take back"].iter().all(|word| !footer.contains(word)), "{footer}");
+    }
+    let held = footer("running-parallel-attention/8e44a1f0", "running", true);
+    assert!(!held.contains("take back"), "{held}");
 }

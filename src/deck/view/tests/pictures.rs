@@ -188,7 +188,7 @@ pictures! {
             step.activity = None;
         }
     };
-    gone: |s| { s.feed.hands = Hands::Gone; s.read_only = Some(SafeText::line("the run's directory is gone")); };
+    gone: |s| { s.feed.hands = Hands::Gone(SafeText::line("was removed")); s.read_only = Some(SafeText::line("the run's directory was removed")); };
     leaving: |s| { s.keys("qs"); s.feed.state.stopped = true; };
 }
 

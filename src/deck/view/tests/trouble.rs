@@ -1,5 +1,6 @@
 //! What the deck shows while something is wrong with the files of the run it is attached to. Each of these pictures is
-//! made from what really happens to a directory, by way of the feed that reads it.
+//! made from what really happens to a directory, by way of the feed that reads it. Numbers with a B are those of public
+//! reports about programs of this kind.
 
 use std::fs;
 use std::path::PathBuf;
@@ -53,6 +54,7 @@ impl Attached {
     }
 }
 
+/// B60: a run or project directory is deleted while it is looked at.
 #[test]
 fn a_directory_that_is_removed_moved_or_replaced_leaves_its_last_picture_and_takes_no_key() {
     let stays = "; this is the last picture";
@@ -77,6 +79,7 @@ fn a_directory_that_is_removed_moved_or_replaced_leaves_its_last_picture_and_tak
     assert!(!dir.exists(), "it is not made again");
 }
 
+/// B54: a reader meets half a document, takes it for broken and wipes it.
 #[test]
 fn a_status_that_is_half_written_empty_or_marked_keeps_the_last_good_picture() {
     let mut run = attached();
@@ -100,6 +103,7 @@ fn a_status_that_is_half_written_empty_or_marked_keeps_the_last_good_picture() {
     }
 }
 
+/// B57: the limit on watching looks like a full disk.
 #[test]
 fn the_limit_on_watching_is_named_where_people_look() {
     let refused = Watch::refused(28);

@@ -133,8 +133,9 @@ pub(super) fn wall() -> Timestamp {
 
 impl<'a, S: Source> App<'a, S> {
     pub(super) fn new(source: S, options: DeckOptions<'a>) -> Self {
-        let DeckOptions { read_only, mouse, keymap, go_on: door, retry, palette, ascii, notify, hook, from_fleet, .. } =
-            options;
+        let DeckOptions {
+            read_only, mouse, keymap, go_on: door, retry, palette, ascii, notify, hook, from_fleet, ..
+        } = options;
         let (can_go_on, can_retry) = (door.is_some(), retry.is_some());
         Self {
             source,

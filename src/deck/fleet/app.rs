@@ -18,7 +18,7 @@ use crate::deck::app::{next, ready, sleep_until, wall};
 use crate::deck::terminal::{Screen, stop_self};
 use crate::deck::theme::{Palette, Theme};
 use crate::deck::update::NOTICE_FOR;
-use crate::deck::{DeckError, guard};
+use crate::deck::{DeckError, early, guard};
 use crate::run::Timestamp;
 use crate::rundir::fleet::{Class, Fleet, FleetRun, Row, Spent, arrange, spent_since};
 use crate::text::{SafeText, when};
@@ -86,6 +86,11 @@ impl<'a> App<'a> {
         self.ui.size = Screen::size();
         screen.title(&SafeText::line("subdeck fleet")).map_err(DeckError::Terminal)?;
         let (_, mut behind) = self.look();
+        for input in early::input(&answers.typed) {
+            if let Some(exit) = self.take(&input, &mut screen, &mut keys)? {
+                return Ok(exit);
+            }
+        }
         let (mut dirty, mut at_once) = (true, true);
         let mut last_frame = Instant::now();
         let mut unread = false;

@@ -1,0 +1,240 @@
+//! The list of runs: one row each, below the headings of their groups.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{Scene, many, need_text};
+use crate::deck::fleet::model::{FleetUi, runs};
+use crate::deck::theme::{Face, Theme};
+use crate::deck::view::layout::list_top;
+use crate::deck::view::paint::{Edge, frame, piece, put, put_cut, put_right};
+use crate::run::{StepFace, StepPhase};
+use crate::rundir::fleet::{Class, FleetRun, Group, Head, Row, Show};
+use crate::text::{self as units, SafeText};
+
+/// Draws the list.
+pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
+    let theme = scene.theme;
+    let shown = runs(scene.rows).count();
+    let mut right =
+        vec![piece(format!("by {}, {} first", ui.view.group.word(), ui.view.sort.word()), theme.dim()).rank(1)];
+    if ui.view.show != Show::All {
+        right.push(piece(format!("  only {}", ui.view.show.word()), theme.accent()));
+    }
+    if !ui.view.words.is_empty() {
+        let words = SafeText::line(&ui.view.words).truncate(24);
+        right.push(piece(format!("  & {words}: {shown} of {}", scene.count), theme.accent()));
+    }
+    let inner = frame(buf, area, theme, Edge::Focused, vec![piece("runs", theme.bold())], right);
+    if inner.is_empty() {
+        return;
+    }
+    if scene.rows.is_empty() {
+        for (line, dy) in empty(scene, ui).iter().zip(1_u16..inner.height) {
+            put_cut(buf, inner, 3, dy, &SafeText::line(line), inner.width, theme.dim());
+        }
+        return;
+    }
+    let selected = scene.rows.iter().position(|row| match row {
+        Row::Run { run, .. } => Some(run.dir().path()) == ui.selected.as_deref(),
+        Row::Head(_) => false,
+    });
+    let height = usize::from(inner.height);
+    let top = list_top(selected.unwrap_or(0), scene.rows.len(), height);
+    let columns = Columns::of(inner.width);
+    for ((at, entry), dy) in scene.rows.iter().enumerate().skip(top).take(height).zip(0_u16..) {
+        match entry {
+            Row::Head(head) => heading(buf, inner, dy, head, ui.view.group, theme),
+            Row::Run { run, part } => columns.row(buf, inner, dy, run, *part, selected == Some(at), scene),
+        }
+    }
+}
+
+/// What is said where there is nothing to list.
+fn empty(scene: &Scene<'_>, ui: &FleetUi) -> Vec<String> {
+    if scene.unread > 0 {
+        return vec!["reading…".to_owned()];
+    }
+    if scene.count > 0 {
+        let words = if ui.view.words.is_empty() { "" } else { " with these words" };
+        return vec![format!(
+            "none of {} is {}{words}; esc shows them all",
+            many(scene.count, "run"),
+            ui.view.show.word()
+        )];
+    }
+    let mut lines = vec!["no runs yet: c starts one, `subdeck demo` plays one".to_owned(), String::new()];
+    lines.push("looked in".to_owned());
+    lines.extend(scene.roots.iter().map(|root| format!("  {root}")));
+    lines
+}
+
+fn heading(buf: &mut Buffer, area: Rect, dy: u16, head: &Head, group: Group, theme: Theme) {
+    let title = SafeText::line(&head.title);
+    // A root tells itself by its end.
+    let room = usize::from(area.width.saturating_sub(24));
+    let title = if group == Group::Root { title.truncate_start(room) } else { title.truncate(room) };
+    let dx = put(buf, area, 1, dy, title.as_str(), theme.accent());
+    let dx = put(buf, area, dx + 1, dy, &head.count.to_string(), theme.dim());
+    if let Some(usd) = head.usd {
+        put(buf, area, dx + 2, dy, &units::cost(usd), theme.dim());
+    }
+}
+
+/// Where the columns begin, by the width; a column of no cells is not there.
+struct Columns {
+    word: u16,
+    steps: u16,
+    title: u16,
+    agents: u16,
+    place: u16,
+    age: u16,
+    tokens: u16,
+    cost: u16,
+}
+
+impl Columns {
+    fn of(width: u16) -> Self {
+        let wide = width >= 118;
+        let middle = width >= 78;
+        Self {
+            word: if middle { 12 } else { 2 },
+            steps: if middle { 5 } else { 0 },
+            title: match width {
+                118.. => width / 5 + 1,
+                78.. => width / 4,
+                _ => width.saturating_sub(24).max(8),
+            },
+            agents: if wide { 11 } else { 0 },
+            place: if wide { 16 } else { 0 },
+            age: 6,
+            tokens: if wide { 5 } else { 0 },
+            cost: 7,
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn draw(
+        &self,
+        buf: &mut Buffer,
+        area: Rect,
+        dy: u16,
+        run: &FleetRun,
+        part: bool,
+        selected: bool,
+        scene: &Scene<'_>,
+    ) {
+        let theme = scene.theme;
+        let face = face(run, theme);
+        let text = if selected { theme.select() } else { theme.plain() };
+        let dim = if selected { theme.select() } else { theme.dim() };
+        put(buf, area, 1, dy, if selected { "›" } else { " " }, theme.select());
+        let mut dx = 3;
+        let indent = if part { 2 } else { 0 };
+        if part {
+            put(buf, area, dx, dy, "└", theme.dim());
+        }
+        let word = if self.word > 2 { format!("{} {}", face.glyph, face.word) } else { face.glyph.to_owned() };
+        let room = self.word.saturating_sub(indent);
+        put_cut(buf, area, dx + indent, dy, &SafeText::line(&word), room.max(1), face.style);
+        dx += self.word.max(indent + 1) + 1;
+        if let Err(error) = &run.listed.state {
+            // There is nothing for the columns, and the cause needs the room.
+            let id: String = run.dir().id_str().chars().take(8).collect();
+            let text = SafeText::line(&format!("{id}  {error}"));
+            put_cut(buf, area, dx, dy, &text, area.width.saturating_sub(dx + 1), dim);
+            return;
+        }
+        let mut cell = |cells: u16, value: &str, style, right: bool| {
+            if cells == 0 {
+                return;
+            }
+            let value = SafeText::line(value).truncate(usize::from(cells));
+            if right {
+                put_right(buf, area, dx + cells, dy, value.as_str(), style);
+            } else {
+                put(buf, area, dx, dy, value.as_str(), style);
+            }
+            dx += cells + 1;
+        };
+        let state = run.state();
+        let steps = state.map(|s| format!("{}/{}", s.steps_ended(), s.steps.len()));
+        cell(self.steps, &units::or_unknown(steps), dim, false);
+        let bold = if selected {
+            theme.select()
+        } else if run.is_living() {
+            theme.bold()
+        } else {
+            theme.plain()
+        };
+        cell(self.title, run.title().as_str(), bold, false);
+        cell(self.agents, &agents(run), dim, false);
+        cell(self.place, &place(run), dim, false);
+        let age = state.and_then(|s| s.started_at).map(|at| age(scene.now.since(at)));
+        cell(self.age, &units::or_unknown(age), text, true);
+        let tokens = state.map(|s| s.tokens()).filter(|t| !t.is_zero()).map(|t| units::count(t.total()));
+        cell(self.tokens, &units::or_unknown(tokens), dim, true);
+        let cost = state.and_then(|s| s.cost()).map(|usd| units::cost(usd.0));
+        cell(self.cost, &units::or_unknown(cost), text, true);
+        let rest = area.width.saturating_sub(dx + 1);
+        let style = if Class::of(run) == Class::Needs { theme.alarm() } else { dim };
+        put_cut(buf, area, dx + 1, dy, &SafeText::line(&now_text(run)), rest.saturating_sub(1), style);
+    }
+}
+
+/// An age in few cells: seconds only below a minute.
+fn age(span: std::time::Duration) -> String {
+    let s = span.as_secs();
+    match s {
+        0..60 => format!("{s}s"),
+        60..3600 => format!("{}m", s / 60),
+        _ => units::span(span),
+    }
+}
+
+fn agents(run: &FleetRun) -> String {
+    let all = run.agents();
+    match all.as_slice() {
+        [] => "–".to_owned(),
+        [only] => (*only).to_owned(),
+        [first, rest @ ..] => format!("{first} +{}", rest.len()),
+    }
+}
+
+fn place(run: &FleetRun) -> String {
+    match &run.project {
+        None => "–".to_owned(),
+        Some(project) => match &project.branch {
+            Some(branch) => format!("{} {branch}", project.name),
+            None => project.name.clone(),
+        },
+    }
+}
+
+fn face(run: &FleetRun, theme: Theme) -> Face {
+    match Class::of(run) {
+        Class::Unreadable => Face { word: "unreadable", ..theme.face(StepFace::Unknown) },
+        Class::Lost => theme.face(StepFace::Lost),
+        Class::Needs => theme.face(StepFace::Attention),
+        _ => run.state().map_or_else(|| theme.face(StepFace::Unknown), |state| theme.run_face(state)),
+    }
+}
+
+/// What is to be known of a run in few words: why it needs a person, what it does, why it ended.
+fn now_text(run: &FleetRun) -> String {
+    let state = match &run.listed.state {
+        Ok(state) => state,
+        Err(error) => return error.to_string(),
+    };
+    if let Some(why) = run.listed.lost.as_ref().or(state.lost.as_ref()) {
+        return why.clone();
+    }
+    match Class::of(run) {
+        Class::Needs => need_text(run),
+        Class::Running => run.doing().unwrap_or_else(|| {
+            let running = state.steps.iter().filter(|s| s.phase == StepPhase::Running);
+            running.map(|s| s.title()).next().unwrap_or("starting").to_owned()
+        }),
+        _ => state.error.clone().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,75 @@
+//! What lies above the list: the keys, and the dialog that starts a run.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::widgets::Widget;
+
+use crate::deck::fleet::keys::TABLE;
+use crate::deck::fleet::start::{Field, StartDialog};
+use crate::deck::keymap::key_name;
+use crate::deck::theme::Theme;
+use crate::deck::view::paint::{Edge, centred, fade, frame, piece, put, put_cut, put_right, wipe};
+use crate::text::SafeText;
+
+fn dialog_box(buf: &mut Buffer, area: Rect, size: (u16, u16), title: &str, theme: Theme) -> Rect {
+    let body = Rect { height: area.height - 1, ..area };
+    fade(buf, body, theme);
+    let place = centred(body, size.0, size.1);
+    wipe(buf, place);
+    let inner = frame(buf, place, theme, Edge::Above, vec![piece(title, theme.bold())], Vec::new());
+    Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
+}
+
+pub(super) fn help(buf: &mut Buffer, area: Rect, top: usize, theme: Theme) {
+    let high = u16::try_from(TABLE.len()).unwrap_or(u16::MAX).saturating_add(2);
+    let inner = dialog_box(buf, area, (72, high), "keys", theme);
+    let top = top.min(TABLE.len().saturating_sub(usize::from(inner.height)));
+    for (entry, dy) in TABLE.iter().skip(top).zip(0_u16..inner.height) {
+        let names: Vec<String> = entry.keys.iter().copied().map(key_name).collect();
+        put_right(buf, inner, 14, dy, &names.join(" "), theme.key());
+        put_cut(buf, inner, 16, dy, &SafeText::line(entry.help), inner.width, theme.plain());
+    }
+}
+
+pub(super) fn start(buf: &mut Buffer, area: Rect, dialog: &StartDialog, theme: Theme) {
+    let inner = dialog_box(buf, area, (84, 18), "start a run", theme);
+    let mark = |field: Field| if dialog.field == field { theme.select() } else { theme.dim() };
+    let mut line = |dy: u16, field: Field, name: &str, value: &str| {
+        put(buf, inner, 0, dy, name, mark(field));
+        let room = usize::from(inner.width.saturating_sub(11));
+        let value = SafeText::line(value).truncate_start(room);
+        let dx = put(buf, inner, 9, dy, value.as_str(), theme.plain());
+        if dialog.field == field {
+            put(buf, inner, dx, dy, "▏", theme.select());
+        }
+    };
+    line(0, Field::Agent, "agent", &dialog.agent);
+    line(1, Field::Folder, "folder", &dialog.folder);
+    put(buf, inner, 0, 2, "task", mark(Field::Task));
+    let task = Rect { x: inner.x + 9, y: inner.y + 2, width: inner.width.saturating_sub(9), height: 6 };
+    let task = task.intersection(inner);
+    (&dialog.task).render(task, buf);
+    if dialog.field != Field::Task {
+        // The cursor is where one types.
+        buf.set_style(task, ratatui::style::Style::reset());
+    }
+    let rule = "─".repeat(usize::from(inner.width));
+    put(buf, inner, 0, 8, &rule, theme.dim());
+    match &dialog.wrong {
+        Some(wrong) => {
+            for (text, dy) in wrong.wrap(usize::from(inner.width)).iter().zip(9_u16..inner.height) {
+                put_cut(buf, inner, 0, dy, text, inner.width, theme.bad());
+            }
+        }
+        None if dialog.agents.is_empty() => {
+            put(buf, inner, 0, 9, "no agent definitions are found from this folder", theme.dim());
+        }
+        None => {
+            for (agent, dy) in dialog.choices().iter().zip(9_u16..inner.height) {
+                let dx = put_cut(buf, inner, 0, dy, &SafeText::line(&agent.name), 24, theme.plain());
+                let about = SafeText::line(&agent.about);
+                put_cut(buf, inner, dx.max(20) + 2, dy, &about, inner.width, theme.dim());
+            }
+        }
+    }
+}

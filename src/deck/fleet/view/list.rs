@@ -114,7 +114,7 @@ impl Columns {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn draw(
+    fn row(
         &self,
         buf: &mut Buffer,
         area: Rect,

@@ -419,3 +419,28 @@ fn what_is_printed_without_a_deck_is_set_by_the_configuration_and_a_flag_goes_be
         assert_eq!(text(&output.stdout).starts_with('{'), is_json, "{output:?}");
     }
 }
+
+#[test]
+fn names_and_times_that_say_nothing_are_refused_where_they_are_typed() {
+    let world = World::new();
+    let project = world.home().to_path_buf();
+    for (args, words) in
+        [(["--name", " "], "a name has to have something in it"), (["--time", "0s"], "a time of zero allows nothing")]
+    {
+        let output = world.subdeck(&project, &["run", "--no-tui", args[0], args[1], "--", "true"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_whose_name_is_no_text_is_refused_before_anything_starts() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new();
+    let folder = world.home().join(std::ffi::OsStr::from_bytes(b"odd\xff"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let output = world.subdeck(&folder, &["run", "--no-tui", "--", "true"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("is no UTF-8 text"), "{}", text(&output.stderr));
+}

@@ -190,7 +190,11 @@ fn an_inbox_that_was_removed_is_made_again_and_heard() {
 fn a_request_that_cannot_be_met_is_refused_with_its_reason_and_not_set_aside() {
     let world = World::new();
     let run = waiting(&world);
+    // A time that is over already is no limit but a stop.
+    let shorter = world.output(&["budget", run.id(), "time=1ms", "--wait"]);
+    assert!(shorter.code == 1 && shorter.stderr.contains("already; stop it instead"), "{shorter:?}");
     run.control("subdeck-requests/x.json", r#"{"type":"retract","id":"q1","ts":1,"requestId":"none"}"#);
+    wait_for("both refusals", || (run.events_of("subdeck.control.rejected").len() == 2).then_some(()));
     let refused = wait_for("the refusal", || run.events_of("subdeck.control.rejected").pop());
     assert_eq!((&refused["file"], &refused["setAside"]), (&"retraction of a message (q1)".into(), &Value::Null));
     assert_eq!(refused["reason"], "the message was taken already");
@@ -245,4 +249,32 @@ fn a_limit_that_can_be_raised_is_raised_for_the_runner_alone() {
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(done.stdout.matches("│ same").count(), 60, "{done:?}");
     assert!(!done.stderr.contains("ulimit"), "{done:?}");
+}
+
+#[test]
+fn a_stopped_step_is_not_told_as_a_stopped_run() {
+    let world = World::new();
+    let later = "id = \"later\"\nrunner = { type = \"external-cli\", command = \"true\" }";
+    let member = |id: &str| {
+        format!(r#"{{ id = "{id}", runner = {{ type = "external-cli", command = "sleep", args = ["300"] }} }}"#)
+    };
+    let plan = format!("[[step]]\nparallel = [{}, {}]\n[[step]]\n{}\n", member("a"), member("b"), later);
+    let run = world.detach(&[world.file("plan.toml", &plan).to_str().unwrap()]);
+    // One that never ran has no child to end; who stopped it is recorded all the same.
+    assert_eq!(world.output(&["stop", &format!("{}:later", run.id()), "--wait", "--reason", "not needed"]).code, 0);
+    let ending = run.events_of("subdeck.step.ending").pop().unwrap();
+    assert_eq!(ending["source"]["reason"], "not needed", "{ending}");
+    assert_eq!(world.output(&["stop", &format!("{}:a", run.id()), "--wait"]).code, 0);
+    let said = world.output(&["status", run.id()]).stdout;
+    assert!(said.contains("a step was stopped by ") && !said.contains("asked for by"), "{said}");
+    assert_eq!(world.output(&["stop", run.id(), "--wait"]).code, 0);
+    assert!(asked_for(&world, &run).contains("(cli, pid "), "{}", asked_for(&world, &run));
+}
+
+#[test]
+fn the_help_of_an_interrupt_names_no_step() {
+    let world = World::new();
+    let help = |command: &str| world.output(&[command, "--help"]).stdout;
+    assert!(help("interrupt").contains("<RUN>") && !help("interrupt").contains("STEP"), "{}", help("interrupt"));
+    assert!(help("stop").contains("<RUN[:STEP]>"), "{}", help("stop"));
 }

@@ -65,6 +65,7 @@ pub enum Command {
     /// Send a message to running children.
     Steer(SteerArgs),
     /// Pause a run; its agents can go on later with `resume`.
+    #[command(mut_arg("target", |arg| arg.value_name("RUN").help("Which run")))]
     Interrupt(ControlArgs),
     /// Stop a run or one step: the whole process tree, proven empty.
     Stop(ControlArgs),
@@ -97,7 +98,7 @@ pub enum Command {
 /// Where runs are.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RootArgs {
-    /// The run root [default: $SUBDECK_ROOT, else $XDG_STATE_HOME/subdeck].
+    /// The run root [default: $SUBDECK_ROOT, else $XDG_STATE_HOME/subdeck, else ~/.local/state/subdeck].
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
 }
@@ -131,10 +132,23 @@ fn duration(text: &str) -> Result<Duration, String> {
     units::parse_duration(text).map_err(|e| e.to_string())
 }
 
+/// A time that allows something.
+fn limit(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        span if span.as_millis() == 0 => Err("a time of zero allows nothing".to_owned()),
+        span => Ok(span),
+    }
+}
+
+/// What a run can be called; nothing could not be asked for.
+fn name(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("a name has to have something in it".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 /// How a launched or attached run is shown.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ShowArgs {
-    /// Print to stdout instead of opening the deck. `run --no-tui` is the runner itself: it ends with the run.
+    /// Print to stdout instead of opening the deck. A run that is started in this way ends with the command that prints it.
     #[arg(long)]
     pub no_tui: bool,
     /// What --no-tui prints [default: `defaults.output` of the configuration, else text].
@@ -204,7 +218,7 @@ pub struct RunArgs {
     #[arg(long, conflicts_with = "no_tui")]
     pub detach: bool,
     /// What to call the run.
-    #[arg(long)]
+    #[arg(long, value_parser = name)]
     pub name: Option<String>,
     /// The folder that the run works in [default: the plan's `cwd`, else this one].
     #[arg(long, value_name = "DIR")]
@@ -213,7 +227,7 @@ pub struct RunArgs {
     #[arg(long, requires = "agent")]
     pub model: Option<String>,
     /// The time limit of the whole run, such as 30m.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = limit)]
     pub time: Option<Duration>,
     /// A limit of the whole run before the plan's, such as tokens=400_000, cost_usd=2.50, turns=40 or
     /// tool_calls.soft=20; may be given more than once. tool_timeout then means every step that has none of its own.
@@ -385,10 +399,10 @@ pub struct SteerArgs {
 /// `subdeck interrupt` and `subdeck stop`.
 #[derive(Debug, Args)]
 pub struct ControlArgs {
-    /// Which run; `stop` takes RUN:STEP too.
+    /// Which run, and which step; without a step the whole run.
     #[arg(value_name = "RUN[:STEP]")]
     pub target: String,
-    /// Wait until it is proven.
+    /// Wait until it has ended, or is paused, and none of its processes lives.
     #[arg(long)]
     pub wait: bool,
     /// How long --wait waits (exit code 8 after it).
@@ -405,14 +419,15 @@ pub struct ControlArgs {
 /// `subdeck budget`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-KEY is time, idle, turns, tool_calls, tokens, cost_usd or tool_timeout. `tool_calls`, `tokens` and `cost_usd` have a
-warning before their end: tokens.soft=VALUE. Turns that are granted beyond the limit are turns.grace=N. Times have a
-unit. Without a step the limits of the whole run are meant; tool_timeout then means every step that has not ended.
+KEY is time, idle, turns, tool_calls, tokens, cost_usd or tool_timeout. `tool_calls`, `tokens` and \
+`cost_usd` have a warning before their end: tokens.soft=VALUE. Turns that are granted beyond the limit \
+are turns.grace=N. Times have a unit. Without a step the limits of the whole run are meant; tool_timeout \
+then means every step that has not ended.
 
 Examples:
-  subdeck budget @last                                what is granted, and what was used
-  subdeck budget @last time=2h cost_usd=5             of the whole run
-  subdeck budget @last:reviewer turns=60 --wait       of one step; returns when the runner has taken it
+  subdeck budget @last                            what is granted, and what was used
+  subdeck budget @last time=2h cost_usd=5         of the whole run
+  subdeck budget @last:reviewer turns=60 --wait   of one step; returns once it is taken
   subdeck budget @last tokens.soft=300_000 tokens=400_000")]
 pub struct BudgetArgs {
     /// Which run, and which step; without a step the whole run.

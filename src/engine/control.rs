@@ -111,13 +111,15 @@ impl Engine {
         let phase = self.recorder.state().step(step).map(|s| s.phase.clone());
         let refused =
             |reason: &str| What::ControlRejected { file, reason: format!("step {step} {reason}"), set_aside: false };
-        self.recorder.record(match phase {
+        let told = match phase {
             Some(StepPhase::Running) => {
                 let (cause, message) = (EndingCause::StepStop, STOPPED.to_owned());
                 What::StepEnding { step, cause, message, source: Some(source) }
             }
             Some(StepPhase::Pending) => {
                 // It never ran, so there is nothing to end: it is stopped on the spot.
+                let (cause, message) = (EndingCause::StepStop, STOPPED.to_owned());
+                self.recorder.record(What::StepEnding { step, cause, message, source: Some(source) });
                 let outcome = crate::run::StepOutcome {
                     phase: StepPhase::Stopped,
                     exit_code: 1,
@@ -129,7 +131,8 @@ impl Engine {
             }
             Some(phase) => refused(&format!("is {}", phase.as_str())),
             None => refused("does not exist"),
-        });
+        };
+        self.recorder.record(told);
     }
 
     /// Decides for each target where the message goes, and sends it on its way.

@@ -1,5 +1,7 @@
 //! Our own requests beyond the package's: a limit is changed, a notice is taken note of (run-directory 3.9).
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::clock::now;
@@ -7,6 +9,7 @@ use super::complain::complain;
 use super::dispatch::Engine;
 use crate::run::{ControlSource, Limits, Metric, Raise, RunState, StepId, StepPhase, What, budget};
 use crate::rundir::capability;
+use crate::text::span;
 
 impl Engine {
     /// Changes a limit of the run or of a step.
@@ -63,6 +66,7 @@ fn allowed(state: &RunState, step: Option<StepId>, raise: Raise) -> Result<(), S
             return Err("the run is ending".to_owned());
         }
         raise.apply(&mut state.limits.clone())?;
+        longer(raise, state.started_at.map(|start| state.gaps.awake(start, now())))?;
         return above(raise, &state.limits, |metric| budget::used_by_run(state, metric));
     };
     let step = state.step(id).ok_or("there is no such step")?;
@@ -70,7 +74,18 @@ fn allowed(state: &RunState, step: Option<StepId>, raise: Raise) -> Result<(), S
         return Err("the step is over".to_owned());
     }
     raise.apply(&mut step.limits.clone())?;
+    longer(raise, step.started_at.map(|start| state.gaps.awake(start, now())))?;
     above(raise, &step.limits, |metric| budget::used(step, metric))
+}
+
+/// So would a time that is over already.
+fn longer(raise: Raise, ran: Option<Duration>) -> Result<(), String> {
+    match (raise, ran) {
+        (Raise::Time(most), Some(ran)) if most <= ran => {
+            Err(format!("it has run for {} already; stop it instead", span(ran)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A limit below what was used already would be no limit but a stop, which is asked for as such.

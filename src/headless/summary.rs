@@ -83,7 +83,10 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
         let _ = writeln!(out, "  needs a person: {}{since}", need.line());
     }
     if let Some(source) = &state.ended_by {
-        let _ = writeln!(out, "  asked for by {}", SafeText::line(&source.to_string()));
+        // A step can be stopped while its run goes on.
+        let whole = state.stopped || state.timed_out || state.interrupted || state.phase == RunPhase::Paused;
+        let what = if whole { "asked for by" } else { "a step was stopped by" };
+        let _ = writeln!(out, "  {what} {}", SafeText::line(&source.to_string()));
     }
     // A failed run whose error only repeats a step's needs no second copy.
     if let Some(error) = &state.error

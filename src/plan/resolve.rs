@@ -19,8 +19,12 @@ const CONCURRENCY: usize = 4;
 pub(super) fn resolve(reader: &mut Reader<'_>, mut draft: DraftPlan, base: &Path, options: &LoadOptions) -> Plan {
     let cwd = match (&options.cwd, &draft.cwd) {
         (Some(cwd), _) => {
+            let at = Spanned::nowhere((), "--cwd");
+            let is_text = need_text(reader, &options.current_dir.join(cwd), &at);
             let cwd = absolute(&options.current_dir, &cwd.to_string_lossy(), options);
-            need_folder(reader, &cwd, &Spanned::nowhere((), "--cwd"));
+            if is_text {
+                need_folder(reader, &cwd, &at);
+            }
             cwd
         }
         (None, Some(written)) => {
@@ -28,7 +32,10 @@ pub(super) fn resolve(reader: &mut Reader<'_>, mut draft: DraftPlan, base: &Path
             need_folder(reader, &cwd, &written.clone().map(|_| ()));
             cwd
         }
-        (None, None) => options.current_dir.clone(),
+        (None, None) => {
+            need_text(reader, &options.current_dir, &Spanned::nowhere((), "cwd"));
+            options.current_dir.clone()
+        }
     };
     if let Some(task) = &options.task {
         draft.task = Some(Spanned::nowhere(task.clone(), "--task"));
@@ -139,6 +146,17 @@ fn agent_name(step: &DraftStep, options: &LoadOptions) -> String {
         Some(DraftRunner::Agent { runner, .. }) => runner.kind.family.word().to_owned(),
         Some(DraftRunner::Pi { .. }) | None => options.defaults.agent.clone().unwrap_or_else(|| "pi".to_owned()),
     }
+}
+
+/// Notes a folder whose name cannot be written down: the stored plan and the documents of a run are text.
+fn need_text(reader: &mut Reader<'_>, folder: &Path, at: &Spanned<()>) -> bool {
+    let is_text = folder.to_str().is_some();
+    if !is_text {
+        let name = folder.display();
+        let wrong = format!("the name of the folder `{name}` is no UTF-8 text, and runs keep their folders as text");
+        reader.error_at(at, wrong).suggest("rename it, or start from another folder");
+    }
+    is_text
 }
 
 fn need_folder(reader: &mut Reader<'_>, folder: &Path, at: &Spanned<()>) {

@@ -34,7 +34,7 @@ impl RunRoot {
     }
 
     /// Where runs go when nobody says otherwise: `$SUBDECK_ROOT`, else `$XDG_STATE_HOME/subdeck`, else
-    /// `$HOME/.local/state/subdeck`. `None` when the environment names no home.
+    /// `$HOME/.local/state/subdeck`. `None` when the environment names no home; a relative one would be another in every folder.
     pub fn default_root(env: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let get = |key: &str| env(key).filter(|v| !v.is_empty()).map(PathBuf::from);
         if let Some(root) = get("SUBDECK_ROOT") {
@@ -44,7 +44,7 @@ impl RunRoot {
         if let Some(state) = get("XDG_STATE_HOME").filter(|p| p.is_absolute()) {
             return Some(Self::at(state.join("subdeck")));
         }
-        get("HOME").map(|home| Self::at(home.join(".local/state/subdeck")))
+        get("HOME").filter(|p| p.is_absolute()).map(|home| Self::at(home.join(".local/state/subdeck")))
     }
 
     /// Where pi-subagents keeps its runs (run-directory 1.1): where it was told to in this environment, and where it
@@ -382,6 +382,7 @@ mod tests {
             (vec![("XDG_STATE_HOME", "/x"), ("HOME", "/h")], Some("/x/subdeck")),
             (vec![("XDG_STATE_HOME", "relative"), ("HOME", "/h")], Some("/h/.local/state/subdeck")),
             (vec![("SUBDECK_ROOT", ""), ("HOME", "/h")], Some("/h/.local/state/subdeck")),
+            (vec![("HOME", "relative")], None),
             (vec![], None),
         ];
         for (vars, want) in table {

@@ -211,6 +211,11 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
                 if source.is_some() && !run_ending {
                     state.ended_by.clone_from(source);
                 }
+            } else if *cause == EndingCause::StepStop && step.phase == StepPhase::Pending {
+                // It has no child to end; this says who asked for what follows.
+                if source.is_some() && !run_ending {
+                    state.ended_by.clone_from(source);
+                }
             } else {
                 strange = true;
             }

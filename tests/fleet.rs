@@ -74,7 +74,7 @@ fn a_run_is_started_from_the_fleet() {
     fleet.keys("Say something");
     fleet.wait_text("Say something");
     fleet.keys("\x13");
-    fleet.wait_text("╭─ steps");
+    fleet.wait_text("the run started");
     fleet.wait_text("player");
     fleet.keys("\x1b");
     fleet.wait_text("by state, age first");

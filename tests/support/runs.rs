@@ -65,6 +65,9 @@ impl World {
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("CI")
             .env_remove("NO_COLOR")
+            // The tests may be a step of a run themselves, which is told of whatever they start.
+            .env_remove("SUBDECK_RUN")
+            .env_remove("SUBDECK_STEP")
             .env("SUBDECK_TEST", self.folder.path())
             .stdin(Stdio::null());
         command

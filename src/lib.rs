@@ -30,6 +30,7 @@
 //! | [`engine`] | what happens: spawning, process trees, timers, scheduling; performs effects | all above |
 //! | [`headless`] | what scripts see: text, JSONL, summary | run, rundir, text |
 //! | [`deck`] | what people see: model, update, views, actions, terminal guard | run, rundir, text |
+//! | [`export`] | what people take along: a run as one HTML document and as JSON | run, rundir, headless, text; of the deck how events are told |
 //! | [`cli`] | what people type: one file a command, arguments, exit codes | all |
 //!
 //! # Laws
@@ -65,6 +66,7 @@ pub mod cli;
 pub mod config;
 pub mod deck;
 pub mod engine;
+pub mod export;
 pub mod headless;
 pub mod plan;
 pub mod run;

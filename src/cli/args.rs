@@ -77,6 +77,8 @@ pub enum Command {
     Resume(ResumeArgs),
     /// Run again what failed or never ran, in a new run.
     Retry(RetryArgs),
+    /// Write a run as one HTML document that needs nothing but a browser, and as JSON.
+    Export(ExportArgs),
     /// A scripted run of built-in demo agents: no model, no key, no network.
     Demo(DemoArgs),
     /// Validate a plan and print what would run; starts nothing.
@@ -342,6 +344,48 @@ pub struct LogsArgs {
     /// Print the bytes as they came.
     #[arg(long)]
     pub raw: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `--format` of `subdeck export`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum ExportFormat {
+    Html,
+    Json,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    units::parse_size(text).map_err(|e| e.to_string())
+}
+
+/// `subdeck export`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The HTML document has the timeline, what happened, the tool calls, the costs and the end of each step's output, with a
+search; it fetches nothing. The JSON report has the run as `status --json` prints it, its events as `events --json`
+prints them, its tool calls and its output. Prompts, messages to agents and what looks like a key are left out.")]
+pub struct ExportArgs {
+    /// Which run.
+    #[arg(value_name = "RUN", default_value = "@last")]
+    pub run: String,
+    /// Only this document [default: both].
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<ExportFormat>,
+    /// Where to, - for standard output [default: subdeck-ID.html and subdeck-ID.json in this folder].
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Replace what is there.
+    #[arg(long)]
+    pub force: bool,
+    /// Put the tasks and the messages to agents into it.
+    #[arg(long)]
+    pub with_prompts: bool,
+    /// How much of the end of each step's output goes into it.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1MiB")]
+    pub output_size: u64,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub root: RootArgs,

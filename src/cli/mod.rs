@@ -20,6 +20,7 @@ mod doctor_probe;
 mod doctor_report;
 mod events;
 mod exit_codes;
+mod export;
 mod find;
 mod fleet;
 mod keys;
@@ -75,6 +76,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Command::Answer(args) => answer::answer(&args),
         Command::Resume(args) => again::resume(args),
         Command::Retry(args) => again::retry(args),
+        Command::Export(args) => export::export(&args),
         Command::Demo(args) => demo::demo(args),
         Command::Check(args) => check::run(&args),
         Command::Agents(args) => agents_cmd::run(&args),

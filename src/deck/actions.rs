@@ -37,6 +37,7 @@ pub enum Action {
     Freeze,
     Wrap,
     Fold,
+    Reveal,
     Filter,
     Search,
     SearchNext,
@@ -161,6 +162,7 @@ pub const TABLE: &[Row] = actions![
     Action::Freeze, "freeze", "freeze", [ch(' ')], Look, false, "hold the picture; the run goes on";
     Action::Wrap, "wrap", "wrap", [ch('W')], Look, false, "wrap long lines or cut them";
     Action::Fold, "fold", "fold", [ch('F')], Look, false, "show lines that say the same once, or every time";
+    Action::Reveal, "reveal", "reveal", [ch('M')], Look, false, "show what looks like a key, or mask it";
     Action::Filter, "filter", "filter", [ch('&')], Look, false, "only the steps with these words; zoomed, only errors or text";
     Action::Search, "search", "find", [ch('/')], Look, false, "look for a text in the whole output, of one step or of all";
     Action::SearchNext, "search next", "next", [ch('n')], Look, false, "the next match in the same direction";

@@ -30,6 +30,7 @@ use super::history::History;
 use super::model::{UiState, ViewMode};
 use super::notify::{Channel, Notifier};
 use super::reading::Message;
+use super::sums::Sums;
 use super::terminal::Screen;
 use super::theme::{Palette, Theme};
 use super::update::{Context, clocks_run, expire, expires_at, update};
@@ -75,7 +76,10 @@ pub(super) struct App<'a, S> {
     read_only: Option<SafeText>,
     zone: TimeZone,
     finding: Option<searching::Finding>,
-    counting: Option<searching::Counting>,
+    /// How long the logs were whose lines were counted.
+    indexed: BTreeMap<StepId, u64>,
+    /// What happened last, for as long as what happened before is still read.
+    newest: Option<History>,
     /// Up to where the lines of each log were looked at or counted.
     counted: BTreeMap<StepId, u64>,
     /// The first look at the disk was had; what was there already counts as seen.
@@ -152,7 +156,8 @@ impl<'a, S: Source> App<'a, S> {
             read_only: read_only.map(|why| SafeText::line(&why)),
             zone: TimeZone::system(),
             finding: None,
-            counting: None,
+            indexed: BTreeMap::new(),
+            newest: None,
             counted: BTreeMap::new(),
             looked: false,
             title: SafeText::default(),
@@ -309,14 +314,26 @@ impl<'a, S: Source> App<'a, S> {
     /// Looks at the disk. Returns whether something visible changed.
     fn take_news(&mut self) -> bool {
         let changes = self.source.poll();
+        let reading = self.source.reading();
+        let progressed = std::mem::replace(&mut self.ui.reading, reading) != reading;
+        if reading.is_none() {
+            self.newest = None;
+        } else if self.newest.is_none() {
+            let mut newest = History::default();
+            newest.add(self.source.state(), &self.source.newest(), &[]);
+            self.newest = Some(newest);
+        }
         self.history.add(self.source.state(), &changes.news, &changes.places);
+        if (changes.state || self.ui.known.is_none()) && self.frozen.is_none() {
+            self.ui.known = Some(Arc::new(Sums::of(self.source.state())));
+        }
         self.ui.settle(self.source.state());
         if changes.state || !changes.news.is_empty() {
             self.note_news();
         }
         let answered = self.take_answers();
         let unread = self.count_unread(&changes.output);
-        if answered || changes.state || !changes.news.is_empty() {
+        if answered || progressed || changes.state || !changes.news.is_empty() && reading.is_none() {
             return self.frozen.is_none();
         }
         let visible = layout::visible_logs(&self.ui, self.source.state());
@@ -344,7 +361,7 @@ impl<'a, S: Source> App<'a, S> {
 
     /// When something has to be done without being woken.
     fn deadline(&self, due_since: Option<Instant>) -> Option<Instant> {
-        if self.finding.is_some() || self.counting.is_some() {
+        if self.finding.is_some() || self.to_index().is_some() {
             return Some(Instant::now());
         }
         let now = wall();

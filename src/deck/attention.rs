@@ -24,9 +24,11 @@ pub struct Attention {
 /// The steps that need a person and were not acknowledged, the most urgent first.
 #[must_use]
 pub fn attention(state: &RunState, ui: &UiState) -> Vec<Attention> {
-    let mut found: Vec<(u8, Attention)> = state
-        .steps
+    let mut found: Vec<(u8, Attention)> = ui
+        .sums(state)
+        .needy
         .iter()
+        .filter_map(|id| state.step(*id))
         .filter_map(|step| Some((urgency(step), needs_person(step)?)))
         .filter(|(_, a)| ui.acknowledged.get(&a.step).is_none_or(|cause| *cause != a.cause))
         .collect();

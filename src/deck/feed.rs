@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use crate::run::{Event, Raise, RunState, SteerMode, StepId, Stream, Timestamp};
+use crate::rundir::Match;
 use crate::text::SafeText;
 
 /// What a look at the disk found.
@@ -113,15 +114,23 @@ pub struct StepFacts {
     pub limits: Vec<(&'static str, String)>,
 }
 
-/// What came of a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Find {
-    /// In the line that holds this position.
-    At(u64),
-    /// Not so far; the search goes on from here.
-    More(u64),
-    /// Nowhere.
-    Nowhere,
+/// How far a search has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Searched {
+    /// Up to where the log was looked through.
+    pub upto: u64,
+    /// How long the log is.
+    pub len: u64,
+    /// How many matches there are up to there.
+    pub total: u64,
+}
+
+impl Searched {
+    /// Whether everything was looked through.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.upto >= self.len
+    }
 }
 
 /// Reads and writes one run.
@@ -149,14 +158,32 @@ pub trait Feed {
     /// At most `n` lines that begin at or after `position`, oldest first.
     fn lines_from(&mut self, step: StepId, position: u64, n: usize) -> Vec<LogLine>;
 
-    /// Looks for `needle` in the lines of a step's log, from a position onwards, or backwards from before it. Looks at
-    /// about `budget` bytes and then says where to go on, so that nobody waits for a long log. Letters match whatever
-    /// their case when the needle has no capitals.
-    fn find(&mut self, step: StepId, needle: &str, from: u64, back: bool, budget: usize) -> Find;
+    /// Begins to search a step's log, or goes on: looks at about `budget` bytes more, so that nobody waits for a long log.
+    /// Letters match whatever their case when the needle has no capitals; colours and carriage returns in between do not
+    /// matter.
+    fn search(&mut self, step: StepId, needle: &str, budget: u64) -> Searched;
 
-    /// How many matches, as [`Feed::find`] finds them, begin in a range of a step's log: those at or before `at`, and all.
-    /// The caller bounds the range, so that nobody waits for a long log.
-    fn count(&mut self, step: StepId, needle: &str, range: std::ops::Range<u64>, at: u64) -> (u64, u64);
+    /// The first match at or behind a position, or the last one before it, as far as the search has come.
+    fn found(&mut self, step: StepId, needle: &str, position: u64, back: bool) -> Option<Match>;
+
+    /// A match near a position, whatever the search has come to; at most `span` bytes are looked at.
+    fn nearby(&mut self, step: StepId, needle: &str, position: u64, back: bool, span: u64) -> Option<u64>;
+
+    /// How many lines end in a range of a step's log. The caller bounds the range.
+    fn feeds(&mut self, step: StepId, range: std::ops::Range<u64>) -> u64;
+
+    /// Goes on counting the lines of a step's log: looks at about `budget` bytes more. Returns whether there are more.
+    fn index(&mut self, step: StepId, budget: u64) -> bool;
+
+    /// The number of the line that holds a position, from 1, and how many lines there are, once all were counted.
+    fn line_number(&mut self, step: StepId, position: u64) -> Option<(u64, u64)>;
+
+    /// How much of what happened was read, in per cent, while there is more: until then the picture is that of the newest
+    /// status.
+    fn reading(&self) -> Option<u8>;
+
+    /// What happened last, oldest first, for as long as not everything was read.
+    fn newest(&self) -> Vec<Event>;
 
     /// The file that holds the log of a step.
     fn log_path(&self, step: StepId) -> Option<PathBuf>;
@@ -238,6 +265,14 @@ pub mod fake {
         }
     }
 
+    impl FakeFeed {
+        fn matches(&self, step: StepId, needle: &str) -> Vec<u64> {
+            let log = self.logs.get(&step).map(Vec::as_slice).unwrap_or_default();
+            let has = |l: &&LogLine| String::from_utf8_lossy(&l.bytes).contains(needle);
+            log.iter().filter(has).map(|l| l.start).collect()
+        }
+    }
+
     impl Feed for FakeFeed {
         fn poll(&mut self) -> Changes {
             Changes::default()
@@ -267,22 +302,41 @@ pub mod fake {
             log[start..].iter().take(n).cloned().collect()
         }
 
-        fn find(&mut self, step: StepId, needle: &str, from: u64, back: bool, _budget: usize) -> Find {
-            let log = self.logs.get(&step).map(Vec::as_slice).unwrap_or_default();
-            let has = |l: &&LogLine| String::from_utf8_lossy(&l.bytes).contains(needle);
-            let found = if back {
-                log.iter().rev().filter(|l| l.start < from).find(has)
-            } else {
-                log.iter().filter(|l| l.start >= from).find(has)
-            };
-            found.map_or(Find::Nowhere, |l| Find::At(l.start))
+        fn search(&mut self, step: StepId, needle: &str, _budget: u64) -> Searched {
+            let len = self.log_len(step);
+            Searched { upto: len, len, total: self.matches(step, needle).len() as u64 }
         }
 
-        fn count(&mut self, step: StepId, needle: &str, range: std::ops::Range<u64>, at: u64) -> (u64, u64) {
+        fn found(&mut self, step: StepId, needle: &str, position: u64, back: bool) -> Option<Match> {
+            let all = self.matches(step, needle);
+            let mut numbered = all.into_iter().zip(1..).map(|(at, nth)| Match { at, nth });
+            if back { numbered.filter(|m| m.at < position).last() } else { numbered.find(|m| m.at >= position) }
+        }
+
+        fn nearby(&mut self, step: StepId, needle: &str, position: u64, back: bool, _span: u64) -> Option<u64> {
+            self.found(step, needle, position, back).map(|found| found.at)
+        }
+
+        fn feeds(&mut self, step: StepId, range: std::ops::Range<u64>) -> u64 {
             let log = self.logs.get(&step).map(Vec::as_slice).unwrap_or_default();
-            let has = |l: &&LogLine| range.contains(&l.start) && String::from_utf8_lossy(&l.bytes).contains(needle);
-            let all = log.iter().filter(has);
-            (all.clone().filter(|l| l.start <= at).count() as u64, all.count() as u64)
+            log.iter().filter(|l| range.contains(&(l.end - 1))).count() as u64
+        }
+
+        fn index(&mut self, _step: StepId, _budget: u64) -> bool {
+            false
+        }
+
+        fn line_number(&mut self, step: StepId, position: u64) -> Option<(u64, u64)> {
+            let log = self.logs.get(&step)?;
+            Some((log.partition_point(|l| l.end <= position) as u64 + 1, log.len() as u64))
+        }
+
+        fn reading(&self) -> Option<u8> {
+            None
+        }
+
+        fn newest(&self) -> Vec<Event> {
+            Vec::new()
         }
 
         fn log_path(&self, _step: StepId) -> Option<PathBuf> {

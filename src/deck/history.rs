@@ -76,7 +76,7 @@ impl History {
             {
                 keep(self.said.entry(*step).or_default(), Said { seq, at: event.at, place, what });
             }
-            let Some(mut entry) = entry(state, event) else { continue };
+            let Some(mut entry) = tell(state, event) else { continue };
             (entry.seq, entry.place) = (seq, place);
             if matches!(event.what, What::BudgetReached { .. } | What::BudgetRaised { .. }) {
                 keep(&mut self.budget, entry.clone());
@@ -104,7 +104,9 @@ fn keep<T>(ring: &mut VecDeque<T>, entry: T) {
     ring.push_back(entry);
 }
 
-fn entry(state: &RunState, event: &Event) -> Option<Entry> {
+/// What an event says in a line; `None` for what is not worth one.
+#[must_use]
+pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
     let one = |step: Option<StepId>, tone: Tone, text: String| {
         Some(Entry { at: event.at, step, text: SafeText::line(&text), tone, seq: 0, place: None })
     };

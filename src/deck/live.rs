@@ -7,23 +7,33 @@ use std::path::{Path, PathBuf};
 
 use super::app::Source;
 use super::app::wall;
-use super::feed::{Answer, Changes, Feed, Find, Hands, KeptDraft, LogLine, Request, StepFacts};
-use crate::run::{ControlSource, RunMode, RunState, RunnerKind, SteerMode, StepId, Stream};
-use crate::rundir::{self, Answered, Follower, Health, Inbox, RunDir, StepLog, drafts, plan_doc};
+use super::feed::{Answer, Changes, Feed, Hands, KeptDraft, LogLine, Request, Searched, StepFacts};
+use super::logs::Logs;
+use crate::run::{ControlSource, Event, RunMode, RunState, RunnerKind, SteerMode, StepId, Stream};
+use crate::rundir::{self, Answered, Follower, Health, Inbox, LineIndex, LogSearch, Match, RunDir, drafts, plan_doc};
 use crate::text::SafeText;
-
-/// How many logs have their files open; a run may have more steps than a process may have files.
-const LOGS_OPEN: usize = 24;
 
 /// Follows a run directory and writes its control files.
 pub struct LiveFeed {
     dir: RunDir,
     follower: Follower,
-    logs: BTreeMap<StepId, StepLog>,
-    /// The steps whose logs are open, the one that was looked at last at the end.
-    open: Vec<StepId>,
+    logs: Logs,
     plan: Option<Vec<plan_doc::StepDoc>>,
+    /// What was looked for last.
+    search: Option<Search>,
+    /// The numbers of lines of the logs that were scrolled.
+    lines: BTreeMap<StepId, LineIndex>,
 }
+
+/// A text that is looked for in the log of a step.
+struct Search {
+    step: StepId,
+    needle: String,
+    search: LogSearch,
+}
+
+/// So many bytes at the end of a long event log tell what happened last while everything before it is read.
+const NEWEST: u64 = 256 * 1024;
 
 impl LiveFeed {
     /// Opens a run.
@@ -32,7 +42,8 @@ impl LiveFeed {
     /// Why it cannot be read, ready to be shown.
     pub fn open(path: &Path) -> Result<Self, String> {
         let follower = Follower::open(path).map_err(|error| error.to_string())?;
-        Ok(Self { dir: RunDir::at(path), follower, logs: BTreeMap::new(), open: Vec::new(), plan: None })
+        let dir = RunDir::at(path);
+        Ok(Self { logs: Logs::new(dir.clone()), dir, follower, plan: None, search: None, lines: BTreeMap::new() })
     }
 
     /// What stands in for the log of a step that has none: a workflow's parent keeps none of the children that it runs
@@ -58,24 +69,14 @@ impl LiveFeed {
         };
         Some(lines.map(line).collect())
     }
+}
 
-    fn log(&mut self, step: StepId) -> &mut StepLog {
-        let dir = &self.dir;
-        if self.open.last() != Some(&step) {
-            self.open.retain(|other| *other != step);
-            self.open.push(step);
-            if self.open.len() > LOGS_OPEN
-                && let Some(log) = self.logs.get_mut(&self.open.remove(0))
-            {
-                log.rest();
-            }
-        }
-        let log = self.logs.entry(step).or_insert_with(|| StepLog::open(dir, step));
-        if log.is_resting() {
-            log.refresh();
-        }
-        log
+/// The search for a text in the log of a step; another one than before is begun anew.
+fn begun<'a>(search: &'a mut Option<Search>, step: StepId, needle: &str) -> Option<&'a mut LogSearch> {
+    if search.as_ref().is_none_or(|known| known.step != step || known.needle != needle) {
+        *search = LogSearch::new(needle).map(|search| Search { step, needle: needle.to_owned(), search });
     }
+    search.as_mut().map(|known| &mut known.search)
 }
 
 impl Feed for LiveFeed {
@@ -108,7 +109,7 @@ impl Feed for LiveFeed {
         if let Some(lines) = self.stand_in(step) {
             return lines.last().map_or(0, |line| line.end);
         }
-        let log = self.log(step);
+        let log = self.logs.get(step);
         log.refresh();
         log.len()
     }
@@ -118,7 +119,7 @@ impl Feed for LiveFeed {
             lines.retain(|line| line.end <= position);
             return lines.split_off(lines.len().saturating_sub(n));
         }
-        self.log(step).lines_before(position, n).into_iter().map(line).collect()
+        self.logs.get(step).lines_before(position, n).into_iter().map(line).collect()
     }
 
     fn lines_from(&mut self, step: StepId, position: u64, n: usize) -> Vec<LogLine> {
@@ -127,17 +128,68 @@ impl Feed for LiveFeed {
             lines.truncate(n);
             return lines;
         }
-        self.log(step).lines_from(position, n).into_iter().map(line).collect()
+        self.logs.get(step).lines_from(position, n).into_iter().map(line).collect()
     }
 
-    fn find(&mut self, step: StepId, needle: &str, from: u64, back: bool, budget: usize) -> Find {
-        let log = self.log(step);
-        find(&|position, buffer| log.read_at(position, buffer), log.len(), needle, from, back, budget)
+    fn search(&mut self, step: StepId, needle: &str, budget: u64) -> Searched {
+        let log = self.logs.get(step);
+        log.refresh();
+        let len = log.len();
+        let Some(search) = begun(&mut self.search, step, needle) else { return Searched { upto: len, len, total: 0 } };
+        let stop = search.searched().saturating_add(budget);
+        let more = loop {
+            if !search.advance(log) {
+                break false;
+            }
+            if search.searched() >= stop {
+                break true;
+            }
+        };
+        // What cannot be read is not waited for.
+        let upto = if more { search.searched() } else { len };
+        Searched { upto, len, total: search.total() }
     }
 
-    fn count(&mut self, step: StepId, needle: &str, range: Range<u64>, at: u64) -> (u64, u64) {
-        let log = self.log(step);
-        count(&|position, buffer| log.read_at(position, buffer), log.len(), needle, range, at)
+    fn found(&mut self, step: StepId, needle: &str, position: u64, back: bool) -> Option<Match> {
+        let log = self.logs.get(step);
+        let search = begun(&mut self.search, step, needle)?;
+        if back { search.before_position(log, position) } else { search.from(log, position) }
+    }
+
+    fn nearby(&mut self, step: StepId, needle: &str, position: u64, back: bool, span: u64) -> Option<u64> {
+        let log = self.logs.get(step);
+        begun(&mut self.search, step, needle)?.nearby(log, position, back, span)
+    }
+
+    fn feeds(&mut self, step: StepId, range: Range<u64>) -> u64 {
+        self.logs.get(step).feeds(range)
+    }
+
+    fn index(&mut self, step: StepId, budget: u64) -> bool {
+        let log = self.logs.get(step);
+        let index = self.lines.entry(step).or_default();
+        let stop = index.indexed().saturating_add(budget);
+        while index.advance(log) {
+            if index.indexed() >= stop {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn line_number(&mut self, step: StepId, position: u64) -> Option<(u64, u64)> {
+        let log = self.logs.get(step);
+        let index = self.lines.get(&step).filter(|index| index.indexed() >= log.len())?;
+        Some((index.number(log, position)?, index.feeds().max(1)))
+    }
+
+    fn reading(&self) -> Option<u8> {
+        let (read, all) = self.follower.reading()?;
+        u8::try_from(read.saturating_mul(100) / all.max(1)).ok().map(|percent| percent.min(99))
+    }
+
+    fn newest(&self) -> Vec<Event> {
+        self.follower.newest(NEWEST)
     }
 
     fn log_path(&self, step: StepId) -> Option<PathBuf> {
@@ -223,59 +275,6 @@ impl Source for LiveFeed {
     }
 }
 
-/// Searches the bytes behind `read`, a slice at a time, with an overlap so that nothing at a seam is missed.
-fn find(read: &dyn Fn(u64, &mut [u8]) -> usize, len: u64, needle: &str, from: u64, back: bool, budget: usize) -> Find {
-    let fold = !needle.chars().any(char::is_uppercase);
-    let needle = needle.as_bytes();
-    let overlap = needle.len().saturating_sub(1);
-    let from = from.min(len);
-    let span = u64::try_from(budget.max(needle.len() * 2)).unwrap_or(u64::MAX);
-    let (start, end) =
-        if back { (from.saturating_sub(span), from) } else { (from, from.saturating_add(span).min(len)) };
-    // Backwards a match may begin before `from` and end behind it; forwards it may end behind the slice.
-    let stop = end.saturating_add(overlap as u64).min(len);
-    let mut bytes = vec![0; usize::try_from(stop - start).unwrap_or(0)];
-    let have = read(start, &mut bytes);
-    bytes.truncate(have);
-    if fold {
-        bytes.make_ascii_lowercase();
-    }
-    let found = if back {
-        memchr::memmem::rfind(&bytes, needle).filter(|at| start + (*at as u64) < from)
-    } else {
-        memchr::memmem::find(&bytes, needle)
-    };
-    match found {
-        Some(at) => Find::At(start + at as u64),
-        None if back && start > 0 => Find::More(start),
-        None if !back && end < len && have > 0 => Find::More(end),
-        None => Find::Nowhere,
-    }
-}
-
-/// Counts the matches that begin in a range: those at or before `at`, and all. They may overlap, as those that are found
-/// one after the other may.
-fn count(read: &dyn Fn(u64, &mut [u8]) -> usize, len: u64, needle: &str, range: Range<u64>, at: u64) -> (u64, u64) {
-    let fold = !needle.chars().any(char::is_uppercase);
-    let start = range.start;
-    // The last match may end behind the range.
-    let stop = range.end.saturating_add(needle.len().saturating_sub(1) as u64).min(len);
-    let mut bytes = vec![0; usize::try_from(stop.saturating_sub(start)).unwrap_or(0)];
-    let have = read(start, &mut bytes);
-    bytes.truncate(have);
-    if fold {
-        bytes.make_ascii_lowercase();
-    }
-    let finder = memchr::memmem::Finder::new(needle);
-    let (mut up_to_it, mut all, mut from) = (0, 0, 0);
-    while let Some(found) = bytes.get(from..).and_then(|rest| finder.find(rest)) {
-        all += 1;
-        up_to_it += u64::from(start + (from + found) as u64 <= at);
-        from += found + 1;
-    }
-    (up_to_it, all)
-}
-
 fn line(line: rundir::LogLine) -> LogLine {
     let rundir::LogLine { start, end, stream, at, attempt, bytes, cut, .. } = line;
     LogLine { start, end, stream, at, attempt, bytes, cut }
@@ -292,67 +291,5 @@ fn here(key: &str) -> ControlSource {
         tty: tty.and_then(|name| name.into_string().ok()),
         key: Some(key.to_owned()),
         reason: None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn search(text: &[u8], needle: &str, from: u64, back: bool, budget: usize) -> Option<u64> {
-        let read = |at: u64, buffer: &mut [u8]| {
-            let rest = &text[usize::try_from(at).unwrap()..];
-            let n = rest.len().min(buffer.len());
-            buffer[..n].copy_from_slice(&rest[..n]);
-            n
-        };
-        let mut from = from;
-        loop {
-            match find(&read, text.len() as u64, needle, from, back, budget) {
-                Find::At(at) => return Some(at),
-                Find::Nowhere => return None,
-                Find::More(next) => {
-                    assert!(if back { next < from } else { next > from });
-                    from = next;
-                }
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn every_match_is_counted_once_however_the_log_is_cut(
-            text in "[abA]{0,60}", needle in "[ab]{1,3}", at in 0u64..60, slice in 1u64..20,
-        ) {
-            let read = |at: u64, buffer: &mut [u8]| {
-                let rest = &text.as_bytes()[usize::try_from(at).unwrap()..];
-                let n = rest.len().min(buffer.len());
-                buffer[..n].copy_from_slice(&rest[..n]);
-                n
-            };
-            let len = text.len() as u64;
-            let (mut from, mut counted) = (0, (0, 0));
-            while from < len {
-                let end = (from + slice).min(len);
-                let (up_to_it, all) = count(&read, len, &needle, from..end, at);
-                counted = (counted.0 + up_to_it, counted.1 + all);
-                from = end;
-            }
-            let folded = text.to_ascii_lowercase();
-            let places: Vec<u64> = (0..text.len()).filter(|i| folded[*i..].starts_with(&needle)).map(|i| i as u64).collect();
-            prop_assert_eq!(counted, (places.iter().filter(|p| **p <= at).count() as u64, places.len() as u64));
-        }
-
-        #[test]
-        fn slices_do_not_matter(text in "[abA\n]{0,80}", needle in "[ab]{1,3}", from in 0usize..81, budget in 1usize..20) {
-            let from = from.min(text.len());
-            let folded = text.to_ascii_lowercase();
-            let forward = folded[from..].find(&needle).map(|at| (from + at) as u64);
-            prop_assert_eq!(search(text.as_bytes(), &needle, from as u64, false, budget), forward);
-            let back = (0..from).rev().find(|at| folded[*at..].starts_with(&needle)).map(|at| at as u64);
-            prop_assert_eq!(search(text.as_bytes(), &needle, from as u64, true, budget), back);
-        }
     }
 }

@@ -48,6 +48,8 @@ pub struct UiState {
     pub wrap: bool,
     /// Lines that say the same are folded into one.
     pub fold: bool,
+    /// What looks like a key is shown; else there is a mask over it.
+    pub reveal: bool,
     /// Lines that steps printed since they were last looked at, as far as they were counted. A step that printed once
     /// while nobody looked stays here, so that its tab keeps its width.
     pub unread: BTreeMap<StepId, u64>,
@@ -59,6 +61,8 @@ pub struct UiState {
     pub search: Option<Search>,
     /// How far a search that goes on has come, in per cent of the log. Taking it away ends the search.
     pub searching: Option<u8>,
+    /// How much of what happened was read, in per cent, while there is more.
+    pub reading: Option<u8>,
     /// The mouse is ours.
     pub mouse: bool,
     /// Leave as soon as the run is over: the person chose to stop everything.
@@ -67,6 +71,8 @@ pub struct UiState {
     pub size: (u16, u16),
     /// Which key means what.
     pub keymap: Keymap,
+    /// What is true of all steps together, kept by the loop for each state; `None` is found out when it is needed.
+    pub known: Option<std::sync::Arc<super::sums::Sums>>,
     /// A run can be started that goes on with the session of a step of this one.
     pub can_go_on: bool,
     /// A run can be started that does again what failed in this one.
@@ -100,7 +106,7 @@ pub struct Search {
     pub everywhere: bool,
     /// Where the newest match is, by step and position.
     pub found: Option<(StepId, u64)>,
-    /// How many matches there are; `None` until they are counted.
+    /// How many matches there are as far as the search has come; `None` before it began.
     pub count: Option<Count>,
 }
 
@@ -109,11 +115,11 @@ pub struct Search {
 pub struct Count {
     /// In whose output.
     pub step: StepId,
-    /// The one that is shown, from 1; 0 when there is none.
+    /// The one that is shown, from 1; 0 while that is not known.
     pub nth: u64,
-    /// All that there were when they were counted.
+    /// All up to where the log was looked through.
     pub total: u64,
-    /// How long the log was then.
+    /// Up to there, in bytes.
     pub upto: u64,
 }
 
@@ -297,7 +303,7 @@ impl UiState {
     /// Moves the selection by rows, stopping at the ends.
     pub fn select_by(&mut self, state: &RunState, by: isize) {
         let rows = rows::listed(self, state);
-        let at = rows.iter().position(|s| s.id == self.selected).unwrap_or(0);
+        let at = rows.place(self.selected).unwrap_or(0);
         let to = at.saturating_add_signed(by).min(rows.len().saturating_sub(1));
         if let Some(id) = rows.get(to).map(|step| step.id) {
             self.selected = id;

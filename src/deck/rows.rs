@@ -1,18 +1,68 @@
 //! Which steps the list shows: all of them, or those that have the words of a filter. The order is always that of the run.
 
 use super::model::UiState;
-use crate::run::{Group, RunState, StepState};
+use super::sums;
+use crate::run::{Group, RunState, StepId, StepState};
+
+/// The rows of the list.
+#[derive(Clone, Debug)]
+pub enum Rows<'s> {
+    /// All steps, none of which had to be looked at for this.
+    All(&'s RunState),
+    /// Those with the words.
+    Some(Vec<&'s StepState>),
+}
+
+impl<'s> Rows<'s> {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::All(state) => state.steps.len(),
+            Self::Some(rows) => rows.len(),
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The row at this place.
+    #[must_use]
+    pub fn get(&self, place: usize) -> Option<&'s StepState> {
+        match self {
+            Self::All(state) => state.steps.get(place),
+            Self::Some(rows) => rows.get(place).copied(),
+        }
+    }
+
+    /// The rows from a place on.
+    pub fn from(&self, place: usize) -> impl Iterator<Item = &'s StepState> {
+        (place..self.len()).filter_map(|place| self.get(place))
+    }
+
+    /// The place of a step.
+    #[must_use]
+    pub fn place(&self, id: StepId) -> Option<usize> {
+        match self {
+            Self::All(state) => sums::place(state, id),
+            Self::Some(rows) => rows.iter().position(|step| step.id == id),
+        }
+    }
+}
 
 /// The rows of the list. The selected step is always among them, so that a filter or a folded group never hides what
 /// keys act on.
 #[must_use]
-pub fn listed<'s>(ui: &UiState, state: &'s RunState) -> Vec<&'s StepState> {
+pub fn listed<'s>(ui: &UiState, state: &'s RunState) -> Rows<'s> {
     let words = words(ui);
     if !words.is_empty() {
-        return state.steps.iter().filter(|step| step.id == ui.selected || matches(step, &words)).collect();
+        return Rows::Some(state.steps.iter().filter(|step| step.id == ui.selected || matches(step, &words)).collect());
     }
     if ui.folded.is_empty() {
-        return state.steps.iter().collect();
+        return Rows::All(state);
     }
     let mut rows: Vec<&StepState> = Vec::with_capacity(state.steps.len());
     let mut at = 0;
@@ -20,7 +70,7 @@ pub fn listed<'s>(ui: &UiState, state: &'s RunState) -> Vec<&'s StepState> {
         rows.push(step);
         at += folded(ui, state, step).map_or(1, |group| group.count.max(1));
     }
-    rows
+    Rows::Some(rows)
 }
 
 /// The parallel group that a step belongs to.
@@ -76,7 +126,6 @@ fn matches(step: &StepState, words: &[String]) -> bool {
 mod tests {
     use super::*;
     use crate::deck::view::tests::run;
-    use crate::run::StepId;
 
     #[test]
     fn every_word_must_be_there_and_the_order_stays() {
@@ -93,7 +142,9 @@ mod tests {
             ("nothing", &[2]),
         ] {
             let ui = UiState { filter: Some(filter.to_owned()), selected: StepId(2), ..UiState::default() };
-            let rows: Vec<u32> = listed(&ui, &state).iter().map(|s| s.id.0).collect();
+            let listed = listed(&ui, &state);
+            let rows: Vec<u32> = (0..listed.len()).filter_map(|n| listed.get(n)).map(|s| s.id.0).collect();
+            assert!(rows.iter().enumerate().all(|(n, id)| listed.place(StepId(*id)) == Some(n)));
             assert_eq!(rows, shown, "{filter:?}");
         }
     }
@@ -102,7 +153,7 @@ mod tests {
     fn a_folded_group_is_one_row_and_opens_for_who_is_selected_in_it() {
         let state = run();
         let mut ui = UiState { folded: [2].into_iter().collect(), selected: StepId(2), ..UiState::default() };
-        let rows = |ui: &UiState| listed(ui, &state).iter().map(|s| s.id.0).collect::<Vec<_>>();
+        let rows = |ui: &UiState| listed(ui, &state).from(0).map(|s| s.id.0).collect::<Vec<_>>();
         assert_eq!(rows(&ui), [0, 1, 2, 5]);
         ui.select_by(&state, 1);
         assert_eq!(ui.selected, StepId(5));

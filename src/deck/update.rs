@@ -191,6 +191,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         }
         Action::Wrap => ui.wrap = !ui.wrap,
         Action::Fold => ui.fold = !ui.fold,
+        Action::Reveal => ui.reveal = !ui.reveal,
         Action::Filter if ui.zoom && entries::lists(ui.tab(ui.selected)) => {
             let selected = ui.selected;
             let pane = ui.pane_mut(selected);

@@ -38,6 +38,8 @@ pub struct Window {
     pub at_end: bool,
     /// How far the last visible row is into the log, in per cent.
     pub percent: u8,
+    /// The number of the last visible line, from 1, and of all, where they were counted.
+    pub line: Option<(u64, u64)>,
 }
 
 /// One row: a line of the log, or a part of one that was wrapped.
@@ -79,8 +81,8 @@ pub const ERR_MARK: &str = "err│ ";
 /// Nothing behind `limit` is shown, where there is one: a picture that stands still ends where the log did then.
 pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u16), limit: Option<u64>) -> Window {
     let len = feed.log_len(step).min(limit.unwrap_or(u64::MAX));
-    let view =
-        View { step, len, wide: usize::from(size.0.max(1)), high: usize::from(size.1), wrap: ui.wrap, fold: ui.fold };
+    let (wide, high) = (usize::from(size.0.max(1)), usize::from(size.1));
+    let view = View { step, len, wide, high, wrap: ui.wrap, fold: ui.fold, reveal: ui.reveal };
     let pane = ui.pane_mut(step);
     for scroll in std::mem::take(&mut pane.asked) {
         view.scroll(feed, pane, scroll);
@@ -99,7 +101,7 @@ pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u1
     let last = rows.last().map_or(0, |r| r.anchor.line);
     let at_end = pane.output == Position::Follow || reaches_end(&rows);
     let percent = if at_end || len == 0 { 100 } else { u8::try_from(last.saturating_mul(100) / len).unwrap_or(100) };
-    Window { rows, len, behind, at_end, percent }
+    Window { rows, len, behind, at_end, percent, line: None }
 }
 
 struct View {
@@ -109,6 +111,7 @@ struct View {
     high: usize,
     wrap: bool,
     fold: bool,
+    reveal: bool,
 }
 
 impl View {
@@ -244,7 +247,11 @@ impl View {
     }
 
     fn rows_of(&self, line: &LogLine, end: u64) -> Vec<Row> {
-        let styled = StyledLine::parse(&line.bytes);
+        let mut styled = StyledLine::parse(&line.bytes);
+        if !self.reveal {
+            // Before it is wrapped, because no row has the whole of it then.
+            styled.mask();
+        }
         let room = if line.stream == Stream::Err { self.wide.saturating_sub(width(ERR_MARK)) } else { self.wide };
         let cut = styled.cut || line.cut;
         let parts = if self.wrap { wrap(styled.runs, room.max(4)) } else { vec![styled.runs] };

@@ -15,7 +15,8 @@ pub fn document(value: &Value) -> String {
 }
 
 /// Unknown is absent at every depth, never a made-up value.
-pub(super) fn without_nulls(value: Value) -> Value {
+#[must_use]
+pub fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => Value::Object(
             fields.into_iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k, without_nulls(v))).collect(),

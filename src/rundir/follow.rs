@@ -28,6 +28,8 @@ pub const HALF_WRITTEN: Duration = Duration::from_secs(2);
 const NOWHERE: u64 = u64::MAX;
 /// How long changes are gathered while much happens.
 pub const GATHER: Duration = Duration::from_millis(40);
+/// A runner of others may tell the end of a child before it has written what the child printed last.
+const SETTLED: Duration = Duration::from_secs(2);
 /// A process id is believed for this long after the last sign of the run (run-directory 7).
 const BELIEVED: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -91,7 +93,8 @@ pub struct Follower {
     unreadable: Option<(String, Instant)>,
     view: RunState,
     health: Health,
-    sizes: Vec<u64>,
+    /// How long the logs of each step were, and whether nothing more comes.
+    sizes: Vec<(u64, bool)>,
     behind: bool,
     started: bool,
     /// The last look.
@@ -222,6 +225,24 @@ impl Follower {
     #[must_use]
     pub fn unreadable(&self) -> Option<&str> {
         self.unreadable.as_ref().map(|(why, _)| why.as_str())
+    }
+
+    /// How much of the event log was read, in bytes of all, while there is more; the picture is that of the status until
+    /// then.
+    #[must_use]
+    pub fn reading(&self) -> Option<(u64, u64)> {
+        self.behind.then(|| self.events.progress())
+    }
+
+    /// What happened last, oldest first, before everything older was read: at most what stands in the last `most` bytes
+    /// of the event log.
+    #[must_use]
+    pub fn newest(&self, most: u64) -> Vec<Event> {
+        let mut events = Vec::new();
+        for line in self.events.newest(most).split(|byte| *byte == b'\n') {
+            records::decode(line, &mut events);
+        }
+        events
     }
 
     /// What stands between the files and the picture: a status that cannot be read, lines that cannot be, watching
@@ -433,9 +454,10 @@ impl Follower {
     /// Which steps' logs are longer, or shorter, than at the last look.
     fn grown(&mut self) -> Vec<StepId> {
         let mut grown = Vec::new();
-        self.sizes.resize(self.view.steps.len(), 0);
+        self.sizes.resize(self.view.steps.len(), (0, false));
         for (step, known) in self.view.steps.iter().zip(&mut self.sizes) {
-            if step.phase == StepPhase::Pending {
+            // Of thousands of steps that have ended none is looked at again and again.
+            if step.phase == StepPhase::Pending || known.1 && step.phase.is_terminal() {
                 continue;
             }
             let plain = !step.runner.is_agent();
@@ -445,10 +467,12 @@ impl Follower {
             } else {
                 size(self.dir.output(step.id))
             };
-            if size != *known {
-                *known = size;
+            if size != known.0 {
                 grown.push(step.id);
             }
+            // Of a child whose end was told a while ago nothing more comes.
+            let told = step.ended_at.zip(self.view.last_update).is_some_and(|(end, now)| now.since(end) > SETTLED);
+            *known = (size, step.phase.is_terminal() && (told || self.view.ended_at.is_some()));
         }
         grown
     }

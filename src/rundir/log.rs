@@ -10,8 +10,12 @@ use super::RunDir;
 use super::marks::MarkReader;
 use crate::run::{StepId, Stream, Timestamp};
 
+mod lines;
+mod search;
 mod streams;
 
+pub use lines::LineIndex;
+pub use search::{LogSearch, Match};
 use streams::{Half, Place, Run};
 
 /// Lines are cut at multiples of this many bytes when a whole block holds no line feed, so a line has less than twice
@@ -150,6 +154,12 @@ impl StepLog {
         }
         lines.reverse();
         lines
+    }
+
+    /// How many line feeds there are in a range of positions; the caller bounds it.
+    #[must_use]
+    pub fn feeds(&self, range: std::ops::Range<u64>) -> u64 {
+        lines::feeds(self, range.start, range.end).0
     }
 
     /// Where the line ends that goes on at `position`, behind the piece that ends there: behind its line feed, or where the

@@ -46,6 +46,27 @@ pub(super) fn unstarted(step: &StepState) -> StepState {
     }
 }
 
+/// The steps of one source, looked up for those of the other. Ids are positions until a dynamic group moves them, and
+/// of ten thousand steps none is looked for among all the others.
+struct Known<'a> {
+    steps: &'a [StepState],
+    in_order: bool,
+}
+
+impl<'a> Known<'a> {
+    fn of(steps: &'a [StepState]) -> Self {
+        Self { steps, in_order: steps.iter().enumerate().all(|(place, step)| step.id.flat() == place) }
+    }
+
+    fn find(&self, step: &StepState) -> Option<&'a StepState> {
+        let same = |known: &&StepState| known.id == step.id && known.agent == step.agent;
+        if self.in_order {
+            return self.steps.get(step.id.flat()).filter(same);
+        }
+        self.steps.iter().find(same)
+    }
+}
+
 /// The picture. The status wins when it is at least as new as the newest event, when it has the end, or when the log
 /// was not read to its end yet; then the events add what a status does not carry. Else the events win and the status
 /// adds what is never recorded.
@@ -57,8 +78,9 @@ pub(super) fn merge(events: &RunState, status: &RunState, behind: bool) -> RunSt
         view.interrupted |= events.interrupted;
         view.ended_by = view.ended_by.or_else(|| events.ended_by.clone());
         view.anomalies = view.anomalies.max(events.anomalies);
+        let known = Known::of(&events.steps);
         for step in &mut view.steps {
-            if let Some(known) = events.steps.iter().find(|s| s.id == step.id && s.agent == step.agent) {
+            if let Some(known) = known.find(step) {
                 add_history(step, known);
                 if !behind {
                     lose_calls(step, known);
@@ -79,8 +101,9 @@ pub(super) fn merge(events: &RunState, status: &RunState, behind: bool) -> RunSt
         view.contract.clone_from(&status.contract);
     }
     view.totals = view.totals.or(status.totals);
+    let known = Known::of(&status.steps);
     for step in &mut view.steps {
-        if let Some(known) = status.steps.iter().find(|s| s.id == step.id && s.agent == step.agent) {
+        if let Some(known) = known.find(step) {
             add_unrecorded(step, known);
         }
     }

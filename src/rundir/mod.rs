@@ -66,7 +66,7 @@ pub use follow::{Changes, Follower, Health};
 pub use home::{Home, HomeDisk, Place};
 pub use identity::{AcquireError, RunnerIdentity, RunnerLife, RunnerLock};
 pub use inbox::InboxReader;
-pub use log::{LogChange, LogLine, StepLog};
+pub use log::{LineIndex, LogChange, LogLine, LogSearch, Match, StepLog};
 pub use marks::{Mark, MarkReader, MarkWriter};
 pub use paths::{ACTIVE, RESULTS, RUNS, RunDir, RunRoot, TERMINAL, is_run_id, new_run_id};
 pub use request::{Ack, ControlRequest, OwnRequest, OwnWhat, Steer};

@@ -8,8 +8,13 @@ use super::open;
 
 /// How many bytes are read at most in one look, so that a long log does not keep a screen from being drawn.
 const PIECE: u64 = 4 * 1024 * 1024;
+/// As many in the first look, so that the first picture does not wait for what happened long ago.
+const FIRST_PIECE: u64 = 256 * 1024;
+/// The beginning of a line whose end is not there yet is kept up to this many bytes; a longer one is read again once
+/// its end is known, so that it never takes more room than it has bytes.
+const KEPT: usize = 256 * 1024;
 /// A line beyond this many bytes is skipped; the largest record of a child is 16 MiB and its annotation.
-const LONGEST: usize = 20 * 1024 * 1024;
+const LONGEST: u64 = 20 * 1024 * 1024;
 
 /// What a look found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,19 +31,19 @@ pub(super) struct Tail {
     path: PathBuf,
     file: Option<(File, u64)>,
     offset: u64,
-    /// Where the line that is being read begins.
-    start: u64,
-    /// The beginning of a line whose end is not there yet.
+    /// How long it was at the last look.
+    len: u64,
+    /// The beginning of a line whose end is not there yet, unless it is too long to be kept.
     partial: Vec<u8>,
-    /// The line that is being read is too long and is dropped up to its end.
-    skipping: bool,
+    /// How many bytes of that line there are.
+    partial_len: u64,
     bad: u64,
 }
 
 impl Tail {
     /// The file at this path, which need not exist yet.
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, offset: 0, start: 0, partial: Vec::new(), skipping: false, bad: 0 }
+        Self { path, file: None, offset: 0, len: 0, partial: Vec::new(), partial_len: 0, bad: 0 }
     }
 
     /// How many lines could not be read.
@@ -60,8 +65,10 @@ impl Tail {
             piece.restarted = true;
             self.restart();
         }
+        self.len = meta.len();
         let Some((file, _)) = &self.file else { return piece };
-        let end = meta.len().min(self.offset + PIECE);
+        let piece_len = if self.offset == 0 { FIRST_PIECE } else { PIECE };
+        let end = meta.len().min(self.offset + piece_len);
         piece.behind = end < meta.len();
         let mut buffer = vec![0; usize::try_from((end - self.offset).min(256 * 1024)).unwrap_or(0)];
         while self.offset < end {
@@ -73,44 +80,68 @@ impl Tail {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(_) => break,
             };
-            self.offset += read as u64;
             let mut rest = window.get(..read).unwrap_or_default();
             while let Some(feed) = memchr::memchr(b'\n', rest) {
                 let (line, after) = rest.split_at(feed);
                 rest = after.get(1..).unwrap_or_default();
-                let start = std::mem::replace(&mut self.start, self.offset - rest.len() as u64);
-                let good = if self.skipping || self.partial.len() + line.len() > LONGEST {
-                    false
-                } else if self.partial.is_empty() {
+                let whole = self.partial_len + line.len() as u64;
+                let end = self.offset + (read - rest.len() - 1) as u64;
+                let start = end.saturating_sub(whole);
+                let good = if self.partial_len == 0 {
                     take(start, line)
-                } else {
+                } else if whole > LONGEST {
+                    false
+                } else if self.partial.len() as u64 == self.partial_len {
                     self.partial.extend_from_slice(line);
                     take(start, &self.partial)
+                } else {
+                    again(file, start, whole).is_some_and(|line| take(start, &line))
                 };
                 self.bad += u64::from(!good);
                 self.partial.clear();
-                // One long line is no reason to keep its room for good.
-                self.partial.shrink_to(256 * 1024);
-                self.skipping = false;
+                self.partial_len = 0;
             }
-            if self.partial.len() + rest.len() > LONGEST {
-                self.skipping = true;
+            self.partial_len += rest.len() as u64;
+            if self.partial_len <= KEPT as u64 {
+                self.partial.extend_from_slice(rest);
+            } else {
                 self.partial = Vec::new();
             }
-            if !self.skipping {
-                self.partial.extend_from_slice(rest);
-            }
+            self.offset += read as u64;
         }
         piece
     }
 
     fn restart(&mut self) {
         self.offset = 0;
-        self.start = 0;
         self.partial.clear();
-        self.skipping = false;
+        self.partial_len = 0;
         self.bad = 0;
     }
+
+    /// How far the file was read, and how long it was at the last look, in bytes.
+    pub(super) fn progress(&self) -> (u64, u64) {
+        (self.offset, self.len)
+    }
+
+    /// The whole lines among the last bytes of the file, as they are now; what was read of it does not change.
+    pub(super) fn newest(&self, most: u64) -> Vec<u8> {
+        let Some((file, _)) = &self.file else { return Vec::new() };
+        let from = self.len.saturating_sub(most);
+        let Some(mut bytes) = again(file, from, self.len - from) else { return Vec::new() };
+        // In the middle of a line nothing begins.
+        let begin = if from == 0 { 0 } else { memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |at| at + 1) };
+        bytes.truncate(memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1));
+        bytes.drain(..begin.min(bytes.len()));
+        bytes
+    }
+}
+
+/// A part of a file that was seen before; `None` when it is not there any more.
+fn again(file: &File, from: u64, len: u64) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(len).ok()?];
+    file.read_exact_at(&mut bytes, from).ok()?;
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -150,7 +181,7 @@ mod tests {
     fn a_long_file_is_read_in_pieces_and_a_giant_line_is_skipped() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("events.jsonl");
-        let mut text = "x".repeat(LONGEST + 10);
+        let mut text = "x".repeat(LONGEST as usize + 10);
         text.push_str("\nend\n");
         fs::write(&path, text).unwrap();
         let mut tail = Tail::new(path);
@@ -163,8 +194,31 @@ mod tests {
             }
         };
         assert_eq!(found.iter().map(String::len).collect::<Vec<_>>(), [3]);
-        assert_eq!((pieces, tail.bad_lines()), (LONGEST as u64 / PIECE + 1, 1));
+        assert_eq!((pieces, tail.bad_lines()), (LONGEST / PIECE + 1, 1));
         assert!(tail.partial.capacity() <= 512 * 1024);
+    }
+
+    #[test]
+    fn a_long_line_is_given_whole_and_the_newest_lines_at_once() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("events.jsonl");
+        let long = "y".repeat(9 * 1024 * 1024);
+        fs::write(&path, format!("one\n{long}\nlast\ntorn")).unwrap();
+        let mut tail = Tail::new(path);
+        let (first, piece) = lines(&mut tail);
+        assert_eq!((first, piece.behind), (vec!["one".to_owned()], true));
+        assert_eq!(tail.newest(20), b"last\n");
+        assert_eq!(tail.progress(), (FIRST_PIECE, long.len() as u64 + 14));
+        let mut rest = Vec::new();
+        loop {
+            let (found, piece) = lines(&mut tail);
+            rest.extend(found);
+            assert!(tail.partial.capacity() <= 2 * KEPT);
+            if !piece.behind {
+                break;
+            }
+        }
+        assert_eq!((rest.len(), rest[0] == long, rest[1].as_str()), (2, true, "last"));
     }
 
     proptest! {

@@ -1,20 +1,25 @@
 //! Safe text, display widths, ANSI to styles, human units.
 //!
 //! Owns the one way in which bytes that somebody else wrote become displayable: [`SafeText`] for names, messages and
-//! arguments, [`Sanitizer`] for streams of lines, [`StyledLine`] for a line of a log with its colours. Never prints,
+//! arguments, [`Sanitizer`] for streams of lines, [`StyledLine`] for a line of a log with its colours; and
+//! [`Bare`], which a search compares and nobody displays. Never prints,
 //! never knows a terminal, never depends on another room.
 
 mod ansi;
+mod bare;
 mod safe;
 mod scan;
+mod secret;
 mod stream;
 mod units;
 pub mod when;
 
 pub use ansi::{Ansi, Run, Style, StyledLine};
+pub use bare::Bare;
 #[cfg(test)]
 pub(crate) use safe::MADE;
 pub use safe::{SafeText, width};
+pub use secret::{REDACTED, redact, secrets};
 pub use stream::Sanitizer;
 pub use units::{
     UNKNOWN, UnitError, bytes, clock, clock_long, cost, count, grouped, or_unknown, parse_duration, parse_size, span,

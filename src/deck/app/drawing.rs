@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{App, Source, wall};
 use crate::deck::entries;
 use crate::deck::feed::Hands;
-use crate::deck::model::Tab;
+use crate::deck::model::{Position, Tab};
 use crate::deck::reading;
 use crate::deck::terminal::Screen;
 use crate::deck::view::{self, Scene, layout};
@@ -35,8 +35,9 @@ impl<S: Source> App<'_, S> {
                 trouble: trouble.as_ref(),
                 now: last.unwrap_or(wall),
                 wall,
+                reveal: self.ui.reveal,
                 theme: self.theme,
-                history: &self.history,
+                history: self.newest.as_ref().unwrap_or(&self.history),
                 facts: &self.facts.1,
                 facts_of: self.facts.0,
                 zone: &self.zone,
@@ -56,6 +57,7 @@ impl<S: Source> App<'_, S> {
             trouble: trouble.as_ref(),
             now: frozen.at,
             wall,
+            reveal: self.ui.reveal,
             theme: self.theme,
             history: &frozen.history,
             facts: &self.facts.1,
@@ -79,7 +81,13 @@ impl<S: Source> App<'_, S> {
         let state = self.frozen.as_ref().map_or(self.source.state(), |f| &f.state);
         for (id, size) in layout::visible_logs(&self.ui, state) {
             let limit = self.frozen.as_ref().map(|f| f.lengths.get(&id).copied().unwrap_or(0));
-            let window = fetch(&mut self.source, &mut self.ui, id, size, limit);
+            let mut window = fetch(&mut self.source, &mut self.ui, id, size, limit);
+            if id == self.ui.selected
+                && matches!(self.ui.pane(id).output, Position::At { .. })
+                && let Some(row) = window.rows.last()
+            {
+                window.line = self.source.line_number(id, row.anchor.line);
+            }
             self.counted.insert(id, window.len);
             if let Some(unread) = self.ui.unread.get_mut(&id) {
                 *unread = 0;

@@ -1,5 +1,7 @@
 //! What the deck does beside drawing: requests, the clipboard, the pager, suspending. Searches are `searching`'s.
 
+use std::sync::Arc;
+
 use crossterm::event::EventStream;
 
 use super::{App, Frozen, Source, Then};
@@ -7,6 +9,7 @@ use crate::deck::entries;
 use crate::deck::feed::{Hands, Request};
 use crate::deck::model::{Fate, Overlay, Sent, UiEffect};
 use crate::deck::reading::Reader;
+use crate::deck::sums::Sums;
 use crate::deck::terminal::{self, Screen};
 use crate::deck::update::say;
 use crate::deck::{DeckError, DeckExit};
@@ -75,7 +78,10 @@ impl<S: Source> App<'_, S> {
                 let lengths = state.steps.iter().map(|s| (s.id, self.source.log_len(s.id))).collect();
                 self.frozen = Some(Frozen { state, history, lengths, at: now });
             }
-            UiEffect::Freeze(false) => self.frozen = None,
+            UiEffect::Freeze(false) => {
+                self.frozen = None;
+                self.ui.known = Some(Arc::new(Sums::of(self.source.state())));
+            }
         }
         Ok(Then::Stay)
     }

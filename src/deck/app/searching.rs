@@ -1,50 +1,38 @@
-//! Searching the output of a step: the next match, and how many there are. Both go through the log a slice at a time,
-//! between two looks at the keys.
+//! Searching the output of a step, or of all, a slice of it between two looks at the keys: a match near to what is shown
+//! comes at once, the others and their number while the search goes through the whole log. Counting the lines of a log
+//! that is scrolled goes the same way.
 
 use std::collections::VecDeque;
 
 use super::{App, Source, wall};
-use crate::deck::feed::Find;
+use crate::deck::feed::Searched;
 use crate::deck::model::{Anchor, Count, Position, Scroll, Tab};
 use crate::deck::update::say;
 use crate::run::StepId;
 use crate::text::SafeText;
 
-/// As much of a log is searched between two looks at the keys.
-const SLICE: usize = 4 * 1024 * 1024;
+/// As much of a log is looked at between two looks at the keys, in bytes.
+const SLICE: u64 = 4 * 1024 * 1024;
 
 /// A search that goes on.
 pub(super) struct Finding {
     step: StepId,
     needle: String,
-    /// Where it began.
-    begun: u64,
-    /// Where it goes on.
-    from: u64,
-    back: bool,
-    /// The first look found nothing on its side; this one is at the other.
-    wrapped: bool,
-    /// Where it goes on when there is nothing here: the other steps, and at last the rest of the one it began in.
+    /// The match that is still to be shown.
+    goal: Option<Goal>,
+    /// Where it is looked for when there is none here: the other steps, and at last the rest of the one it began in.
     others: VecDeque<StepId>,
 }
 
-/// A count that goes on.
-pub(super) struct Counting {
-    step: StepId,
-    needle: String,
-    /// The match that is shown.
-    at: u64,
-    /// Where it goes on.
+#[derive(Clone, Copy)]
+struct Goal {
+    /// From here on.
     from: u64,
-    /// Where it ends: what came later is not counted.
-    upto: u64,
-    /// Matches up to the one that is shown, and all of them.
-    nth: u64,
-    total: u64,
+    back: bool,
 }
 
 impl<S: Source> App<'_, S> {
-    /// Begins a search.
+    /// Begins a search, or goes to the next match.
     pub(super) fn find(&mut self, opposite: bool) {
         let step = self.ui.selected;
         let len = self.source.log_len(step);
@@ -60,8 +48,13 @@ impl<S: Source> App<'_, S> {
         };
         let needle = search.needle.clone();
         let others = if search.everywhere { self.others(step, back) } else { VecDeque::new() };
-        self.finding = Some(Finding { step, needle, begun: from, from, back, wrapped: false, others });
+        let near = self.source.nearby(step, &needle, from, back, SLICE);
+        let goal = if near.is_none() { Some(Goal { from, back }) } else { None };
+        self.finding = Some(Finding { step, needle, goal, others });
         self.ui.searching = Some(0);
+        if let Some(at) = near {
+            self.show_match(step, at, None);
+        }
     }
 
     /// The steps around this one in the direction of a search, this one last.
@@ -78,67 +71,92 @@ impl<S: Source> App<'_, S> {
 
     /// Looks at the next slice. Returns whether there is something to show.
     pub(super) fn find_on(&mut self) -> bool {
-        let Some(finding) = &mut self.finding else { return self.count_on() };
-        if self.ui.searching.is_none() {
+        let Some(Finding { step, needle, goal, .. }) = &self.finding else { return self.index_on() };
+        let (step, needle, goal) = (*step, needle.clone(), *goal);
+        let known = self.ui.search.as_ref().is_some_and(|search| search.needle == needle);
+        if self.ui.searching.is_none() || !known {
             self.finding = None;
+            self.ui.searching = None;
             return true;
         }
-        let found = self.source.find(finding.step, &finding.needle, finding.from, finding.back, SLICE);
-        let len = self.source.log_len(finding.step);
-        match found {
-            Find::More(from) => {
-                finding.from = from;
-                let (done, len) = if finding.back {
-                    (finding.begun.saturating_sub(from), finding.begun)
-                } else {
-                    (from.saturating_sub(finding.begun), len.saturating_sub(finding.begun))
-                };
-                let percent = u8::try_from(done.saturating_mul(100) / len.max(1)).unwrap_or(99).min(99);
-                return self.ui.searching.replace(percent) != Some(percent);
-            }
-            Find::At(at) => self.found(at),
-            Find::Nowhere if !finding.others.is_empty() => {
-                let Some(next) = finding.others.pop_front() else { return false };
-                finding.step = next;
-                finding.wrapped = finding.others.is_empty();
-                let len = self.source.log_len(next);
-                finding.begun = if finding.back { len } else { 0 };
-                finding.from = finding.begun;
-                return false;
-            }
-            Find::Nowhere => {
-                let shown = self.ui.search.as_ref().and_then(|s| s.found).is_some_and(|(s, _)| s == finding.step);
-                let all = if finding.back { finding.begun >= len } else { finding.begun == 0 };
-                if !shown && !all && !finding.wrapped {
-                    // Nothing on this side of what is shown; there may be something on the other.
-                    finding.wrapped = true;
-                    finding.begun = if finding.back { len } else { 0 };
-                    finding.from = finding.begun;
-                    return false;
+        let searched = self.source.search(step, &needle, SLICE);
+        let mut changed = false;
+        if let Some(Goal { from, back }) = goal
+            && (!back || searched.upto >= from || searched.is_done())
+        {
+            match self.source.found(step, &needle, from, back) {
+                Some(found) => {
+                    self.reach(step, found.at, Some(found.nth), None);
+                    changed = true;
                 }
-                let everywhere = self.ui.search.as_ref().is_some_and(|s| s.everywhere);
-                let text = if everywhere {
-                    format!("nothing found: \"{}\" is in the output of no step", finding.needle)
-                } else if shown {
-                    let side = if finding.back { "above" } else { "below" };
-                    format!("no more of \"{}\" {side}; N looks the other way", finding.needle)
-                } else {
-                    if let Some(search) = &mut self.ui.search {
-                        search.count = Some(Count { step: finding.step, nth: 0, total: 0, upto: len });
+                None if searched.is_done() => {
+                    if self.next_step(back) {
+                        return false;
                     }
-                    format!("nothing found: \"{}\" is nowhere in this output", finding.needle)
-                };
-                say(&mut self.ui, wall(), true, &text);
+                    self.other_side(step, &needle, back, searched);
+                    changed = true;
+                }
+                None => {}
             }
         }
-        self.finding = None;
-        self.ui.searching = None;
+        changed |= self.count(step, &needle, searched);
+        if searched.is_done() {
+            self.finding = None;
+            self.ui.searching = None;
+            return true;
+        }
+        let percent = u8::try_from(searched.upto.saturating_mul(100) / searched.len.max(1)).unwrap_or(99).min(99);
+        changed | (self.ui.searching.replace(percent) != Some(percent))
+    }
+
+    /// Goes on in the next of the other steps, if there is one.
+    fn next_step(&mut self, back: bool) -> bool {
+        let Some(next) = self.finding.as_mut().and_then(|finding| finding.others.pop_front()) else { return false };
+        let from = if back { self.source.log_len(next) } else { 0 };
+        if let Some(finding) = &mut self.finding {
+            finding.step = next;
+            finding.goal = Some(Goal { from, back });
+        }
         true
     }
 
+    /// There is nothing on the side that was asked for; unless a match was shown before, one on the other side will do.
+    fn other_side(&mut self, step: StepId, needle: &str, back: bool, searched: Searched) {
+        let shown = self.ui.search.as_ref().and_then(|s| s.found).is_some_and(|(s, _)| s == step);
+        let everywhere = self.ui.search.as_ref().is_some_and(|s| s.everywhere);
+        let nothing = if everywhere {
+            format!("nothing found: \"{needle}\" is in the output of no step")
+        } else {
+            format!("nothing found: \"{needle}\" is nowhere in this output")
+        };
+        if shown && !everywhere {
+            let side = if back { "above" } else { "below" };
+            let text = format!("no more of \"{needle}\" {side}; N looks the other way");
+            return say(&mut self.ui, wall(), true, &text);
+        }
+        let end = if back { searched.len } else { 0 };
+        match self.source.found(step, needle, end, back).filter(|_| !everywhere) {
+            Some(found) => {
+                let text = if back { "nothing above; this is below" } else { "nothing below; this is above" };
+                self.reach(step, found.at, Some(found.nth), Some(text));
+            }
+            None => say(&mut self.ui, wall(), true, &nothing),
+        }
+    }
+
+    /// The match that was to be shown is there.
+    fn reach(&mut self, step: StepId, at: u64, nth: Option<u64>, told: Option<&str>) {
+        if let Some(finding) = &mut self.finding {
+            finding.goal = None;
+        }
+        self.show_match(step, at, nth);
+        if let Some(text) = told {
+            say(&mut self.ui, wall(), false, text);
+        }
+    }
+
     /// Shows a match.
-    fn found(&mut self, at: u64) {
-        let Some(Finding { step, needle, back, wrapped, .. }) = self.finding.take() else { return };
+    fn show_match(&mut self, step: StepId, at: u64, nth: Option<u64>) {
         let elsewhere = step != self.ui.selected;
         self.ui.selected = step;
         // The line that holds the match begins at the last line start that is not behind it.
@@ -151,49 +169,53 @@ impl<S: Source> App<'_, S> {
         // A little of what was before it tells what it is about.
         pane.asked = vec![Scroll::Rows(-3)];
         self.ui.notice = None;
-        let everywhere = self.ui.search.as_ref().is_some_and(|s| s.everywhere);
         if elsewhere {
             let name =
                 self.source.state().step(step).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
             say(&mut self.ui, wall(), false, &format!("in step {step} {name}"));
-        } else if wrapped && !everywhere {
-            let text = if back { "nothing above; this is below" } else { "nothing below; this is above" };
-            say(&mut self.ui, wall(), false, text);
         }
         let Some(search) = &mut self.ui.search else { return };
-        let next_to_it = search.found.is_some_and(|(s, _)| s == step) && self.counting.is_none();
         search.found = Some((step, at));
-        match search.count.as_mut().filter(|c| next_to_it && c.step == step && c.nth > 0) {
-            // The neighbour of a match that has its number.
-            Some(count) => {
-                count.nth = if back { count.nth.saturating_sub(1).max(1) } else { count.nth + 1 };
-                count.total = count.total.max(count.nth);
-            }
-            None => {
-                search.count = None;
-                self.counting = Some(Counting { step, needle, at, from: 0, upto: seen, nth: 0, total: 0 });
-            }
+        match search.count.as_mut().filter(|count| count.step == step) {
+            Some(count) => count.nth = nth.unwrap_or(0),
+            None => search.count = None,
         }
     }
 
-    /// Counts the next slice. Returns whether there is something to show.
-    fn count_on(&mut self) -> bool {
-        let Some(counting) = &mut self.counting else { return false };
-        let Some(search) = self.ui.search.as_mut().filter(|s| s.needle == counting.needle) else {
-            self.counting = None;
-            return false;
-        };
-        let end = counting.from.saturating_add(SLICE as u64).min(counting.upto);
-        let (up_to_it, all) = self.source.count(counting.step, &counting.needle, counting.from..end, counting.at);
-        counting.nth += up_to_it;
-        counting.total += all;
-        counting.from = end;
-        if end < counting.upto {
+    /// Notes how many matches there are by now, and which of them is shown once that is known. Returns whether that is
+    /// another count than before.
+    fn count(&mut self, step: StepId, needle: &str, searched: Searched) -> bool {
+        let Some(search) = &mut self.ui.search else { return false };
+        let was = search.count.filter(|count| count.step == step);
+        let mut nth = was.map_or(0, |count| count.nth);
+        if let (0, Some((_, at))) = (nth, search.found.filter(|(s, _)| *s == step))
+            && (searched.upto > at || searched.is_done())
+        {
+            nth = self.source.found(step, needle, at, false).filter(|m| m.at == at).map_or(0, |m| m.nth);
+        }
+        let count = Count { step, nth, total: searched.total, upto: searched.upto };
+        let changed = was.is_none_or(|was| (was.nth, was.total) != (count.nth, count.total));
+        search.count = Some(count);
+        changed
+    }
+
+    /// The step whose lines are to be counted: the one whose log is scrolled.
+    pub(super) fn to_index(&self) -> Option<StepId> {
+        let step = self.ui.selected;
+        let scrolled = matches!(self.ui.pane(step).output, Position::At { .. });
+        (scrolled && self.indexed.get(&step) != self.counted.get(&step)).then_some(step)
+    }
+
+    /// Counts the lines of the next slice. Returns whether there is something to show.
+    fn index_on(&mut self) -> bool {
+        let Some(step) = self.to_index() else { return false };
+        if self.source.index(step, SLICE) {
             return false;
         }
-        let Counting { step, nth, total, upto, .. } = *counting;
-        search.count = Some(Count { step, nth, total, upto });
-        self.counting = None;
+        // Up to where the log was drawn, so that what is printed later is counted with the frame that shows it.
+        if let Some(len) = self.counted.get(&step) {
+            self.indexed.insert(step, *len);
+        }
         true
     }
 }

@@ -16,7 +16,10 @@ impl<S: Source> App<'_, S> {
             return;
         }
         let state = self.source.state();
+        // A picture that stands still has the sums of its own state, not of what goes on behind it.
+        let still = if self.frozen.is_some() { self.ui.known.take() } else { None };
         let items = self.notifier.look(state, &self.ui, now);
+        self.ui.known = self.ui.known.take().or(still);
         if items.is_empty() || self.hook_words.is_empty() {
             return;
         }
@@ -54,7 +57,7 @@ impl<S: Source> App<'_, S> {
             }
             // What is more than a screen of anybody's patience is not counted to the last line.
             let upto = len.min(from.saturating_add(COUNTED_MOST));
-            let lines = self.source.count(*id, "\n", from..upto, 0).1;
+            let lines = self.source.feeds(*id, from..upto);
             if lines > 0 {
                 *self.ui.unread.entry(*id).or_default() += lines;
                 changed = true;

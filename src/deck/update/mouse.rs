@@ -82,6 +82,7 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
 /// colour and on no file.
 fn looked_up(ui: &UiState, cx: Context<'_>, x: u16, y: u16) -> (Option<Action>, Option<u64>) {
     let scene = Scene {
+        reveal: ui.reveal,
         state: cx.state,
         hands: &Hands::Live,
         read_only: cx.read_only,

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::paint::{Piece, bar, piece, put, put_cut, put_right, row};
+use super::secrets::wrapped;
 use super::{Scene, elapsed, now_text, took};
 use crate::deck::attention::needs_person;
 use crate::run::{
@@ -54,7 +55,7 @@ const OPEN_ROWS: usize = 4;
 
 /// The facts of a step, in the order of their rows, for a pane of this many cells.
 #[must_use]
-pub fn facts(step: &StepState, width: usize) -> Vec<Fact> {
+pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
     let mut rows = vec![Fact::State];
     if needs_person(step).is_some() {
         rows.push(Fact::Attention);
@@ -82,7 +83,7 @@ pub fn facts(step: &StepState, width: usize) -> Vec<Fact> {
     let limited = |metric: &Metric| budget::limit(&step.limits, *metric) != Limit::default();
     rows.extend(Metric::ALL.into_iter().filter(limited).map(Fact::Meter));
     if let Some(error) = &step.error {
-        let lines = SafeText::block(error).into_iter().flat_map(|l| l.wrap(width.saturating_sub(11)));
+        let lines = SafeText::block(error).into_iter().flat_map(|l| wrapped(&l, width.saturating_sub(11), reveal));
         rows.extend(lines.take(3).map(Fact::Error));
     }
     if matches!(step.steerable, Steerable::No(_)) && step.phase == StepPhase::Running && !plain {
@@ -98,7 +99,7 @@ pub fn facts(step: &StepState, width: usize) -> Vec<Fact> {
     }
     if let Some(message) = &step.last_message {
         let lines = SafeText::block(message).into_iter().filter(|l| !l.is_empty());
-        let lines: Vec<SafeText> = lines.flat_map(|l| l.wrap(width.saturating_sub(4))).take(3).collect();
+        let lines: Vec<SafeText> = lines.flat_map(|l| wrapped(&l, width.saturating_sub(4), reveal)).take(3).collect();
         if !lines.is_empty() {
             rows.push(Fact::Gap);
             rows.extend(lines.into_iter().map(Fact::Message));

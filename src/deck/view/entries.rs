@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 
 use super::detail;
 use super::paint::{Piece, piece, put, put_cut, row};
+use super::secrets::wrapped;
 use super::{Scene, ticker};
 use crate::deck::entries::{self, Listed, Sieve};
 use crate::deck::history::Entry;
@@ -169,7 +170,7 @@ fn task(scene: &Scene<'_>, width: u16) -> Vec<Line> {
     }
     let theme = scene.theme;
     let mut out = vec![(vec![piece("task", theme.select())], Vec::new())];
-    let lines = scene.facts.task.iter().flat_map(|l| l.wrap(usize::from(width.saturating_sub(2))));
+    let lines = scene.facts.task.iter().flat_map(|l| wrapped(l, usize::from(width.saturating_sub(2)), scene.reveal));
     out.extend(lines.map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())));
     out.push((Vec::new(), Vec::new()));
     out
@@ -190,7 +191,7 @@ fn said(said: &Said, width: u16, scene: &Scene<'_>, windows: &Windows) -> Vec<Li
             }
             let (text, all) = full.map_or((text, text.len()), |m| (&m.text, m.lines));
             let wrapped: Vec<SafeText> =
-                text.iter().flat_map(|l| l.wrap(usize::from(width.saturating_sub(2)))).collect();
+                text.iter().flat_map(|l| wrapped(l, usize::from(width.saturating_sub(2)), scene.reveal)).collect();
             out.extend(
                 wrapped.iter().take(SHOWN).map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())),
             );

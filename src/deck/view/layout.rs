@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::detail;
 use crate::deck::attention::attention;
 use crate::deck::model::{Tab, UiState, ViewMode};
-use crate::deck::rows;
+use crate::deck::{rows, sums};
 use crate::run::{RunState, StepId, StepState};
 
 /// The parts of the screen. Parts that there is no room for are empty.
@@ -175,7 +175,7 @@ fn grid(area: Rect, ui: &UiState, state: &RunState) -> Vec<(StepId, Rect)> {
     let columns = most_columns.min(count);
     let rows = most_rows.min(count.div_ceil(columns));
     let per_page = columns * rows;
-    let at = state.steps.iter().position(|s| s.id == ui.selected).unwrap_or(0);
+    let at = sums::place(state, ui.selected).unwrap_or(0);
     let page = at / per_page;
     let (columns, rows) = (u16::try_from(columns).unwrap_or(1), u16::try_from(rows).unwrap_or(1));
     let edge =
@@ -228,7 +228,7 @@ pub fn above_log(shape: Shape, inner: Rect, step: &StepState) -> u16 {
     match shape {
         Shape::Wide => {
             let room = usize::from(inner.height).saturating_sub(5);
-            let facts = detail::facts(step, usize::from(inner.width)).len().min(room);
+            let facts = detail::facts(step, usize::from(inner.width), false).len().min(room);
             u16::try_from(facts + 1).unwrap_or(0).min(inner.height)
         }
         Shape::Stacked | Shape::Grid | Shape::Tabs | Shape::Flow => 1.min(inner.height),
@@ -268,7 +268,7 @@ pub fn spot(ui: &UiState, state: &RunState, x: u16, y: u16) -> Option<Spot> {
     if layout.list.contains(at) {
         let inner = Rect { y: layout.list.y + 1, height: layout.list.height.saturating_sub(2), ..layout.list };
         let rows = rows::listed(ui, state);
-        let selected = rows.iter().position(|s| s.id == ui.selected).unwrap_or(0);
+        let selected = rows.place(ui.selected).unwrap_or(0);
         let top = list_top(selected, rows.len(), usize::from(inner.height));
         let row = usize::from(y.checked_sub(inner.y)?);
         return (y < inner.bottom()).then(|| rows.get(top + row)).flatten().map(|s| Spot::Step(s.id));

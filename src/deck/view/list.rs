@@ -10,7 +10,8 @@ use super::paint::{Edge, frame, piece, put, put_cut, put_right};
 use super::{Scene, elapsed, now_text, took};
 use crate::deck::model::{Focus, UiState};
 use crate::deck::rows;
-use crate::run::{Group, RunState, RunnerKind, StepFace, StepState};
+use crate::deck::sums::Sums;
+use crate::run::{Group, RunState, StepFace, StepState};
 use crate::text::{SafeText, UNKNOWN, count, or_unknown};
 
 /// Draws the list.
@@ -22,9 +23,9 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
     let state = scene.state;
     let rows = rows::listed(ui, state);
     let height = usize::from(area.height.saturating_sub(2));
-    let selected = rows.iter().position(|s| s.id == ui.selected).unwrap_or(0);
+    let selected = rows.place(ui.selected).unwrap_or(0);
     let top = list_top(selected, rows.len(), height);
-    let told = whereabouts(ui, state.steps.len(), rows.len(), top, height, state.steps_ended());
+    let told = whereabouts(ui, state.steps.len(), rows.len(), top, height, ui.sums(state).ended);
     let inner = if shape == Shape::Narrow {
         let rule = "─".repeat(usize::from(area.width));
         put(buf, area, 0, 0, &rule, theme.dim());
@@ -42,8 +43,8 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         put(buf, inner, 2, 0, "no steps yet", theme.dim());
         return;
     }
-    let columns = Columns::of(scene, inner.width, shape, !ui.folded.is_empty());
-    for (step, dy) in rows.iter().skip(top).take(height).zip(0_u16..) {
+    let columns = Columns::of(scene, &ui.sums(state), inner.width, shape, !ui.folded.is_empty());
+    for (step, dy) in rows.from(top).take(height).zip(0_u16..) {
         // What lies between the rows of a filtered list is not shown, so nothing is tied together there.
         let filtered = ui.filter.is_some();
         let folded = if filtered { None } else { rows::folded(ui, state, step) };
@@ -57,7 +58,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
     }
     let spare = height.saturating_sub(rows.len());
     if shape == Shape::Wide && spare >= 6 {
-        totals(buf, inner, scene);
+        totals(buf, inner, scene, &ui.sums(state));
     }
 }
 
@@ -71,17 +72,15 @@ fn whereabouts(ui: &UiState, steps: usize, rows: usize, top: usize, height: usiz
 }
 
 /// What is true of the whole run, where the list leaves room for it.
-fn totals(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
+fn totals(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, sums: &Sums) {
     let theme = scene.theme;
     let state = scene.state;
     let started = or_unknown(state.started_at.map(|at| scene.time_of_day(at)));
     let folder = if state.cwd.is_empty() { UNKNOWN } else { state.cwd.as_str() };
     let mut lines = vec![("folder", SafeText::line(folder)), ("started", SafeText::line(&started))];
     // Plain commands have no turns and no tokens.
-    if !state.steps.iter().all(|s| matches!(s.runner, RunnerKind::ExternalCli { .. })) {
-        let turns: u64 = state.steps.iter().map(|s| s.turn_count).sum();
-        let tools: u64 = state.steps.iter().map(|s| s.tool_count).sum();
-        let tokens = state.tokens();
+    if !sums.plain {
+        let Sums { turns, tools, tokens, .. } = *sums;
         let used = if tokens.is_zero() {
             UNKNOWN.to_owned()
         } else {
@@ -111,20 +110,16 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(scene: &Scene<'_>, width: u16, shape: Shape, folded: bool) -> Self {
+    fn of(scene: &Scene<'_>, sums: &Sums, width: u16, shape: Shape, folded: bool) -> Self {
         let steps = &scene.state.steps;
         let share = usize::from(width / 3).max(10);
-        // Counted and not cleaned: this looks at every step, and a row is cut to its column anyway.
-        let longest = steps.iter().map(|s| s.title().chars().take(share).count()).max().unwrap_or(0);
         // Of a folded group the row says how many more there are.
-        let longest = longest + if folded { 4 } else { 0 };
+        let longest = sums.longest_title.min(share) + if folded { 4 } else { 0 };
         let number = u16::try_from(steps.len().to_string().len()).unwrap_or(3);
-        let word = steps.iter().map(|s| scene.theme.face(s.face()).word.len()).max().unwrap_or(0).max(9);
+        let word = sums.faces.iter().map(|face| scene.theme.face(*face).word.len()).max().unwrap_or(0).max(9);
         let word = if shape == Shape::Narrow { 0 } else { u16::try_from(word).unwrap_or(11) };
-        let cost = if width >= 90 && scene.state.cost().is_some() { 7 } else { 0 };
-        let models = steps.iter().filter_map(|s| s.model.as_deref()).map(|m| m.chars().count());
-        let model =
-            models.max().filter(|_| width >= 90).map_or(0, |longest| u16::try_from(longest.min(16)).unwrap_or(16));
+        let cost = if width >= 90 && sums.cost.is_some() { 7 } else { 0 };
+        let model = if width >= 90 { u16::try_from(sums.longest_model.min(16)).unwrap_or(16) } else { 0 };
         Self { number, name: u16::try_from(longest.min(share)).unwrap_or(10), word, model, cost }
     }
 }

@@ -11,6 +11,7 @@ mod output;
 pub mod overlay;
 pub(super) mod paint;
 mod rail;
+mod secrets;
 mod sections;
 pub mod tabs;
 mod ticker;
@@ -27,7 +28,7 @@ use ratatui::layout::Rect;
 use super::actions::Action;
 use super::feed::{Hands, StepFacts};
 use super::history::History;
-use super::model::UiState;
+use super::model::{Overlay, UiState};
 use super::theme::{Theme, asciify};
 use super::window::Windows;
 use crate::run::{RunState, StepId, StepPhase, StepState, Timestamp};
@@ -49,6 +50,8 @@ pub struct Scene<'a> {
     pub now: Timestamp,
     /// The moment of the frame, which goes on while the picture is frozen.
     pub wall: Timestamp,
+    /// What looks like a key is shown; else there is a mask over it.
+    pub reveal: bool,
     /// How things look.
     pub theme: Theme,
     /// What just happened.
@@ -154,7 +157,13 @@ pub fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &UiState, windows: &Windows
             rail::footer(buf, parts.footer, parts.control.is_empty(), scene, ui);
         }
     }
+    if !ui.reveal {
+        secrets::mask(buf, area);
+    }
     overlay::draw(buf, area, scene, ui);
+    if !ui.reveal && matches!(ui.overlays.last(), Some(Overlay::Why { .. })) {
+        secrets::mask(buf, area);
+    }
     if scene.theme.ascii {
         asciify(buf, area);
     }
@@ -170,11 +179,18 @@ fn elapsed(step: &StepState, now: Timestamp) -> String {
     crate::text::or_unknown(took(step, now).map(crate::text::clock))
 }
 
+/// Of so many steps before a queued one is it asked whether it waits for them.
+const LOOKED_BACK: usize = 1000;
+
 /// The steps that a queued step waits for: those of the logical step before it that have not ended.
 fn waits_for(state: &RunState, step: &StepState) -> Vec<StepId> {
-    let before = state.steps.iter().filter(|s| s.logical < step.logical && !s.phase.is_terminal());
-    let last = before.clone().map(|s| s.logical).max();
-    before.filter(|s| Some(s.logical) == last).map(|s| s.id).collect()
+    // Steps stand in the order of their logical steps, and what is long over is not looked through for each row.
+    let before = |logical: usize| state.steps.partition_point(|s| s.logical < logical);
+    let earlier = state.steps.get(..before(step.logical)).unwrap_or_default();
+    let open = |s: &&StepState| !s.phase.is_terminal();
+    let Some(last) = earlier.iter().rev().take(LOOKED_BACK).find(open).map(|s| s.logical) else { return Vec::new() };
+    let group = earlier.get(before(last)..).unwrap_or_default().iter();
+    group.take_while(|s| s.logical == last).filter(open).map(|s| s.id).collect()
 }
 
 /// What a queued step waits for, in words; `None` when it is next.

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use super::detail::{self, Fact};
 use super::layout::{Shape, above_log, inside, log_area};
 use super::paint::{Edge, Piece, frame, piece, put, put_cut};
+use super::secrets::wrapped;
 use super::{Scene, elapsed, entries, sections, waits};
 use crate::deck::actions::Action;
 use crate::deck::entries::lists;
@@ -78,7 +79,7 @@ pub(super) fn pane(
     let head = Rect { x: log.x, width: log.width, y: inner.y, height: log.y.saturating_sub(inner.y) };
     match shape {
         Shape::Wide => {
-            let facts = detail::facts(step, usize::from(log.width));
+            let facts = detail::facts(step, usize::from(log.width), ui.reveal);
             let rows = above_log(shape, Rect { width: log.width, ..inner }, step).saturating_sub(1);
             for (fact, dy) in facts.iter().take(usize::from(rows)).zip(0_u16..) {
                 detail::fact(buf, head, dy, fact, step, scene);
@@ -122,11 +123,13 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
         out.push(piece("not folded", theme.dim()).rank(2).gap(2));
     }
     if let Some(count) = ui.search.as_ref().and_then(|s| s.count).filter(|c| c.step == step.id) {
-        // What came since was not counted.
+        // What came since, or was not looked through yet, is not counted.
         let more = if window.len > count.upto { "+" } else { "" };
-        let (text, style) = match count.total {
-            0 => (format!("nothing found{more}"), theme.bad()),
-            total => (format!("{}/{total}{more}", count.nth), theme.accent()),
+        let (text, style) = match (count.nth, count.total) {
+            (_, 0) if ui.searching.is_some() => (String::new(), theme.plain()),
+            (_, 0) => (format!("nothing found{more}"), theme.bad()),
+            (0, total) => (format!("{}{more} found", grouped(total)), theme.accent()),
+            (nth, total) => (format!("{nth}/{total}{more}"), theme.accent()),
         };
         out.push(piece(text, style).rank(6).gap(2));
     }
@@ -137,7 +140,11 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
         if window.behind > 0 {
             out.push(piece(format!("+{} new", bytes(window.behind)), theme.accent()).rank(7).gap(2));
         }
-        out.push(piece(format!("{}%", window.percent), theme.plain()).gap(2));
+        let place = match window.line {
+            Some((line, lines)) => format!("line {} of {}", grouped(line), grouped(lines)),
+            None => format!("{}%", window.percent),
+        };
+        out.push(piece(place, theme.plain()).gap(2));
         out.push(piece(format!("{} follow", ui.keymap.hint(Action::Follow)), theme.bold()).rank(5).gap(2));
     }
     out
@@ -168,7 +175,8 @@ fn nothing(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene<'_>) {
         return;
     }
     put(buf, area, 0, 2, "task", theme.accent());
-    let lines = scene.facts.task.iter().flat_map(|l| l.wrap(usize::from(area.width.saturating_sub(2))));
+    let lines =
+        scene.facts.task.iter().flat_map(|l| wrapped(l, usize::from(area.width.saturating_sub(2)), scene.reveal));
     for (line, dy) in lines.take(usize::from(area.height)).zip(3_u16..) {
         put(buf, area, 2, dy, line.as_str(), theme.plain());
     }

@@ -8,6 +8,7 @@ use ratatui::widgets::Widget;
 use super::Scene;
 use super::detail::many;
 use super::paint::{Edge, centred, fade, frame, piece, put, put_cut, put_right, row, wipe};
+use super::secrets::wrapped;
 use crate::deck::actions::{self, Section, Situation};
 use crate::deck::attention::evidence;
 use crate::deck::budget_dialog;
@@ -331,7 +332,7 @@ fn why(buf: &mut Buffer, area: Rect, step: StepId, top: usize, scene: &Scene<'_>
 /// An entry in full.
 fn reading(buf: &mut Buffer, area: Rect, text: &Reading, scene: &Scene<'_>) {
     let wide = Reading::room(area.width);
-    let lines: Vec<SafeText> = text.lines.iter().flat_map(|line| line.wrap(wide)).collect();
+    let lines: Vec<SafeText> = text.lines.iter().flat_map(|line| wrapped(line, wide, scene.reveal)).collect();
     let high = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2).max(6);
     let inner = dialog_box(buf, area, (110, high), text.title.as_str(), scene);
     let top = scrolled(buf, inner, text.top, lines.len(), scene);

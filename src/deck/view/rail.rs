@@ -13,7 +13,7 @@ use crate::deck::compose;
 use crate::deck::feed::Hands;
 use crate::deck::history::short;
 use crate::deck::model::{Danger, Fate, Overlay, UiState, living};
-use crate::run::{Metric, RunState, RunnerKind, TargetState};
+use crate::run::{Metric, RunState, TargetState};
 use crate::text::{SafeText, clock, clock_long, cost, count, or_unknown, span};
 
 /// The line about the run.
@@ -37,15 +37,19 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
     }
     left.push(piece(format!("{} {}", face.glyph, face.word), face.style).gap(2));
     left.extend(frozen(scene, ui));
+    if let Some(percent) = ui.reading {
+        left.push(piece(format!("reading what happened {percent}%"), theme.dim()).rank(7).gap(2));
+    }
     if scene.read_only.is_some() {
         left.push(piece("read-only", theme.halted()).rank(6).gap(2));
     }
     if let Some(from) = &state.resumed_from {
         left.push(piece(format!("goes on from {}", short(from.as_str())), theme.dim()).rank(1).gap(2));
     }
+    let sums = ui.sums(state);
     let mut right = vec![
         piece("step ", theme.dim()).rank(2),
-        piece(format!("{}/{}", state.steps_ended(), state.steps.len()), theme.plain()).rank(7),
+        piece(format!("{}/{}", sums.ended, state.steps.len()), theme.plain()).rank(7),
     ];
     let ran = state.elapsed(scene.now);
     let time = or_unknown(ran.map(if area.width >= 100 { clock_long } else { clock }));
@@ -55,12 +59,11 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
         right.push(piece(format!("of {limit}"), theme.dim()).rank(4).gap(1));
     }
     // Unknown money is said to be unknown only where there is room to say so.
-    let plain = state.steps.iter().all(|s| matches!(s.runner, RunnerKind::ExternalCli { .. }));
     let meters = crate::run::budget::run_meters(state, scene.now);
     let metered = |metric: Metric| meters.iter().find(|m| m.metric == metric);
-    let money = or_unknown(state.cost().map(|c| cost(c.0)));
-    if !plain || state.cost().is_some() {
-        let rank = if state.cost().is_some() { 8 } else { 1 };
+    let money = or_unknown(sums.cost.map(|c| cost(c.0)));
+    if !sums.plain || sums.cost.is_some() {
+        let rank = if sums.cost.is_some() { 8 } else { 1 };
         match metered(Metric::Cost) {
             Some(meter) => {
                 right.push(piece(meter_text(meter), theme.plain()).rank(8).gap(3));
@@ -69,9 +72,8 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
             None => right.push(piece(money, theme.plain()).rank(rank).gap(3)),
         }
     }
-    let tokens = state.tokens();
-    let tokens = if tokens.is_zero() { "–".to_owned() } else { count(tokens.total()) };
-    if !plain {
+    let tokens = if sums.tokens.is_zero() { "–".to_owned() } else { count(sums.tokens.total()) };
+    if !sums.plain {
         match metered(Metric::Tokens) {
             Some(meter) => {
                 right.push(piece(format!("{} tok", meter_text(meter)), theme.plain()).rank(5).gap(3));
@@ -220,8 +222,10 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     }
     if let (Some(percent), Some(search)) = (ui.searching, &ui.search) {
         let needle = SafeText::line(&search.needle).truncate(30);
+        let found = search.count.filter(|count| count.step == ui.selected && count.total > 0);
+        let so_far = found.map(|count| format!(", {} so far", crate::text::grouped(count.total))).unwrap_or_default();
         return Some(vec![
-            piece(format!("looking for {needle}, {percent}% of the log   "), theme.plain()),
+            piece(format!("looking for {needle}, {percent}% of the log{so_far}   "), theme.plain()),
             piece("esc", theme.key()),
             piece(" ends it", theme.dim()),
         ]);

@@ -36,7 +36,7 @@ fn wide(step: &StepState, ui: &UiState) -> u16 {
 /// The tabs that there is room for, with the selected one among them: around it as evenly as the ends allow. Only these
 /// are looked at, however many steps there are.
 fn places(ui: &UiState, state: &RunState, room: u16) -> Vec<Place> {
-    let at = state.steps.iter().position(|s| s.id == ui.selected).unwrap_or(0);
+    let at = crate::deck::sums::place(state, ui.selected).unwrap_or(0);
     let Some(selected) = state.steps.get(at) else { return Vec::new() };
     let mut shown = std::collections::VecDeque::from([(selected.id, wide(selected, ui))]);
     let mut used = wide(selected, ui);

@@ -358,6 +358,7 @@ impl Stage {
             trouble: self.trouble.as_ref(),
             now: self.now,
             wall: self.now,
+            reveal: self.ui.reveal,
             theme: self.theme,
             history: &self.history,
             facts: &self.facts,

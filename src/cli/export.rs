@@ -1,0 +1,107 @@
+//! `subdeck export`: a run to take along, as one HTML document and as JSON.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use super::args::{ExportArgs, ExportFormat};
+use super::load::World;
+use super::{find, lines, out};
+use crate::export::{Bounds, gather, html, json};
+use crate::headless::json_document;
+use crate::text::SafeText;
+
+/// Writes what was asked for and prints where it is.
+pub fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
+    let world = World::look()?;
+    let dir = find::run(&world, args.root.root.as_deref(), &args.run)?;
+    let bounds = Bounds { output: args.output_size, prompts: args.with_prompts, ..Bounds::default() };
+    let to_stdout = args.out.as_deref() == Some(Path::new("-"));
+    let formats: &[ExportFormat] = match args.format {
+        Some(ExportFormat::Html) => &[ExportFormat::Html],
+        Some(ExportFormat::Json) => &[ExportFormat::Json],
+        None if to_stdout => bail!("`--out -` prints one document: say `--format html` or `--format json`"),
+        None => &[ExportFormat::Html, ExportFormat::Json],
+    };
+    let report = gather(&dir, bounds).context("cannot read the run directory")?;
+    for format in formats {
+        let text = match format {
+            ExportFormat::Html => html(&report, args.with_prompts, &jiff::tz::TimeZone::system()),
+            ExportFormat::Json => json_document(&json(&report, args.with_prompts)) + "\n",
+        };
+        if to_stdout {
+            out::print(&text)?;
+            continue;
+        }
+        let path = place(args.out.as_deref(), &world.env.current_dir, dir.id_str(), *format, formats.len() > 1);
+        let shown = SafeText::line(&path.display().to_string());
+        write(&path, text.as_bytes(), args.force).map_err(|error| {
+            if error.kind() == io::ErrorKind::AlreadyExists {
+                anyhow::anyhow!("{shown} is there already; --force replaces it")
+            } else {
+                anyhow::anyhow!("cannot write {shown}: {error}")
+            }
+        })?;
+        lines::out(|to| writeln!(to, "{shown}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where a document goes: the name that was given, with the ending of its kind where there are two; else one of the run
+/// in this folder.
+fn place(asked: Option<&Path>, here: &Path, id: &str, format: ExportFormat, several: bool) -> PathBuf {
+    let ending = match format {
+        ExportFormat::Html => "html",
+        ExportFormat::Json => "json",
+    };
+    match asked {
+        Some(path) if several => here.join(path.with_extension(ending)),
+        Some(path) => here.join(path),
+        None => {
+            let short: String = id.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(8).collect();
+            here.join(format!("subdeck-{short}.{ending}"))
+        }
+    }
+}
+
+/// Writes a file that only its owner reads: a run may have said things that nobody else is to know.
+fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
+    if force {
+        // Beside its place and renamed, so that nothing is followed and nothing half-written stands there.
+        return crate::rundir::replace(path, bytes);
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_have_their_places() {
+        let here = Path::new("/here");
+        let of = |asked: Option<&str>, format, several| {
+            place(asked.map(Path::new), here, "abcd1234-ef", format, several).display().to_string()
+        };
+        assert_eq!(of(None, ExportFormat::Html, true), "/here/subdeck-abcd1234.html");
+        assert_eq!(of(Some("r"), ExportFormat::Json, true), "/here/r.json");
+        assert_eq!(of(Some("/x/r.htm"), ExportFormat::Html, false), "/x/r.htm");
+    }
+
+    #[test]
+    fn nothing_is_replaced_unless_it_is_asked_for() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("r.html");
+        write(&path, b"one", false).unwrap();
+        assert_eq!(write(&path, b"two", false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        write(&path, b"two", true).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,89 @@
+//! What is true of all steps together, found out once for each state of the run: a frame of ten thousand steps costs
+//! what one of ten does.
+
+use std::sync::Arc;
+
+use super::attention::needs_person;
+use super::model::UiState;
+use crate::run::{CostUsd, RunState, RunnerKind, StepFace, StepId, StepPhase, Tokens};
+
+/// Facts about all steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// How many have ended.
+    pub ended: usize,
+    /// Their tokens.
+    pub tokens: Tokens,
+    /// Their cost, where any told one.
+    pub cost: Option<CostUsd>,
+    /// Their turns.
+    pub turns: u64,
+    /// Their tool calls.
+    pub tools: u64,
+    /// All of them are plain commands.
+    pub plain: bool,
+    /// How many characters the longest title has.
+    pub longest_title: usize,
+    /// How many characters the longest name of a model has; 0 where none is known.
+    pub longest_model: usize,
+    /// The faces that there are.
+    pub faces: Vec<StepFace>,
+    /// Those that need a person, whether that was taken note of or not.
+    pub needy: Vec<StepId>,
+    /// The place of the first one that has not ended.
+    pub first_open: usize,
+}
+
+impl Sums {
+    /// Looks at every step.
+    #[must_use]
+    pub fn of(state: &RunState) -> Self {
+        let mut sums = Self {
+            ended: state.steps_ended(),
+            tokens: state.tokens(),
+            cost: state.cost(),
+            plain: true,
+            first_open: state.steps.len(),
+            ..Self::default()
+        };
+        for (place, step) in state.steps.iter().enumerate() {
+            sums.turns += step.turn_count;
+            sums.tools += step.tool_count;
+            sums.plain &= matches!(step.runner, RunnerKind::ExternalCli { .. });
+            sums.longest_title = sums.longest_title.max(step.title().chars().count());
+            let model = step.model.as_deref().unwrap_or_default();
+            sums.longest_model = sums.longest_model.max(model.chars().count());
+            let face = step.face();
+            if !sums.faces.contains(&face) {
+                sums.faces.push(face);
+            }
+            if (step.phase == StepPhase::Running || !step.survivors.is_empty()) && needs_person(step).is_some() {
+                sums.needy.push(step.id);
+            }
+            if !step.phase.is_terminal() {
+                sums.first_open = sums.first_open.min(place);
+            }
+        }
+        sums
+    }
+}
+
+impl UiState {
+    /// The sums of a state: those that are known, where the loop keeps them, else found out now.
+    #[must_use]
+    pub fn sums(&self, state: &RunState) -> Arc<Sums> {
+        let known = self.known.as_ref().map(Arc::clone);
+        // Whoever changes the state without telling is found out by any test that draws.
+        debug_assert!(known.as_ref().is_none_or(|known| **known == Sums::of(state)), "the sums are of another state");
+        known.unwrap_or_else(|| Arc::new(Sums::of(state)))
+    }
+}
+
+/// The place of a step among all; ids are places until a dynamic group moves them.
+#[must_use]
+pub fn place(state: &RunState, id: StepId) -> Option<usize> {
+    match state.steps.get(id.flat()) {
+        Some(step) if step.id == id => Some(id.flat()),
+        _ => state.steps.iter().position(|step| step.id == id),
+    }
+}

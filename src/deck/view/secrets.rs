@@ -1,0 +1,62 @@
+//! A mask over what looks like a key (product 7): before a text is wrapped, because no row has the whole of a key then,
+//! and over the finished picture for all that stands in one row.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::text::{SafeText, secrets};
+
+/// A text in rows, masked unless the person wants to see it.
+pub(super) fn wrapped(text: &SafeText, cells: usize, reveal: bool) -> Vec<SafeText> {
+    if reveal { text.wrap(cells) } else { text.masked().wrap(cells) }
+}
+
+/// Masks what looks like a key in each row of a picture.
+pub(super) fn mask(buf: &mut Buffer, area: Rect) {
+    let area = area.intersection(buf.area);
+    let mut text = String::new();
+    // To which column each byte of the text belongs.
+    let mut columns = Vec::new();
+    for y in area.top()..area.bottom() {
+        text.clear();
+        columns.clear();
+        for x in area.left()..area.right() {
+            let symbol = buf.cell((x, y)).map_or("", |cell| cell.symbol());
+            columns.extend(std::iter::repeat_n(x, symbol.len()));
+            text.push_str(symbol);
+        }
+        for range in secrets(&text) {
+            for x in columns.get(range).unwrap_or_default() {
+                if let Some(cell) = buf.cell_mut((*x, y)) {
+                    cell.set_symbol("*");
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_shows_a_key_is_masked_and_others_are_not() {
+        let area = Rect::new(0, 0, 40, 2);
+        let mut buf = Buffer::empty(area);
+        buf.set_string(0, 0, "│ 日 API_KEY=Abcd1234 │ done", ratatui::style::Style::new());
+        buf.set_string(0, 1, "│ token count: 12345678", ratatui::style::Style::new());
+        let before = buf.clone();
+        mask(&mut buf, area);
+        let row = |buf: &Buffer, y: u16| (0..40).map(|x| buf[(x, y)].symbol().to_owned()).collect::<String>();
+        assert!(row(&buf, 0).contains("API_KEY=******** │ done"), "{}", row(&buf, 0));
+        assert_eq!(row(&buf, 1), row(&before, 1));
+    }
+
+    #[test]
+    fn a_key_that_is_wrapped_is_masked_as_a_whole() {
+        let text = SafeText::line("the key is sk-abcdefghijklmnopqrstuvwxyz0123456789 as it was");
+        let rows = wrapped(&text, 20, false);
+        assert!(rows.iter().all(|row| !row.as_str().contains("ghij") && !row.as_str().contains("789")), "{rows:?}");
+        assert_eq!(wrapped(&text, 20, true), text.wrap(20));
+    }
+}

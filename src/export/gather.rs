@@ -1,0 +1,246 @@
+//! Collecting what a report shows, in one pass over the event log and the ends of the output logs.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+use serde_json::Value;
+
+use super::NO_PROMPT;
+use crate::deck::history::{Entry, tell};
+use crate::headless::json_event;
+use crate::run::{AgentEvent, Event, MessageRole, RunState, StepId, Timestamp, ToolOutcome, What};
+use crate::rundir::{Follower, LogLine, RunDir, StepLog, plan_doc};
+use crate::text::{SafeText, StyledLine, prefix, redact};
+
+/// How much a report holds, and what it leaves out on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The newest events.
+    pub events: usize,
+    /// The newest tool calls.
+    pub calls: usize,
+    /// The last bytes of each step's output.
+    pub output: u64,
+    /// The last bytes of all outputs together, given to the steps in their order.
+    pub outputs: u64,
+    /// Tasks and messages to agents are part of it.
+    pub prompts: bool,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { events: 20_000, calls: 20_000, output: 1024 * 1024, outputs: 32 * 1024 * 1024, prompts: false }
+    }
+}
+
+/// Longer texts of events are cut here, in bytes.
+const TEXT_MOST: usize = 4 * 1024;
+/// Lines of output that are read at a time.
+const LINES: usize = 1000;
+
+/// One tool call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// Of which step.
+    pub step: StepId,
+    /// The id that the agent gave it.
+    pub id: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// What it was called with; redacted.
+    pub args: String,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it ended, if it did.
+    pub ended: Option<Timestamp>,
+    /// How.
+    pub outcome: Option<ToolOutcome>,
+}
+
+/// The end of what a step printed.
+#[derive(Clone, Debug)]
+pub struct OutputPart {
+    /// Which step.
+    pub step: StepId,
+    /// How many bytes there are.
+    pub len: u64,
+    /// How many bytes before the lines are left out.
+    pub left_out: u64,
+    /// The lines, redacted, with their colours; the stream and the time of each.
+    pub lines: Vec<(StyledLine, LogLine)>,
+}
+
+/// Everything that is shown of a run.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// The run as it stood when the report was made.
+    pub state: RunState,
+    /// The evidence that its runner died, if so.
+    pub lost: Option<String>,
+    /// What happened, oldest first.
+    pub story: VecDeque<Entry>,
+    /// The same as programs read it.
+    pub events: VecDeque<Value>,
+    /// How many older events are left out.
+    pub events_left_out: u64,
+    /// Tool calls in the order in which they began.
+    pub calls: VecDeque<Call>,
+    /// How many older ones are left out.
+    pub calls_left_out: u64,
+    /// The ends of the outputs of the steps.
+    pub outputs: Vec<OutputPart>,
+    /// The tasks, where they were asked for, by step.
+    pub tasks: BTreeMap<StepId, String>,
+    /// What could not be read.
+    pub notices: Vec<String>,
+}
+
+/// Collects a report of a run.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn gather(dir: &RunDir, bounds: Bounds) -> io::Result<Report> {
+    let mut follower = Follower::open(dir.path())?;
+    let mut report = Report::default();
+    loop {
+        let changes = follower.poll();
+        for event in &changes.news {
+            report.take(follower.state(), event, bounds);
+        }
+        if !changes.behind {
+            break;
+        }
+    }
+    report.state = follower.state().clone();
+    report.lost = follower.lost();
+    report.notices = follower.notices();
+    if bounds.prompts {
+        let docs = plan_doc::read(dir);
+        let tasks = report.state.steps.iter().map(|step| (step.id, plan_doc::step(&docs, step.id).task));
+        report.tasks =
+            tasks.filter(|(_, task)| !task.is_empty()).map(|(id, t)| (id, redact(&t).into_owned())).collect();
+    }
+    let mut room = bounds.outputs;
+    for step in &report.state.steps {
+        let part = output(dir, step.id, bounds.output.min(room));
+        room = room.saturating_sub(part.len - part.left_out);
+        report.outputs.push(part);
+    }
+    Ok(report)
+}
+
+impl Report {
+    fn take(&mut self, state: &RunState, event: &Event, bounds: Bounds) {
+        self.note_call(event, bounds);
+        let told = if bounds.prompts || !is_prompt(event) { Some(event.clone()) } else { without_prompt(event) };
+        let Some(event) = told else { return };
+        if let Some(mut entry) = tell(state, &event) {
+            entry.text = SafeText::line(&redact(entry.text.as_str()));
+            keep(&mut self.story, entry, bounds.events);
+        }
+        if let Some(mut value) = json_event(state, &event) {
+            scrub(&mut value);
+            self.events_left_out += u64::from(keep(&mut self.events, value, bounds.events));
+        }
+    }
+
+    fn note_call(&mut self, event: &Event, bounds: Bounds) {
+        let What::Agent { step, event: said } = &event.what else { return };
+        match said {
+            AgentEvent::ToolStarted { call, tool, args, .. } => {
+                let call = Call {
+                    step: *step,
+                    id: call.clone(),
+                    tool: redact(tool).into_owned(),
+                    args: redact(prefix(args, TEXT_MOST)).into_owned(),
+                    started: event.at,
+                    ended: None,
+                    outcome: None,
+                };
+                self.calls_left_out += u64::from(keep(&mut self.calls, call, bounds.calls));
+            }
+            AgentEvent::ToolEnded { call, tool, outcome, .. } => {
+                // By its id; of agents that give none, the oldest open one of that name.
+                let open = |known: &&mut Call| known.step == *step && known.ended.is_none();
+                let same = |known: &&mut Call| match call {
+                    Some(_) => known.id == *call,
+                    None => tool.as_ref().is_none_or(|tool| redact(tool) == known.tool),
+                };
+                if let Some(known) = self.calls.iter_mut().rev().filter(open).find(same) {
+                    known.ended = Some(event.at);
+                    known.outcome = Some(*outcome);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether an event has the words of a prompt.
+const fn is_prompt(event: &Event) -> bool {
+    matches!(
+        event.what,
+        What::Agent { event: AgentEvent::Message { role: MessageRole::User, .. }, .. } | What::SteerRequested(_)
+    )
+}
+
+/// The same event without its words; `None` where nothing else was in it.
+fn without_prompt(event: &Event) -> Option<Event> {
+    let What::SteerRequested(request) = &event.what else { return None };
+    let mut request = request.clone();
+    request.preview = NO_PROMPT.to_owned();
+    Some(Event { at: event.at, what: What::SteerRequested(request) })
+}
+
+/// Adds to a ring; whether something had to go.
+fn keep<T>(ring: &mut VecDeque<T>, item: T, most: usize) -> bool {
+    ring.push_back(item);
+    ring.len() > most && ring.pop_front().is_some()
+}
+
+/// Redacts and cuts every text of a document.
+pub(super) fn scrub(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let cut = prefix(text, TEXT_MOST);
+            let clean = redact(cut);
+            if clean.len() != text.len() || clean != text.as_str() {
+                *text = clean.into_owned();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(scrub),
+        Value::Object(fields) => fields.values_mut().for_each(scrub),
+        _ => {}
+    }
+}
+
+/// The end of what a step printed.
+fn output(dir: &RunDir, step: StepId, most: u64) -> OutputPart {
+    let log = StepLog::open(dir, step);
+    let len = log.len();
+    let mut part = OutputPart { step, len, left_out: len, lines: Vec::new() };
+    if most == 0 {
+        return part;
+    }
+    let mut position = len.saturating_sub(most);
+    let mut first = true;
+    while position < len {
+        let mut lines = log.lines_from(position, LINES);
+        // The line that begins before what is shown is left out with it.
+        if first && position > 0 && lines.first().is_some_and(|line| line.start < position) && lines.len() > 1 {
+            lines.remove(0);
+        }
+        let Some(last) = lines.last() else { break };
+        if first {
+            part.left_out = lines.first().map_or(len, |line| line.start);
+        }
+        first = false;
+        position = last.end;
+        for line in lines {
+            let mut styled = StyledLine::parse(&line.bytes);
+            styled.mask();
+            part.lines.push((styled, LogLine { bytes: Vec::new(), ..line }));
+        }
+    }
+    part
+}

@@ -1,0 +1,335 @@
+//! The report for people: one HTML document. All of it is made here, the script only filters what is there.
+//!
+//! Whatever a run says passes [`Escaped`], which is the only way from a text into the document; and the document's own
+//! policy lets nothing run but the one script, whose digest it names, and nothing be fetched at all.
+
+use std::fmt::{self, Display, Formatter};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use jiff::tz::TimeZone;
+use sha2::{Digest, Sha256};
+
+use super::NO_PROMPT;
+use super::gather::{Call, OutputPart, Report};
+use crate::deck::history::Tone;
+use crate::headless::outcome_word;
+use crate::run::{StepId, StepState, Stream, Timestamp, ToolOutcome};
+use crate::text::{SafeText, Style, bytes, clock, cost, count, grouped, or_unknown, redact, span};
+
+const STYLE: &str = include_str!("../../assets/export/page.css");
+const SCRIPT: &str = include_str!("../../assets/export/page.js");
+
+/// A text as it may stand between tags and in quoted attributes.
+struct Escaped<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Some(at) = rest.find(['&', '<', '>', '"', '\'', '`']) {
+            let (plain, special) = rest.split_at(at);
+            f.write_str(plain)?;
+            let ch = special.chars().next().unwrap_or(' ');
+            write!(f, "&#{};", u32::from(ch))?;
+            rest = special.get(ch.len_utf8()..).unwrap_or_default();
+        }
+        f.write_str(rest)
+    }
+}
+
+/// A text from outside: cleaned, redacted, escaped.
+fn text(text: &str) -> String {
+    Escaped(&redact(SafeText::line(text).as_str())).to_string()
+}
+
+/// The whole document. `zone` is where times of day are told.
+#[must_use]
+pub fn html(report: &Report, prompts: bool, zone: &TimeZone) -> String {
+    let digest = STANDARD.encode(Sha256::digest(SCRIPT.as_bytes()));
+    let state = &report.state;
+    let name = text(state.name.as_deref().unwrap_or(state.id.as_str()));
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n\
+         <title>{name}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
+    );
+    let view = View { report, zone, prompts, frame: Frame::of(report) };
+    view.header(&mut page, &name);
+    view.steps(&mut page);
+    view.panes(&mut page);
+    view.story(&mut page);
+    page.push_str("<script>");
+    page.push_str(SCRIPT);
+    page.push_str("</script>\n</body>\n</html>\n");
+    page
+}
+
+/// From when to when the timeline goes, in milliseconds.
+struct Frame {
+    start: i64,
+    len: i64,
+}
+
+impl Frame {
+    fn of(report: &Report) -> Self {
+        let state = &report.state;
+        let start = state.started_at.unwrap_or_default().millis();
+        let end = [state.ended_at, state.last_update].into_iter().flatten().max().unwrap_or_default().millis();
+        Self { start, len: (end - start).max(1) }
+    }
+
+    /// How far a moment is along the timeline, in per cent.
+    fn at(&self, moment: Timestamp) -> f64 {
+        ((moment.millis() - self.start) as f64 * 100.0 / self.len as f64).clamp(0.0, 100.0)
+    }
+}
+
+struct View<'a> {
+    report: &'a Report,
+    zone: &'a TimeZone,
+    prompts: bool,
+    frame: Frame,
+}
+
+impl View<'_> {
+    fn time(&self, at: Timestamp) -> String {
+        jiff::Timestamp::from_microsecond(at.micros())
+            .map(|at| at.to_zoned_datetime(self.zone.clone()).strftime("%H:%M:%S").to_string())
+            .unwrap_or_default()
+    }
+
+    fn header(&self, page: &mut String, name: &str) {
+        let state = &self.report.state;
+        let word = if self.report.lost.is_some() { "lost" } else { state.phase.as_str() };
+        let started = state.started_at.and_then(|at| jiff::Timestamp::from_microsecond(at.micros()).ok());
+        let started =
+            started.map(|at| at.to_zoned_datetime(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string());
+        let facts = [
+            ("run", text(state.id.as_str())),
+            ("state", format!("<b class=\"{}\">{}</b>", class_of(word), text(word))),
+            ("started", text(&or_unknown(started))),
+            ("took", text(&or_unknown(state.elapsed(state.last_update.unwrap_or_default()).map(span)))),
+            ("steps", format!("{} of {} ended", state.steps_ended(), state.steps.len())),
+            ("cost", text(&or_unknown(state.cost().map(|c| cost(c.0))))),
+            ("tokens", text(&or_unknown(Some(state.tokens()).filter(|t| !t.is_zero()).map(|t| count(t.total()))))),
+            ("folder", text(&state.cwd)),
+        ];
+        page.push_str(&format!("<header>\n<h1>{name}</h1>\n<dl>\n"));
+        for (name, value) in facts {
+            page.push_str(&format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"));
+        }
+        page.push_str("</dl>\n");
+        for (label, problem) in [("error", &state.error), ("lost", &self.report.lost)] {
+            if let Some(problem) = problem {
+                page.push_str(&format!("<p class=\"bad\">{label}: {}</p>\n", text(problem)));
+            }
+        }
+        for notice in &self.report.notices {
+            page.push_str(&format!("<p class=\"dim\">{}</p>\n", text(notice)));
+        }
+        page.push_str(
+            "<p class=\"find\"><input id=\"find\" type=\"search\" placeholder=\"search everything\" aria-label=\"search\"> \
+             <span id=\"found\"></span></p>\n</header>\n",
+        );
+    }
+
+    /// The table of the steps, each with its part of the timeline.
+    fn steps(&self, page: &mut String) {
+        let state = &self.report.state;
+        page.push_str(
+            "<section id=\"steps\">\n<h2>timeline</h2>\n<table>\n<thead><tr><th>#</th><th>step</th><th>state</th>\
+             <th>took</th><th>turns</th><th>tools</th><th>tokens</th><th>cost</th><th class=\"lane\"></th></tr></thead>\n<tbody>\n",
+        );
+        let mut marks: std::collections::BTreeMap<StepId, String> = std::collections::BTreeMap::new();
+        for call in &self.report.calls {
+            let lane = marks.entry(call.step).or_default();
+            let class = if matches!(call.outcome, Some(ToolOutcome::Ok) | None) { "t" } else { "t x" };
+            // A step with more calls than a screen has columns needs no more marks than that.
+            if lane.len() < 60_000 {
+                lane.push_str(&format!("<i class=\"{class}\" style=\"left:{:.2}%\"></i>", self.frame.at(call.started)));
+            }
+        }
+        for entry in self.report.story.iter().filter(|e| matches!(e.tone, Tone::Control | Tone::Bad | Tone::Told)) {
+            let Some(step) = entry.step else { continue };
+            let class = if entry.tone == Tone::Bad { "c x" } else { "c" };
+            let lane = marks.entry(step).or_default();
+            if lane.len() < 120_000 {
+                lane.push_str(&format!("<i class=\"{class}\" style=\"left:{:.2}%\"></i>", self.frame.at(entry.at)));
+            }
+        }
+        for step in &state.steps {
+            let from = step.started_at.map(|at| self.frame.at(at));
+            let to = step.ended_at.or(state.last_update).map_or(100.0, |at| self.frame.at(at));
+            let bar = from.map(|from| {
+                let class = class_of(step.phase.as_str());
+                format!("<i class=\"b {class}\" style=\"left:{from:.2}%;width:{:.2}%\"></i>", (to - from).max(0.2))
+            });
+            let tokens = Some(step.tokens).filter(|t| !t.is_zero()).map(|t| count(t.total()));
+            let model = step.model.as_deref().map(|m| format!(" <span class=\"dim\">{}</span>", text(m)));
+            page.push_str(&format!(
+                "<tr><td>{id}</td><td><a href=\"#s{id}\">{}</a>{}</td><td class=\"{}\">{}</td><td>{}</td><td>{}</td>\
+                 <td>{}</td><td>{}</td><td>{}</td><td class=\"lane\"><div>{}{}</div></td></tr>\n",
+                text(step.title()),
+                model.unwrap_or_default(),
+                class_of(step.phase.as_str()),
+                text(step.phase.as_str()),
+                text(&or_unknown(took(step))),
+                step.turn_count,
+                step.tool_count,
+                text(&or_unknown(tokens)),
+                text(&or_unknown(step.cost.map(|c| cost(c.0)))),
+                bar.unwrap_or_default(),
+                marks.get(&step.id).map_or("", String::as_str),
+                id = step.id.number(),
+            ));
+        }
+        page.push_str("</tbody>\n</table>\n</section>\n");
+    }
+
+    /// What there is of each step: the task, the tools, the output.
+    fn panes(&self, page: &mut String) {
+        for (step, part) in self.report.state.steps.iter().zip(&self.report.outputs) {
+            page.push_str(&format!(
+                "<section class=\"pane\" id=\"s{id}\">\n<h2>{id} {} <span class=\"{}\">{}</span></h2>\n",
+                text(step.title()),
+                class_of(step.phase.as_str()),
+                text(step.phase.as_str()),
+                id = step.id.number(),
+            ));
+            if let Some(error) = &step.error {
+                page.push_str(&format!("<p class=\"bad\">{}</p>\n", text(error)));
+            }
+            match self.report.tasks.get(&step.id) {
+                Some(task) => {
+                    page.push_str("<h3>task</h3>\n<pre class=\"task\">");
+                    for line in SafeText::block(task) {
+                        page.push_str(&format!("{}\n", Escaped(line.as_str())));
+                    }
+                    page.push_str("</pre>\n");
+                }
+                None if !self.prompts && step.has_task => page.push_str(&format!("<p class=\"dim\">{NO_PROMPT}</p>\n")),
+                None => {}
+            }
+            if let Some(message) = &step.last_message {
+                page.push_str("<h3>last message</h3>\n");
+                for line in SafeText::block(&redact(message)) {
+                    page.push_str(&format!("<div class=\"l\">{}</div>\n", Escaped(line.as_str())));
+                }
+            }
+            self.tools(page, step.id);
+            output(page, part);
+            page.push_str("</section>\n");
+        }
+        if self.report.calls_left_out > 0 {
+            let many = grouped(self.report.calls_left_out);
+            page.push_str(&format!("<p class=\"dim\">{many} older tool calls are left out</p>\n"));
+        }
+    }
+
+    fn tools(&self, page: &mut String, step: StepId) {
+        let calls: Vec<&Call> = self.report.calls.iter().filter(|call| call.step == step).collect();
+        if calls.is_empty() {
+            return;
+        }
+        page.push_str(&format!("<details>\n<summary>{} tool calls</summary>\n", calls.len()));
+        for call in calls {
+            let took = call.ended.map(|end| span(end.since(call.started)));
+            let (class, word) = match call.outcome {
+                Some(ToolOutcome::Ok) => ("good", "ok"),
+                Some(outcome) => ("bad", outcome_word(outcome)),
+                None => ("dim", "open"),
+            };
+            page.push_str(&format!(
+                "<div class=\"l\"><time>{}</time> <span class=\"{class}\">{word}</span> <b>{}</b> {} <span class=\"dim\">{}</span></div>\n",
+                self.time(call.started),
+                text(&call.tool),
+                text(&call.args),
+                text(&took.unwrap_or_default()),
+            ));
+        }
+        page.push_str("</details>\n");
+    }
+
+    fn story(&self, page: &mut String) {
+        page.push_str("<section id=\"events\">\n<h2>what happened</h2>\n");
+        if self.report.events_left_out > 0 {
+            let many = grouped(self.report.events_left_out);
+            page.push_str(&format!("<p class=\"dim\">{many} older events are left out</p>\n"));
+        }
+        for entry in &self.report.story {
+            let who = entry.step.map_or_else(|| "run".to_owned(), |step| step.to_string());
+            let class = match entry.tone {
+                Tone::Plain | Tone::Said => "",
+                Tone::Tool => "dim",
+                Tone::Told | Tone::Control => "note",
+                Tone::Good => "good",
+                Tone::Bad => "bad",
+            };
+            page.push_str(&format!(
+                "<div class=\"l\"><time>{}</time> <span class=\"who\">{who}</span> <span class=\"{class}\">{}</span></div>\n",
+                self.time(entry.at),
+                Escaped(entry.text.as_str())
+            ));
+        }
+        page.push_str("</section>\n");
+    }
+}
+
+fn took(step: &StepState) -> Option<String> {
+    let (start, end) = step.started_at.zip(step.ended_at)?;
+    Some(clock(end.since(start)))
+}
+
+/// The end of what a step printed, with its colours.
+fn output(page: &mut String, part: &OutputPart) {
+    if part.len == 0 {
+        page.push_str("<p class=\"dim\">it printed nothing</p>\n");
+        return;
+    }
+    page.push_str(&format!("<details open>\n<summary>output, {}", bytes(part.len)));
+    if part.left_out > 0 {
+        page.push_str(&format!(", the first {} left out", bytes(part.left_out)));
+    }
+    page.push_str("</summary>\n<div class=\"out\">\n");
+    for (styled, line) in &part.lines {
+        let class = match line.stream {
+            Stream::Out => "l",
+            Stream::Err => "l err",
+            Stream::Own => "l own",
+        };
+        page.push_str(&format!("<div class=\"{class}\">"));
+        for run in &styled.runs {
+            let classes = classes(run.style);
+            if classes.is_empty() {
+                page.push_str(&Escaped(run.text.as_str()).to_string());
+            } else {
+                page.push_str(&format!("<span class=\"{classes}\">{}</span>", Escaped(run.text.as_str())));
+            }
+        }
+        page.push_str(if styled.cut || line.cut { "…</div>\n" } else { "</div>\n" });
+    }
+    page.push_str("</div>\n</details>\n");
+}
+
+fn classes(style: Style) -> String {
+    let mut out: Vec<String> = Vec::new();
+    out.extend(style.fg.map(|colour| format!("f{}", colour.0 % 16)));
+    out.extend(style.bg.map(|colour| format!("g{}", colour.0 % 16)));
+    let flags =
+        [(style.bold, "bo"), (style.dim, "di"), (style.italic, "it"), (style.underline, "un"), (style.reverse, "re")];
+    out.extend(flags.into_iter().filter(|(on, _)| *on).map(|(_, name)| name.to_owned()));
+    out.join(" ")
+}
+
+/// How a state looks. Its word stands beside it, so that no colour is needed to know it.
+fn class_of(word: &str) -> &'static str {
+    match word {
+        "complete" | "completed" => "good",
+        "failed" | "rejected" | "lost" => "bad",
+        "running" | "starting" => "live",
+        "stopped" | "paused" => "note",
+        _ => "dim",
+    }
+}

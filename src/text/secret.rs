@@ -1,0 +1,350 @@
+//! What looks like a key, a token or a password in a text, so that it can be left out of what is shown and given away.
+//!
+//! It goes by shape: prefixes that issuers put in front of their keys, and values that a name in front of them calls
+//! secret. It is a help against carelessness and no proof: a secret without a shape is not known by it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::ansi::StyledLine;
+use super::safe::SafeText;
+
+/// What stands where a secret was.
+pub const REDACTED: &str = "[redacted]";
+
+/// What stands for each character of a secret where the width of a text is to stay.
+const MASK: char = '*';
+
+/// Prefixes of keys and how many characters of a key follow at least.
+const PREFIXES: &[(&str, usize)] = &[
+    ("sk-", 16),
+    ("sk_live_", 10),
+    ("sk_test_", 10),
+    ("rk_live_", 10),
+    ("pk_live_", 10),
+    ("ghp_", 20),
+    ("gho_", 20),
+    ("ghu_", 20),
+    ("ghs_", 20),
+    ("ghr_", 20),
+    ("github_pat_", 20),
+    ("glpat-", 16),
+    ("xoxb-", 10),
+    ("xoxp-", 10),
+    ("xoxa-", 10),
+    ("xoxr-", 10),
+    ("xoxs-", 10),
+    ("xapp-", 10),
+    ("AKIA", 16),
+    ("ASIA", 16),
+    ("AIza", 30),
+    ("ya29.", 20),
+    ("eyJ", 40),
+    ("npm_", 30),
+    ("pypi-", 30),
+    ("hf_", 20),
+    ("gsk_", 20),
+    ("xai-", 20),
+    ("dop_v1_", 30),
+    ("SG.", 30),
+    ("AGE-SECRET-KEY-", 20),
+];
+
+/// Words behind which the key of a header stands.
+const HEADERS: &[(&str, usize)] = &[("Bearer ", 16), ("bearer ", 16), ("Basic ", 16)];
+
+/// Parts of names whose values are secret.
+const NAMES: &[&str] = &[
+    "api_key",
+    "apikey",
+    "api-key",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "private_key",
+    "access_key",
+    "credential",
+];
+/// A value shorter than this is no secret but a word.
+const VALUE_LEAST: usize = 8;
+
+/// Where secrets are in a text, in order, without overlap, at boundaries of characters.
+#[must_use]
+pub fn secrets(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    // This is asked of every row of a picture, so what cannot be is not looked for.
+    if text.len() < VALUE_LEAST {
+        return found;
+    }
+    issued(text, &mut found);
+    if memchr::memchr2(b'=', b':', text.as_bytes()).is_some() {
+        named(text, &mut found);
+        in_address(text, &mut found);
+    }
+    blocks(text, &mut found);
+    merged(found)
+}
+
+/// The text with [`REDACTED`] where secrets were.
+#[must_use]
+pub fn redact(text: &str) -> Cow<'_, str> {
+    let found = secrets(text);
+    if found.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for range in found {
+        out.push_str(text.get(from..range.start).unwrap_or_default());
+        out.push_str(REDACTED);
+        from = range.end;
+    }
+    out.push_str(text.get(from..).unwrap_or_default());
+    Cow::Owned(out)
+}
+
+const fn is_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+' | b'/' | b'=' | b'~')
+}
+
+/// How many bytes of a key there are from here on.
+fn key_len(bytes: &[u8], from: usize) -> usize {
+    bytes.iter().skip(from).take_while(|b| is_key(**b)).count()
+}
+
+impl SafeText {
+    /// The text with a mask over what looks like a secret, character by character.
+    #[must_use]
+    pub fn masked(&self) -> Self {
+        let found = secrets(self.as_str());
+        if found.is_empty() { self.clone() } else { Self::trusted(masked(self.as_str(), 0, &found)) }
+    }
+}
+
+impl StyledLine {
+    /// Puts a mask over what looks like a secret, also where its characters differ in style.
+    pub fn mask(&mut self) {
+        let text = match self.runs.as_slice() {
+            [] => return,
+            [only] => Cow::Borrowed(only.text.as_str()),
+            runs => Cow::Owned(runs.iter().map(|run| run.text.as_str()).collect::<String>()),
+        };
+        let found = secrets(&text);
+        if found.is_empty() {
+            return;
+        }
+        let mut begin = 0;
+        for run in &mut self.runs {
+            let len = run.text.as_str().len();
+            run.text = SafeText::trusted(masked(run.text.as_str(), begin, &found));
+            begin += len;
+        }
+    }
+}
+
+/// A part of a text that begins at `begin` of the whole, with a mask over the ranges of the whole.
+fn masked(part: &str, begin: usize, found: &[Range<usize>]) -> String {
+    let hidden = |at: usize| found.iter().any(|range| range.contains(&(begin + at)));
+    part.char_indices().map(|(at, ch)| if hidden(at) { MASK } else { ch }).collect()
+}
+
+/// Keys by the prefix of their issuer, and those behind the words of a header, where a word begins.
+fn issued(text: &str, found: &mut Vec<Range<usize>>) {
+    let bytes = text.as_bytes();
+    let mut inside = false;
+    for (at, byte) in bytes.iter().enumerate() {
+        let begins = !inside && byte.is_ascii_alphabetic();
+        inside = byte.is_ascii_alphanumeric();
+        let Some(rest) = bytes.get(at..).filter(|_| begins) else { continue };
+        let issuer = PREFIXES.iter().find(|(prefix, _)| rest.starts_with(prefix.as_bytes()));
+        let header = HEADERS.iter().find(|(word, _)| rest.starts_with(word.as_bytes()));
+        let Some((prefix, least)) = issuer.or(header) else { continue };
+        let from = at + prefix.len();
+        let len = key_len(bytes, from);
+        let key = bytes.get(from..from + len).unwrap_or_default();
+        // A long name with a prefix by chance has neither digits nor capitals.
+        let mixed = key.iter().any(u8::is_ascii_digit) || key.iter().any(u8::is_ascii_uppercase);
+        if len >= *least && mixed {
+            found.push(if issuer.is_some() { at..from + len } else { from..from + len });
+        }
+    }
+}
+
+/// `NAME=value`, `name: "value"`, `"name":"value"`, `--name value`, where the name says that it is secret.
+fn named(text: &str, found: &mut Vec<Range<usize>>) {
+    let bytes = text.as_bytes();
+    let small = text.to_ascii_lowercase();
+    for name in NAMES {
+        for (at, _) in small.match_indices(name) {
+            let end = at + name.len();
+            // The rest of the name, `TOKEN_FILE` for one; then what stands between it and its value.
+            let rest =
+                bytes.iter().skip(end).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count();
+            let tail = small.get(end..end + rest).unwrap_or_default();
+            if !matches!(tail, "" | "s" | "_id" | "_key" | "id") && !tail.starts_with("_") && !tail.starts_with("-") {
+                continue;
+            }
+            if ["file", "path", "name", "count", "limit", "env", "url", "type"].iter().any(|word| tail.contains(word)) {
+                continue;
+            }
+            let Some(value) = value_after(bytes, end + rest) else { continue };
+            let word = bytes.get(value.clone()).unwrap_or_default();
+            // Words, numbers and code are talk about a secret (`token = lexer.next()`), not one.
+            let quoted =
+                value.start.checked_sub(1).and_then(|n| bytes.get(n)).is_some_and(|b| matches!(b, b'"' | b'\'' | b'`'));
+            let letters = word.iter().any(u8::is_ascii_alphabetic);
+            let others = word.iter().any(|b| b.is_ascii_digit() || quoted && !b.is_ascii_lowercase());
+            let code = word.iter().any(|b| b.is_ascii_whitespace() || matches!(b, b'(' | b'{' | b'['))
+                || word.starts_with(b"$");
+            if value.len() >= VALUE_LEAST && letters && others && !code {
+                found.push(value);
+            }
+        }
+    }
+}
+
+/// The value behind a name: after `=` or `:`, in quotes or not.
+fn value_after(bytes: &[u8], from: usize) -> Option<Range<usize>> {
+    let mut at = from;
+    let quote = |b: &u8| matches!(b, b'"' | b'\'' | b'`');
+    // No more than a few, so that what stands in another column is nobody's value.
+    let skip = |at: &mut usize, what: &dyn Fn(&u8) -> bool| {
+        let begun = *at;
+        while *at < begun + 2 && bytes.get(*at).is_some_and(what) {
+            *at += 1;
+        }
+        *at > begun
+    };
+    // A name inside of JSON inside of JSON has its quote escaped.
+    skip(&mut at, &|b| *b == b'\\' || quote(b));
+    skip(&mut at, &|b| *b == b' ');
+    if !skip(&mut at, &|b| matches!(b, b'=' | b':')) {
+        return None;
+    }
+    skip(&mut at, &|b| *b == b' ');
+    let quoted = skip(&mut at, &|b| *b == b'\\' || quote(b));
+    let ends = |b: &u8| {
+        if quoted {
+            quote(b) || *b == b'\\'
+        } else {
+            b.is_ascii_whitespace() || matches!(b, b',' | b';' | b'&' | b'"' | b'\'' | b')' | b'}' | b']')
+        }
+    };
+    let len = bytes.iter().skip(at).take_while(|b| !ends(b) && **b != b'\n').count();
+    Some(at..at + len)
+}
+
+/// The password of an address: `https://user:password@host`.
+fn in_address(text: &str, found: &mut Vec<Range<usize>>) {
+    for (at, _) in text.match_indices("://") {
+        let from = at + 3;
+        let Some(rest) = text.get(from..) else { continue };
+        let end =
+            rest.find(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '?' | '#')).unwrap_or(rest.len());
+        let Some((who, _)) = rest.get(..end).and_then(|host| host.rsplit_once('@')) else { continue };
+        if let Some((user, password)) = who.split_once(':').filter(|(_, password)| !password.is_empty()) {
+            found.push(from + user.len() + 1..from + user.len() + 1 + password.len());
+        }
+    }
+}
+
+/// The body of a private key, up to its end or that of the text.
+fn blocks(text: &str, found: &mut Vec<Range<usize>>) {
+    for (at, _) in text.match_indices("-----BEGIN ") {
+        let Some(head) = text.get(at..) else { continue };
+        let Some(title) = head.find("PRIVATE KEY-----").filter(|n| *n < 40) else { continue };
+        let from = at + title + "PRIVATE KEY-----".len();
+        let end = text.get(from..).and_then(|rest| rest.find("-----END ")).map_or(text.len(), |n| from + n);
+        if end > from {
+            found.push(from..end);
+        }
+    }
+}
+
+fn merged(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    found.sort_by_key(|range| range.start);
+    let mut out: Vec<Range<usize>> = Vec::with_capacity(found.len());
+    for range in found {
+        match out.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => out.push(range),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_key_is_found() {
+        let long = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0";
+        for (text, want) in [
+            (format!("key sk-ant-{long} end"), "key [redacted] end".to_owned()),
+            (format!("ghp_{long}"), "[redacted]".to_owned()),
+            ("AKIAIOSFODNN7EXAMPLE,".to_owned(), "[redacted],".to_owned()),
+            (format!("Authorization: Bearer {long}"), "Authorization: Bearer [redacted]".to_owned()),
+            ("OPENAI_API_KEY=abcd1234efgh ls".to_owned(), "OPENAI_API_KEY=[redacted] ls".to_owned()),
+            (r#"{"password":"hunter22!x","a":1}"#.to_owned(), r#"{"password":"[redacted]","a":1}"#.to_owned()),
+            (r#"{\"apiKey\":\"Hunter22xx\"}"#.to_owned(), r#"{\"apiKey\":\"[redacted]\"}"#.to_owned()),
+            ("git clone https://me:pa55word@host/x".to_owned(), "git clone https://me:[redacted]@host/x".to_owned()),
+            (
+                "-----BEGIN RSA PRIVATE KEY-----\nMIIEabc\n-----END RSA PRIVATE KEY-----".to_owned(),
+                "-----BEGIN RSA PRIVATE KEY-----[redacted]-----END RSA PRIVATE KEY-----".to_owned(),
+            ),
+            (format!("x='eyJ{long}.{long}'"), "x='[redacted]'".to_owned()),
+        ] {
+            assert_eq!(redact(&text), want);
+        }
+    }
+
+    #[test]
+    fn what_is_only_talk_stays() {
+        for text in [
+            "the token count: 48213 of 90000",
+            "password: required",
+            "tokens=400000",
+            "task-list-of-a-long-name-with-many-words",
+            "sk-eleton-of-the-whole-crate",
+            "let token = lexer.next()",
+            "SSH_KEY_FILE=/home/me/.ssh/id_ed25519",
+            "https://host/path:12@x",
+            "API_KEY=$OTHER_API_KEY",
+            "",
+            "é",
+        ] {
+            assert_eq!(redact(text), text);
+        }
+    }
+
+    #[test]
+    fn a_mask_keeps_the_width_and_the_styles() {
+        let text = SafeText::line("é token=Abcd1234 é");
+        assert_eq!(text.masked().as_str(), "é token=******** é");
+        let mut line = StyledLine::parse(b"x token=\x1b[31mAbcd\x1b[0m1234 y");
+        line.mask();
+        let runs: Vec<&str> = line.runs.iter().map(|run| run.text.as_str()).collect();
+        assert_eq!(runs, ["x token=", "****", "**** y"]);
+        let plain = StyledLine::parse(b"nothing to hide");
+        let mut same = plain.clone();
+        same.mask();
+        assert_eq!(same, plain);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_text_the_ranges_are_inside_of_it(text in "\\PC{0,60}", key in "(sk-|token=|Bearer |://a:)[A-Z0-9é@]{0,30}") {
+            let text = format!("{text}{key}{text}");
+            let mut last = 0;
+            for range in secrets(&text) {
+                prop_assert!(range.start >= last && range.end > range.start);
+                prop_assert!(text.get(range.clone()).is_some());
+                last = range.end;
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Looking at runs that somebody else made, and at many: the first picture of a run with 1 GB of output and 1 GB of
+//! events, a search through all of it, a frame of 10,000 steps beside one of 10, and 1,000 runs at once.
+//!
+//! `cargo bench --bench inspect -- attach search steps fleet` picks parts; without words all of them are measured.
+
+#[path = "support.rs"]
+mod support;
+
+// A part of it is used.
+#[path = "../support/pty.rs"]
+#[allow(dead_code)]
+mod pty;
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use jiff::tz::TimeZone;
+use portable_pty::CommandBuilder;
+use pty::Pty;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use subdeck::deck::feed::{Hands, StepFacts};
+use subdeck::deck::history::History;
+use subdeck::deck::model::UiState;
+use subdeck::deck::theme::Theme;
+use subdeck::deck::view::{Scene, draw};
+use subdeck::deck::window::Windows;
+use subdeck::run::{RunId, RunPhase, RunState, StepId, StepPhase, StepState, Timestamp};
+use subdeck::rundir::{LogSearch, RunDir, RunRoot, StatusContext, StepLog, records, replace, status};
+use support::{Samples, rounds};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_subdeck");
+const GB: u64 = 1_000_000_000;
+
+fn main() {
+    support::play();
+    let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let wanted = |part: &str| asked.is_empty() || asked.iter().any(|word| word == part);
+    let folder = tempfile::tempdir().unwrap();
+    if wanted("attach") || wanted("search") {
+        let root = RunRoot::at(folder.path().join("huge"));
+        let dir = huge(&root);
+        if wanted("attach") {
+            attach(folder.path(), &dir);
+        }
+        if wanted("search") {
+            search(&dir);
+        }
+        fs::remove_dir_all(root.path()).unwrap();
+    }
+    if wanted("steps") {
+        steps();
+    }
+    if wanted("fleet") {
+        fleet(folder.path());
+    }
+}
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_millis(1_760_000_000_000 + ms)
+}
+
+fn state(id: &str, steps: u32) -> RunState {
+    let step = |flat: u32| StepState {
+        id: StepId(flat),
+        key: format!("step-{flat}"),
+        agent: "worker".into(),
+        logical: flat as usize,
+        phase: StepPhase::Complete,
+        started_at: Some(at(i64::from(flat))),
+        ended_at: Some(at(i64::from(flat) + 60_000)),
+        exit_code: Some(0),
+        turn_count: 12,
+        tool_count: 30,
+        last_message: Some("All of it was looked at, and nothing is left to do.".into()),
+        ..StepState::default()
+    };
+    RunState {
+        id: RunId(id.into()),
+        name: Some(format!("run {id}")),
+        cwd: "/work".into(),
+        phase: RunPhase::Complete,
+        started_at: Some(at(0)),
+        ended_at: Some(at(3_600_000)),
+        last_update: Some(at(3_600_000)),
+        logical_count: steps as usize,
+        steps: (0..steps).map(step).collect(),
+        ..RunState::default()
+    }
+}
+
+fn put(root: &RunRoot, state: &RunState) -> RunDir {
+    let dir = RunDir::create(root, &state.id).unwrap();
+    replace(&dir.status(), &status::encode(state, &StatusContext { dir: &dir, instance: None })).unwrap();
+    dir
+}
+
+/// A finished run of one step that printed 1 GB and of which 1 GB of events was recorded, one line of 16 MiB among them.
+fn huge(root: &RunRoot) -> RunDir {
+    let dir = put(root, &state("huge", 1));
+    let mut log = BufWriter::new(File::create(dir.output(StepId(0))).unwrap());
+    let (mut number, mut written) = (0_u64, 0);
+    while written < GB {
+        let line =
+            format!("{number:>9}  a line of what the agent printed while it worked on the tests, in plain words\n");
+        log.write_all(line.as_bytes()).unwrap();
+        written += line.len() as u64;
+        number += 1;
+    }
+    log.flush().unwrap();
+    let mut events = BufWriter::new(File::create(dir.events()).unwrap());
+    let child = records::ChildContext { run_id: "huge", step: StepId(0), agent: "worker" };
+    let mut written = 0;
+    let mut put = |line: &str, ms: i64| {
+        let mut bytes = Vec::new();
+        assert!(records::annotate(line.as_bytes(), &child, at(ms), &mut bytes));
+        events.write_all(&bytes).unwrap();
+        written += bytes.len() as u64;
+        written
+    };
+    let said = "the agent says what it saw, with a \\\"quoted\\\" word; ".repeat(20);
+    let content = format!(r#"[{{"type":"text","text":"{said}"}}]"#);
+    let result = |text: &str| {
+        format!(
+            r#"{{"type":"tool_execution_end","toolCallId":"c","toolName":"bash","result":{{"content":[{{"type":"text","text":"{text}"}}]}},"isError":false}}"#
+        )
+    };
+    put(r#"{"type":"tool_execution_start","toolCallId":"c","toolName":"bash","args":{"command":"cat big"}}"#, 0);
+    put(&result(&"x".repeat(16 << 20)), 1);
+    for ms in 2.. {
+        put(
+            r#"{"type":"tool_execution_start","toolCallId":"c","toolName":"bash","args":{"command":"cargo test"}}"#,
+            ms,
+        );
+        put(&result(&said), ms);
+        let message = format!(
+            r#"{{"type":"message_end","message":{{"role":"assistant","content":{content},"provider":"p","model":"m","usage":{{"input":120,"output":20,"cacheRead":0,"cacheWrite":0,"cost":{{"total":0.0002}}}},"stopReason":"toolUse"}}}}"#
+        );
+        if put(&message, ms) > GB {
+            break;
+        }
+    }
+    events.flush().unwrap();
+    dir
+}
+
+fn deck(home: &Path, arguments: &[&str]) -> Pty {
+    let mut command = CommandBuilder::new(PROGRAM);
+    command.args(arguments);
+    command.cwd(home);
+    command.env("HOME", home);
+    command.env_remove("XDG_CONFIG_HOME");
+    Pty::spawn(command, 120, 36)
+}
+
+/// The highest resident memory of a process so far, in MiB, and its context switches.
+fn vitals(pid: u32) -> (f64, u64) {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let number = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+        line.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let switches = number("voluntary_ctxt_switches:") + number("nonvoluntary_ctxt_switches:");
+    (number("VmHWM:") as f64 / 1024.0, switches)
+}
+
+fn attach(home: &Path, dir: &RunDir) {
+    let (mut first, mut all, mut found, mut memory) = <(Samples, Samples, Samples, Samples)>::default();
+    let path = dir.path().display().to_string();
+    for _ in 0..rounds(5) {
+        let begun = Instant::now();
+        let pty = deck(home, &["attach", &path]);
+        pty.wait_text("in plain words");
+        first.push(begun.elapsed().as_secs_f64() * 1e3);
+        pty.wait_text("reading what happened");
+        pty.wait_gone("reading what happened");
+        all.push(begun.elapsed().as_secs_f64());
+        let begun = Instant::now();
+        pty.keys("/no such text\r");
+        pty.wait_text("is nowhere in this output");
+        found.push(begun.elapsed().as_secs_f64());
+        memory.push(vitals(pty.pid()).0);
+        pty.keys("q");
+    }
+    first.print("attach 1 GB + 1 GB: first picture", "ms", "");
+    all.print("attach 1 GB + 1 GB: everything read", "s", "");
+    found.print("attach 1 GB + 1 GB: searched in the deck", "s", "");
+    memory.print("attach 1 GB + 1 GB: peak memory", "MiB", "");
+}
+
+fn search(dir: &RunDir) {
+    let log = StepLog::open(dir, StepId(0));
+    for needle in ["no such text", "No Such Text"] {
+        let mut speed = Samples::default();
+        for _ in 0..rounds(5) {
+            let begun = Instant::now();
+            let mut search = LogSearch::new(needle).unwrap();
+            while search.advance(&log) {}
+            assert_eq!((search.total(), search.searched()), (0, log.len()));
+            speed.push(log.len() as f64 / 1e9 / begun.elapsed().as_secs_f64());
+        }
+        let how = if needle.contains('N') { "as written" } else { "whatever its case" };
+        speed.print(&format!("search 1 GB without a hit, {how}"), "GB/s", "");
+    }
+}
+
+fn steps() {
+    let mut medians = Vec::new();
+    for count in [10, 10_000] {
+        let state = state("steps", count);
+        let mut ui = UiState::new((200, 50));
+        ui.selected = StepId(count / 2);
+        let (facts, history, zone) = (StepFacts::default(), History::default(), TimeZone::UTC);
+        let scene = Scene {
+            state: &state,
+            hands: &Hands::Over,
+            read_only: None,
+            trouble: None,
+            now: at(3_700_000),
+            wall: at(3_700_000),
+            reveal: false,
+            theme: Theme::default(),
+            history: &history,
+            facts: &facts,
+            facts_of: None,
+            zone: &zone,
+        };
+        let mut samples = Samples::default();
+        for _ in 0..rounds(300) {
+            let mut buf = Buffer::empty(Rect::new(0, 0, 200, 50));
+            let begun = Instant::now();
+            draw(&mut buf, &scene, &ui, &Windows::default());
+            samples.push(begun.elapsed().as_secs_f64() * 1e6);
+        }
+        medians.push(samples.median());
+        let more = match medians.as_slice() {
+            [few, many] => format!("{:.2} of the frame of 10 steps", many / few),
+            _ => String::new(),
+        };
+        samples.print(&format!("a frame of {count} steps, 200x50"), "µs", &more);
+    }
+}
+
+fn fleet(home: &Path) {
+    let root = RunRoot::at(home.join("fleet"));
+    for number in 0..1000 {
+        put(&root, &RunState { ended_at: Some(at(number)), ..state(&format!("{number:08}-run"), 4) });
+    }
+    let path = root.path().display().to_string();
+    let mut listed = Samples::default();
+    for _ in 0..rounds(5) {
+        let begun = Instant::now();
+        let output = Command::new(PROGRAM)
+            .args(["ls", "--all", "--root", &path])
+            .env("HOME", home)
+            .stderr(Stdio::null())
+            .output()
+            .unwrap();
+        listed.push(begun.elapsed().as_secs_f64() * 1e3);
+        assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1001);
+    }
+    listed.print("fleet of 1,000: ls", "ms", "");
+    let (mut first, mut noticed, mut idle) = <(Samples, Samples, Samples)>::default();
+    for round in 0..rounds(5) {
+        let begun = Instant::now();
+        let pty = deck(home, &["--root", &path]);
+        pty.wait_text("00000999");
+        first.push(begun.elapsed().as_secs_f64() * 1e3);
+        // The screen that nobody touches costs nothing from when it has settled.
+        std::thread::sleep(Duration::from_secs(2));
+        let before = vitals(pty.pid()).1;
+        std::thread::sleep(Duration::from_secs(5));
+        idle.push((vitals(pty.pid()).1 - before) as f64 / 5.0);
+        let name = format!("renamed {round}");
+        let begun = Instant::now();
+        put_again(&root, "00000999-run", &name);
+        pty.wait_text(&name);
+        noticed.push(begun.elapsed().as_secs_f64() * 1e3);
+        pty.keys("q");
+    }
+    first.print("fleet of 1,000: first picture", "ms", "");
+    noticed.print("fleet of 1,000: one changed run on the screen", "ms", "");
+    idle.print("fleet of 1,000: context switches a second while nothing happens", "", "");
+}
+
+fn put_again(root: &RunRoot, id: &str, name: &str) {
+    let dir: PathBuf = root.run(&RunId(id.into())).unwrap().path().to_owned();
+    let state = RunState { name: Some(name.into()), ..state(id, 4) };
+    let dir = RunDir::at(dir);
+    replace(&dir.status(), &status::encode(&state, &StatusContext { dir: &dir, instance: None })).unwrap();
+}

@@ -12,10 +12,10 @@ use std::path::PathBuf;
 
 use scripted::Scene;
 use serde_json::{Value, json};
-use support::Run;
+use support::{Run, wait_for};
 
 /// What differs because it is another run: times, processes, places.
-const OF_THE_RUN: [&str; 22] = [
+const OF_THE_RUN: [&str; 27] = [
     "runId",
     "startedAt",
     "endedAt",
@@ -38,6 +38,11 @@ const OF_THE_RUN: [&str; 22] = [
     "runnerProcessInstanceId",
     "currentStep",
     "transcriptPath",
+    "requestedAt",
+    "routedAt",
+    "deliveredAt",
+    "lastRequestedAt",
+    "lastDeliveredAt",
 ];
 /// What ours has beyond the recorded: one key for everything that the package does not know, and the outputs of all
 /// steps by their ids where the package has those with a name of their own.
@@ -145,11 +150,20 @@ fn of_runner(name: &str, records: &[Value], step: Option<usize>) -> Vec<Value> {
             Some(index) => of_step && r["stepIndex"] == index,
         }
     });
-    of.map(|record| without_wrong_sums(name, record)).collect()
+    // Of a message ours tells too that it waits in the queue of the agent, and says how it arrived in words of its own.
+    let of = of.filter(|r| r["type"] != "subagent.steer.queued");
+    of.map(|record| {
+        let mut record = without_wrong_sums(name, record);
+        if record["type"] == "subagent.steer.delivered" {
+            record.as_object_mut().unwrap().remove("message");
+        }
+        record
+    })
+    .collect()
 }
 
-/// Plays a recorded run again.
-fn replay(name: &str) -> (Scene, Run) {
+/// Prepares to play a recorded run again; returns the config too.
+fn prepare(name: &str) -> (Scene, String) {
     let theirs = records(name);
     let mut config = read(name, "config.json");
     let status = read(name, "status.json");
@@ -161,7 +175,14 @@ fn replay(name: &str) -> (Scene, Run) {
             let mut record = record.clone();
             let fields = record.as_object_mut().unwrap();
             fields.retain(|key, _| !key.starts_with("subagent") && key != "observedAt");
-            script.push_str(&record.to_string());
+            // A message that came meanwhile comes again, and is repeated in the words in which it came.
+            if record["type"] == "queue_update" && record["steering"].as_array().is_some_and(|s| !s.is_empty()) {
+                script.push_str("touch asked\nhear\n");
+            }
+            let steered = record["type"] == "message_end"
+                && record["message"]["role"] == "user"
+                && record.to_string().contains("Mid-run steering");
+            script.push_str(&if steered { "echo".to_owned() } else { record.to_string() });
             script.push('\n');
         }
         if let Some(code) = step["exitCode"].as_i64() {
@@ -189,31 +210,50 @@ fn replay(name: &str) -> (Scene, Run) {
         fields.remove(key);
     }
     let path = scene.config(&singles, config);
-    let (run, _) = scene.run(&path);
-    (scene, run)
+    (scene, path)
 }
 
 #[test]
 fn a_recorded_run_comes_out_the_same() {
     for name in ["direct-chain", "direct-chain-fail", "direct-mixed", "direct-parallel"] {
-        let (scene, run) = replay(name);
-        let (ours, theirs) = (run.wait_end(), read(name, "status.json"));
-        assert_same(&without_wrong_sums(name, &ours), &without_wrong_sums(name, &theirs), &format!("{name} status"));
-        assert_same(
-            &without_wrong_sums(name, &scene.result(&run)),
-            &without_wrong_sums(name, &read(name, "result.json")),
-            &format!("{name} result"),
-        );
-        let (ours, theirs) = (run.events(), records(name));
-        assert_eq!(of_runner(name, &ours, None), of_runner(name, &theirs, None), "{name}");
-        for step in 0..5 {
-            assert_eq!(of_runner(name, &ours, Some(step)), of_runner(name, &theirs, Some(step)), "{name} {step}");
-            let (mine, other) = (of_child(&ours, step), of_child(&theirs, step));
-            for (one, two) in mine.iter().zip(&other) {
-                assert_same(one, two, &format!("{name} {step}"));
-            }
-            assert_eq!(mine.len(), other.len(), "{name} {step}");
+        let (scene, path) = prepare(name);
+        let (run, _) = scene.run(&path);
+        assert_comes_out_the_same(name, &scene, &run);
+    }
+}
+
+#[test]
+fn a_recorded_run_that_was_steered_comes_out_the_same() {
+    let name = "direct-par-steer-one";
+    let (scene, path) = prepare(name);
+    let run = scene.detach(&path);
+    wait_for("the place where it was steered", || scene.scripts().join("asked").exists().then_some(()));
+    let request = json!({ "type": "steer", "id": "b4857599-3088-49d6-a1b5-65850dad76ea", "ts": 1795952508561i64,
+        "message": "only the second child", "targetIndex": 1, "source": "outside-test" });
+    run.control(
+        "steer-requests/1795952508561-YjQ4NTc1OTktMzA4OC00OWQ2LWExYjUtNjU4NTBkYWQ3NmVh.json",
+        &request.to_string(),
+    );
+    assert_comes_out_the_same(name, &scene, &run);
+}
+
+fn assert_comes_out_the_same(name: &str, scene: &Scene, run: &Run) {
+    let (ours, theirs) = (run.wait_end(), read(name, "status.json"));
+    assert_same(&without_wrong_sums(name, &ours), &without_wrong_sums(name, &theirs), &format!("{name} status"));
+    assert_same(
+        &without_wrong_sums(name, &scene.result(run)),
+        &without_wrong_sums(name, &read(name, "result.json")),
+        &format!("{name} result"),
+    );
+    let (ours, theirs) = (run.events(), records(name));
+    assert_eq!(of_runner(name, &ours, None), of_runner(name, &theirs, None), "{name}");
+    for step in 0..5 {
+        assert_eq!(of_runner(name, &ours, Some(step)), of_runner(name, &theirs, Some(step)), "{name} {step}");
+        let (mine, other) = (of_child(&ours, step), of_child(&theirs, step));
+        for (one, two) in mine.iter().zip(&other) {
+            assert_same(one, two, &format!("{name} {step}"));
         }
+        assert_eq!(mine.len(), other.len(), "{name} {step}");
     }
 }
 

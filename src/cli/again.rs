@@ -8,7 +8,7 @@ use super::args::{ResumeArgs, RetryArgs};
 use super::load::World;
 use super::{find, launch};
 use crate::plan::template::Filling;
-use crate::plan::{Carried, LogicalStep, Plan, Runner, Step, programs, stored};
+use crate::plan::{Carried, LogicalStep, Plan, RunExtras, Runner, Step, programs, stored};
 use crate::run::{RunState, StepId, StepPhase, StepState};
 use crate::rundir::RunDir;
 use crate::text::SafeText;
@@ -221,9 +221,11 @@ impl Earlier {
     }
 }
 
-/// The plan for a new run: what named the old run's own places is taken out.
+/// The plan for a new run: what named the old run's own places is taken out, and those above it, who know nothing of the new
+/// one.
 fn fresh(plan: Plan) -> Plan {
-    Plan { run_id: None, run_dir: None, result_path: None, deadline_at_ms: None, ..plan }
+    let extras = RunExtras { route: None, nested: None, ..plan.extras };
+    Plan { run_id: None, run_dir: None, result_path: None, deadline_at_ms: None, extras, ..plan }
 }
 
 fn carry(step: &mut Step, outputs: &std::collections::BTreeMap<StepId, String>, id: StepId) {

@@ -128,6 +128,9 @@ fn show(to: &mut dyn Write, plan: &Plan) -> std::io::Result<()> {
     if let Some(file) = &plan.result_path {
         lines::line(to, &format!("result  {}", file.display()))?;
     }
+    if let Some(kept) = &plan.extras.artifacts {
+        lines::line(to, &format!("kept in {}", kept.folder))?;
+    }
     if let Some(limits) = limits(&plan.budget) {
         lines::line(to, &format!("limits     {limits}"))?;
     }

@@ -86,8 +86,13 @@ pub fn detached(world: &World, plan: &Plan, root: Option<&Path>) -> anyhow::Resu
 
 /// What a runner config puts outside of the root, where nobody would look for it.
 fn outside(plan: &Plan, root: &Path) -> Vec<SafeText> {
-    let named = [("the run directory", &plan.run_dir), ("the result", &plan.result_path)];
-    let far = named.into_iter().filter_map(|(what, path)| Some((what, path.as_deref()?)));
+    let kept = plan.extras.artifacts.as_ref().map(|kept| Path::new(&kept.folder));
+    let named = [
+        ("the run directory", plan.run_dir.as_deref()),
+        ("the result", plan.result_path.as_deref()),
+        ("the folder of artifacts", kept),
+    ];
+    let far = named.into_iter().filter_map(|(what, path)| Some((what, path?)));
     far.filter(|(_, path)| !path.starts_with(root))
         .map(|(what, path)| {
             let line = format!("{what} is {}, outside of the root {}", path.display(), root.display());

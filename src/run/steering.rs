@@ -149,7 +149,8 @@ pub struct Steering {
     pub requested: u64,
     /// How many targets were scheduled.
     pub scheduled: u64,
-    /// How many times a target was routed or queued.
+    /// How many targets are routed or queued now. The reference counts one that is first routed and then queued twice, and
+    /// never takes that back.
     pub pending: u64,
     /// How many targets were delivered.
     pub delivered: u64,
@@ -173,7 +174,7 @@ impl Steering {
         for target in &request.targets {
             match target.state {
                 TargetState::Scheduled => self.scheduled += 1,
-                TargetState::Routed => self.pending += 1,
+                TargetState::Routed | TargetState::Queued => self.pending += 1,
                 TargetState::Failed => self.failed += 1,
                 _ => {}
             }
@@ -199,14 +200,17 @@ impl Steering {
         if target.state == to || !target.state.is_open() {
             return;
         }
+        let waits = |state| matches!(state, TargetState::Routed | TargetState::Queued);
+        match (waits(target.state), waits(to)) {
+            (false, true) => self.pending += 1,
+            (true, false) => self.pending = self.pending.saturating_sub(1),
+            _ => {}
+        }
         target.state = to;
         match to {
             TargetState::Scheduled => self.scheduled += 1,
-            TargetState::Routed => {
-                target.routed_at = Some(at);
-                self.pending += 1;
-            }
-            TargetState::Queued => self.pending += 1,
+            TargetState::Routed => target.routed_at = Some(at),
+            TargetState::Queued => {}
             TargetState::Delivered | TargetState::Late => {
                 target.delivered_at = Some(at);
                 self.delivered += 1;

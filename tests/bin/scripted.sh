@@ -16,6 +16,7 @@
 #   touch FILE              makes one there
 #   deaf                    ignores SIGINT and SIGTERM from here on
 #   hear                    rpc: waits for a message to the running agent, keeps it in `heard.0`, acknowledges it
+#   echo                    repeats that message as pi does
 #   env NAME                keeps the value of a variable in `env.0`
 #   leave                   leaves a process behind that holds the output open
 #   exit N, kill SIGNAL     ends at once
@@ -110,7 +111,10 @@ while IFS= read -r step <&3; do
       await steer
       printf '%s\n' "$line" >>"heard.$me"
       acknowledge steer "$line"
+      heard=${line#*'"message":'}
+      heard=${heard%',"type":"steer"}'}
       ;;
+    echo) printf '{"type":"message_end","message":{"role":"user","content":[{"type":"text","text":%s}]}}\n' "$heard" ;;
     exit) exit "$rest" ;;
     kill) kill "-$rest" $$ ;;
     hang) while :; do sleep 1; done ;;

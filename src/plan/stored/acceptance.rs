@@ -119,12 +119,23 @@ impl AcceptanceDoc {
         })
     }
 
-    /// Variables whose values are not to be had are left out.
-    pub(super) fn acceptance(self, value_of: &dyn Fn(&str) -> Option<String>) -> Acceptance {
+    /// Variables whose values are not to be had are left out, and `missing` is told their names. Who has no value for the
+    /// command alone may have one for the whole step.
+    pub(super) fn acceptance(
+        self,
+        value_of: &dyn Fn(&str) -> Option<String>,
+        missing: &mut dyn FnMut(String),
+    ) -> Acceptance {
         let verify = self.verify.into_iter().map(|v| {
-            let env = v.env.into_iter().filter_map(|name| Some((value_of(&secret(&v.id, &name))?, name)));
+            let mut env = Vec::with_capacity(v.env.len());
+            for name in v.env {
+                match value_of(&secret(&v.id, &name)).or_else(|| value_of(&name)) {
+                    Some(value) => env.push((name, value)),
+                    None => missing(name),
+                }
+            }
             Verify {
-                env: env.map(|(value, name)| (name, value)).collect(),
+                env,
                 id: v.id,
                 command: v.command,
                 timeout_ms: v.timeout_ms,

@@ -217,8 +217,9 @@ impl StepDoc {
                 None => missing.push((self.id.clone(), name)),
             }
         }
-        let acceptance =
-            self.acceptance.map(|doc| doc.acceptance(&|name| value_of(&self.id, name))).unwrap_or_default();
+        let mut tell = |name| missing.push((self.id.clone(), name));
+        let acceptance = self.acceptance.map(|doc| doc.acceptance(&|name| value_of(&self.id, name), &mut tell));
+        let acceptance = acceptance.unwrap_or_default();
         let replace = self.replace_system_prompt;
         Step {
             key: self.id,

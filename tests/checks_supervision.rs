@@ -318,21 +318,36 @@ fn check_28_tools_that_wait_for_somebody_may_be_open_for_long() {
 
 #[test]
 fn check_29_attention_for_a_question_lasts_until_the_last_one_is_answered() {
+    for (before, more) in [
+        (None, json!({})),
+        // What was told before comes back when the last question is answered.
+        (Some("active_long_running"), json!({ "activeNoticeAfterMs": 300 })),
+    ] {
+        questions(before, more);
+    }
+}
+
+fn questions(before: Option<&str>, more: Value) {
     let scene = Scene::new(&[concat!(
+        "open 0 read\nclose 0 read\nuntil zero\n",
         "open A contact_supervisor {\"reason\":\"need_decision\",\"message\":\"which?\"}\n",
         "open B contact_supervisor {\"reason\":\"interview_request\"}\nuntil one\n",
         "close A contact_supervisor\nuntil two\nclose B contact_supervisor\nuntil three\nsay fine"
     )]);
-    let run = scene.detach(&scene.config(&[step(json!({}))], control(json!({}))));
-    let raised =
-        |s: &Value| s["steps"][0]["activityState"] == "needs_attention" && s["activityState"] == "needs_attention";
+    let run = scene.detach(&scene.config(&[step(json!({}))], control(more)));
+    let is = |s: &Value, word: Option<&str>| {
+        [&s["steps"][0], s].iter().all(|place| place.get("activityState").and_then(Value::as_str) == word)
+    };
+    let raised = |s: &Value| is(s, Some("needs_attention"));
+    run.wait("the state before", |s| s["steps"][0]["toolCount"] == 1 && is(s, before));
+    scene.touch("zero");
     run.wait("attention", raised);
     assert!(!notices(&run, "supervisor_request").is_empty());
     scene.touch("one");
-    run.wait("the end of A", |s| s["steps"][0]["recentTools"].as_array().is_some_and(|t| t.len() == 1));
+    run.wait("the end of A", |s| s["steps"][0]["recentTools"].as_array().is_some_and(|t| t.len() == 2));
     assert!(raised(&run.status()), "B waits still");
     scene.touch("two");
-    run.wait("the state before", |s| s["steps"][0].get("activityState").is_none() && s.get("activityState").is_none());
+    run.wait("the state before", |s| is(s, before));
     scene.touch("three");
     assert_eq!(run.wait_end()["state"], "complete");
 }
@@ -454,4 +469,83 @@ fn check_51_there_are_no_checkpoints() {
     let config = scene.config(&[step(json!({})), json!({ "checkpoint": { "message": "go on?" } })], json!({}));
     let done = Done::of(scene.subdeck(&["run", "--no-tui", &config]).output().unwrap());
     assert_eq!((done.code, scene.starts(0)), (2, 0), "{done:?}");
+}
+
+/// One row of the table of ends: what the children do, what is asked for once the last of them is up, and what comes of it.
+struct End {
+    scripts: &'static [&'static str],
+    more: Value,
+    asked: &'static [&'static str],
+    state: &'static str,
+    error: Option<&'static str>,
+    code: i32,
+}
+
+#[test]
+fn check_52_the_strongest_reason_is_the_state_of_the_run() {
+    const UP: &str = "touch up\nhang";
+    const BIG: &str = "say_at 600 500 0 big";
+    let none = || json!({});
+    let used_up = || json!({ "usageBudget": { "tokens": { "hard": 1000 } } });
+    let turns = json!({ "turnBudget": { "maxTurns": 1, "graceTurns": 0 } });
+    let end = |scripts, more, asked, state, error, code| End { scripts, more, asked, state, error, code };
+    let stopped = Some("Subagent stopped by user.");
+    let over = Some("The run is over budget: 1100 tokens used, 1000 tokens allowed.");
+    let table = [
+        end(&["say fine"], none(), &[], "complete", None, 0),
+        end(&["exit 3"], none(), &[], "failed", Some("Step failed: worker"), 1),
+        end(&["kill KILL"], none(), &[], "failed", Some("Step failed: worker"), 1),
+        end(
+            &["turn 1 1 0\nopen A bash\nclose A bash\nhang"],
+            turns,
+            &[],
+            "failed",
+            Some("Subagent exceeded turn budget"),
+            6,
+        ),
+        end(&[UP], none(), &["interrupt"], "paused", None, 4),
+        end(&[UP], none(), &["timeout"], "failed", Some("Subagent timed out."), 5),
+        // Whatever is looked at first.
+        end(&[UP], none(), &["interrupt", "stop"], "stopped", stopped, 3),
+        end(&[UP], none(), &["timeout", "interrupt"], "failed", Some("Subagent timed out."), 5),
+        end(&[UP], none(), &["interrupt", "timeout", "stop"], "stopped", stopped, 3),
+        // A member failed, or was refused because the run has used what it may, before somebody asked.
+        end(&["exit 3", UP], none(), &["interrupt"], "paused", None, 1),
+        end(&["exit 3", UP], none(), &["stop"], "stopped", stopped, 3),
+        end(&[BIG, UP, "say never"], used_up(), &["interrupt"], "failed", over, 6),
+        end(&[BIG, UP, "say never"], used_up(), &["timeout"], "failed", None, 5),
+        end(&[BIG, UP, "say never"], used_up(), &["stop"], "stopped", None, 3),
+    ];
+    for row in table {
+        let about = format!("{:?} {:?}", row.scripts, row.asked);
+        let scene = Scene::new(row.scripts);
+        let members: Vec<Value> = row.scripts.iter().map(|_| step(json!({}))).collect();
+        let steps = if members.len() > 1 { vec![json!({ "parallel": members, "concurrency": 2 })] } else { members };
+        let run = scene.detach(&scene.config(&steps, row.more));
+        if !row.asked.is_empty() {
+            wait_for("the last child", || scene.scripts().join("up").exists().then_some(()));
+            run.wait("what comes before", |s| {
+                let of = |n: usize| s["steps"][n]["status"].as_str();
+                row.scripts.len() < 2 || (of(0) != Some("running") && of(2).is_none_or(|third| third == "failed"))
+            });
+            row.asked.iter().for_each(|kind| run.control(&format!("{kind}.json"), "{}"));
+        }
+        let (status, result) = (run.wait_end(), scene.result(&run));
+        assert_eq!((&status["state"], &result["state"]), (&row.state.into(), &row.state.into()), "{about}: {status}");
+        let good = row.state == "complete";
+        let exit_code = i32::from(!good && row.state != "paused");
+        assert_eq!((&result["success"], &result["exitCode"]), (&good.into(), &exit_code.into()), "{about}");
+        let error = status["error"].as_str();
+        match row.error {
+            Some(words) => assert!(error.is_some_and(|e| e.starts_with(words)), "{about}: {error:?}"),
+            None if row.state == "complete" || row.state == "paused" => assert_eq!(error, None, "{about}"),
+            None => assert!(error.is_some(), "{about}"),
+        }
+        assert_eq!(run.events_of("subagent.run.completed")[0]["status"], row.state, "{about}");
+        assert_eq!(scene.world.output(&["wait", run.id()]).code, row.code, "{about}");
+        if row.scripts == ["kill KILL"] {
+            assert!(status["steps"][0]["error"].as_str().unwrap().contains("SIGKILL"), "{status}");
+        }
+        scene.world.wait_until_empty();
+    }
 }

@@ -208,6 +208,44 @@ fn a_step_that_waits_names_the_models_that_it_may_ask() {
     assert_eq!(run.wait_end()["steps"][1]["attemptedModels"], json!(["a/one"]), "only one of them was asked");
 }
 
+#[test]
+fn others_are_told_of_a_file_as_the_launcher_wants_it() {
+    for (mode, starts, ends) in
+        [("inline", "fine", " lines]"), ("file-only", "[output: ", " lines]"), ("", "fine", " lines]")]
+    {
+        let scene = Scene::new(&["say fine", "say next"]);
+        let mut with = step(json!({ "outputPath": "out.md" }));
+        if !mode.is_empty() {
+            with["outputMode"] = mode.into();
+        }
+        let (run, _) = scene.run(&scene.config(&[with, step(json!({ "task": "Read {previous}" }))], json!({})));
+        assert_eq!(run.wait_end()["state"], "complete");
+        let output = scene.result(&run)["results"][0]["output"].as_str().unwrap().to_owned();
+        assert!(output.starts_with(starts) && output.ends_with(ends) && output.contains("out.md, 4 bytes"), "{output}");
+        assert_eq!(std::fs::read_to_string(scene.world.project().join("out.md")).unwrap(), "fine");
+        let told = std::fs::read_to_string(scene.scripts().join("prompt.1.1")).unwrap();
+        assert!(told.contains("out.md, 4 bytes"), "{told}");
+    }
+}
+
+#[test]
+fn a_summary_is_cut_only_where_somebody_says_so() {
+    for (most, cut) in
+        [(Value::Null, false), (json!({}), false), (json!({ "bytes": 20 }), true), (json!({ "lines": 2 }), true)]
+    {
+        let scene = Scene::new(&["say one\\ntwo\\nthree\\nfour"]);
+        let (run, _) = scene.run(&scene.config(&[step(json!({}))], json!({ "maxOutput": most })));
+        run.wait_end();
+        let result = scene.result(&run);
+        let summary = result["summary"].as_str().unwrap();
+        assert_eq!((&result["truncated"], summary.contains("four")), (&cut.into(), !cut), "{most}: {summary}");
+        assert_eq!(summary.contains("[cut: "), cut, "{summary}");
+        let log = std::fs::read_to_string(run.dir.join(format!("subagent-log-{}.md", run.id()))).unwrap();
+        assert_eq!(log.contains("[cut: "), cut, "{log}");
+        assert!(result["results"][0]["output"].as_str().unwrap().contains("four"), "the text itself is whole");
+    }
+}
+
 /// A report of work in which everything is there.
 fn report(criterion: &str) -> String {
     let report = json!({

@@ -20,18 +20,23 @@
 //! | 17 starts that fail | `a_child_that_never_began...`, `run::retry` (late, or with a word, it did start) |
 //! | 18 the drain | `run::decide::tests` (moving output), `run::judge` (what is a success), tests/children.rs |
 //! | 19 lines of 16 MiB | tests/children.rs (`long-line`), agents::framing |
-//! | 20 prompts | `check_30`, tests/documents.rs (`check_prompts`) |
-//! | 21 variables of nested runs | agents::pi::command |
+//! | 20 prompts | `check_30`, tests/documents.rs (`check_prompts`), tests/package.rs (artifacts and transcripts) |
+//! | 21 variables of nested runs | agents::pi::command, tests/package.rs (empty, and set for who may start agents) |
 //! | 22 usage never ends a child of a runner config | `the_usage_of_a_runner_config_spares_who_runs...` |
 //! | 23 turns wait for an open tool, the last word may come | `turns_beyond_the_last_one...`, `run::decide::rules_tests` |
 //! | 24 a stop that lies there already | `a_stop_that_lies_there_already_keeps_everything_from_starting` |
 //! | 26 sums that disagree | one sum over the steps, for tokens and for money |
 //! | 29 long output of plain commands | the streams are files; tests/children.rs |
 //! | 30 fail-fast | tests/runs.rs (a skipped member is no failure of its own, and its end is an event) |
-//! | 31 the order of a write | tests/checks_persistence.rs |
+//! | 31 the order of a write | tests/checks_persistence.rs; `check_50` (the graph is of the same write) |
 //! | 32 killed from outside | tests/children.rs (`kill KILL`: failed) |
 //! | 33 clean when shown | tests/children.rs (`assert_clean`) |
 //! | 35 times of what is over | `ended_at` of a step is final: `run::reduce::prop_tests` |
+//!
+//! Time that the machine sleeps (product 5) is tried in the core, where time is an argument: `run::decide::rules_tests`,
+//! `run::reduce::prop_tests`. By the binary it cannot be tried without a machine that sleeps: the runner asks the kernel how
+//! long that was, a stopped process is not asleep, and a namespace of times has one difference between its clocks from its
+//! first process on to its last.
 //!
 //! 2, 3, 4, 27: tests/checks_persistence.rs. 25, 28: there are neither groups that grow nor external jobs. 6, 34: nothing
 //! runs `ps`, and there are no numbers of tabs in files.

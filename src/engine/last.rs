@@ -132,7 +132,7 @@ impl<D: Disk> Recorder<D> {
             nested.tell(&self.state, true);
         }
         self.append(&event);
-        let text = logmd::encode(&self.state, &self.result.texts);
+        let text = logmd::encode(&self.state, &self.result);
         if let Err(failure) = self.writer.write(&self.dir.log_markdown(), text, now()) {
             complain("runner", &failure);
         }

@@ -13,14 +13,27 @@ const MOST: u64 = 64 * 1024 * 1024;
 pub struct OutputFile {
     path: PathBuf,
     before: Option<(SystemTime, u64)>,
+    told: Told,
+}
+
+/// What others are told of the file (runner-behaviour 9, "outputMode").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Told {
+    /// Nothing: they get the text.
+    #[default]
+    Nothing,
+    /// Where it is, behind the text.
+    Line,
+    /// Only where it is.
+    LineOnly,
 }
 
 impl OutputFile {
     /// Looks at the file before the step begins.
     #[must_use]
-    pub fn watch(path: PathBuf) -> Self {
+    pub fn watch(path: PathBuf, told: Told) -> Self {
         let before = stamp(&path);
-        Self { path, before }
+        Self { path, before, told }
     }
 
     /// After a success: what the agent wrote to the file itself is the output; otherwise the text is written there.
@@ -33,7 +46,7 @@ impl OutputFile {
         let after = stamp(&self.path);
         if after.is_some() && after != self.before {
             match read(&self.path) {
-                Ok(text) => judgement.text = text,
+                Ok(text) => judgement.text = self.tell(text),
                 Err(error) => {
                     let path = self.path.display();
                     judgement.text.push_str(&format!("\n\n(the output in {path} could not be read: {error})"));
@@ -46,12 +59,25 @@ impl OutputFile {
             .parent()
             .map_or(Ok(()), std::fs::create_dir_all)
             .and_then(|()| std::fs::write(&self.path, &judgement.text));
-        if let Err(error) = written {
-            judgement
-                .text
-                .push_str(&format!("\n\n(the output could not be saved to {}: {error})", self.path.display()));
+        match written {
+            Ok(()) => judgement.text = self.tell(judgement.text),
+            Err(error) => {
+                let path = self.path.display();
+                judgement.text.push_str(&format!("\n\n(the output could not be saved to {path}: {error})"));
+            }
         }
         judgement
+    }
+
+    /// The text as others get it.
+    fn tell(&self, text: String) -> String {
+        let line =
+            || format!("[output: {}, {} bytes, {} lines]", self.path.display(), text.len(), text.lines().count());
+        match self.told {
+            Told::Nothing => text,
+            Told::Line => format!("{}\n\n{}", text.trim_end(), line()),
+            Told::LineOnly => line(),
+        }
     }
 }
 
@@ -87,12 +113,12 @@ mod tests {
     fn the_text_is_saved_only_after_a_success_and_never_over_what_the_agent_wrote() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/out.md");
-        let file = OutputFile::watch(path.clone());
+        let file = OutputFile::watch(path.clone(), Told::Nothing);
         assert_eq!(file.settle(done("no", StepPhase::Failed)).text, "no");
         assert!(!path.exists());
         assert_eq!(file.settle(done("yes", StepPhase::Complete)).text, "yes");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "yes");
-        let file = OutputFile::watch(path.clone());
+        let file = OutputFile::watch(path.clone(), Told::Nothing);
         std::fs::write(&path, "the agent's own").unwrap();
         assert_eq!(file.settle(done("said", StepPhase::Complete)).text, "the agent's own");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "the agent's own");
@@ -102,9 +128,26 @@ mod tests {
     fn a_file_that_cannot_be_written_is_noted() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("file"), "").unwrap();
-        let file = OutputFile::watch(folder.path().join("file/below"));
+        let file = OutputFile::watch(folder.path().join("file/below"), Told::LineOnly);
         let settled = file.settle(done("text", StepPhase::Complete));
         assert!(settled.text.starts_with("text\n\n(the output could not be saved"), "{}", settled.text);
         assert_eq!(settled.outcome.phase, StepPhase::Complete);
+    }
+
+    #[test]
+    fn others_are_told_where_the_output_is_as_they_want_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.md");
+        let line = format!("[output: {}, 8 bytes, 2 lines]", path.display());
+        for (told, text) in [
+            (Told::Nothing, "one\ntwo\n".to_owned()),
+            (Told::Line, format!("one\ntwo\n\n{line}")),
+            (Told::LineOnly, line),
+        ] {
+            let file = OutputFile::watch(path.clone(), told);
+            assert_eq!(file.settle(done("one\ntwo\n", StepPhase::Complete)).text, text);
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+            std::fs::remove_file(&path).unwrap();
+        }
     }
 }

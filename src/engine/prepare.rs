@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use super::child::{Input, Spawn};
 use super::family;
 use super::keeper::this_program;
-use super::output_file::OutputFile;
+use super::output_file::{OutputFile, Told};
 use super::session::{self, SessionLock};
 use super::tree::{RUN_MARK, STEP_MARK};
 use crate::agents::pi::{PiAdapter, PiTalk, command};
@@ -93,7 +93,14 @@ pub fn prepare(
         None => None,
     };
     let mut env = marks(step, id, dir);
-    let output = step.output.as_ref().map(|path| OutputFile::watch(step.cwd.join(path)));
+    let output = step.output.as_ref().map(|path| {
+        let told = match step.extras.output_mode.as_deref() {
+            None => Told::Nothing,
+            Some("file-only") => Told::LineOnly,
+            Some(_) => Told::Line,
+        };
+        OutputFile::watch(step.cwd.join(path), told)
+    });
     let (program, args, stdin, voice, files) = match &step.runner {
         Runner::ExternalCli { command, args } => {
             let prompt = (!step.task.is_empty()).then(|| prompt_of(step, &task));

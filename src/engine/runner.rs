@@ -137,7 +137,9 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     let log = EventLog::open(&way.events(), cap).map_err(disk("open events.jsonl"))?;
     let inbox = InboxReader::new(way).of_steps(plan.flat().count());
     let meta = meta(&plan, &dir);
-    let mut recorder = Recorder::new(&home, log, ResultContext::of_run(&dir, plan.result_path.as_deref()));
+    let result =
+        ResultContext { most: plan.extras.summary, ..ResultContext::of_run(&dir, plan.result_path.as_deref()) };
+    let mut recorder = Recorder::new(&home, log, result);
     recorder.nested = Nested::of(&plan, &dir);
     recorder.record(What::RunStarted(Box::new(meta)));
     let capture = Capture::new(handed.caps.step, handed.caps.run);

@@ -35,6 +35,9 @@ pub struct RunExtras {
     /// How many tasks that launch had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_tasks: Option<u64>,
+    /// How much of the run's summary is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<SummaryLimit>,
 }
 
 impl RunExtras {
@@ -42,6 +45,21 @@ impl RunExtras {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// How much of the run's summary is kept (run-directory 4, `maxOutput`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SummaryLimit {
+    /// Bytes.
+    pub bytes: u64,
+    /// Lines.
+    pub lines: u64,
+}
+
+impl Default for SummaryLimit {
+    fn default() -> Self {
+        Self { bytes: 204_800, lines: 5000 }
     }
 }
 
@@ -124,6 +142,9 @@ pub struct StepExtras {
     /// The contract of the agent, as the launcher wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_contract: Option<Value>,
+    /// What others are told of the file with its output: `inline`, where it is behind the text, or `file-only`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_mode: Option<String>,
 }
 
 impl StepExtras {

@@ -1,6 +1,6 @@
 //! What a runner config says beyond a plan (run-directory 4): files to keep, the graph, nesting, acceptance.
 
-use super::contract::{KeptFiles, NestedSelf, PathEntry, Route, RunExtras, StepExtras};
+use super::contract::{KeptFiles, NestedSelf, PathEntry, Route, RunExtras, StepExtras, SummaryLimit};
 use super::foreign::{list, number, present, required, required_path, truth, word};
 use super::reader::{Fields, Reader};
 use super::tree::{Kind, Node};
@@ -19,6 +19,7 @@ pub(super) fn run(reader: &mut Reader<'_>, fields: &Fields<'_>) -> RunExtras {
         launch_extensions: object(fields, "launchResolvedExtensions"),
         task_index: whole(reader, "taskIndex"),
         total_tasks: whole(reader, "totalTasks"),
+        summary: summary(reader, fields),
     }
 }
 
@@ -30,7 +31,17 @@ pub(super) fn step(reader: &mut Reader<'_>, fields: &Fields<'_>) -> StepExtras {
         launch_digest: word(reader, fields, "launchContractDigest").map(|s| s.value),
         launch_extensions: object(fields, "launchResolvedExtensions"),
         agent_contract: object(fields, "agentContract"),
+        output_mode: present(fields, "outputPath")
+            .map(|_| word(reader, fields, "outputMode").map_or_else(|| "inline".to_owned(), |s| s.value)),
     }
+}
+
+fn summary(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<SummaryLimit> {
+    let most = reader.open(present(fields, "maxOutput")?, "how much of the summary is kept")?;
+    let usual = SummaryLimit::default();
+    let bytes = number(reader, &most, "bytes").map_or(usual.bytes, |n| n.value as u64);
+    let lines = number(reader, &most, "lines").map_or(usual.lines, |n| n.value as u64);
+    Some(SummaryLimit { bytes, lines })
 }
 
 /// An object as it is; anything else counts as absent.

@@ -36,7 +36,7 @@ pub mod tree;
 
 pub use crate::run::{End, Raise};
 pub use attention::{Attention, Rule};
-pub use contract::{KeptFiles, NestedSelf, PathEntry, Route, RunExtras, StepExtras};
+pub use contract::{KeptFiles, NestedSelf, PathEntry, Route, RunExtras, StepExtras, SummaryLimit};
 pub use load::{
     Defaults, Input, LoadOptions, Loaded, ScriptCheck, ScriptProblem, from_agent, from_command, load, load_source,
 };

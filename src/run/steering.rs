@@ -239,3 +239,47 @@ impl Steering {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_waits_once_and_only_until_it_arrived_or_failed() {
+        use TargetState::{Delivered, Failed, Late, Queued, Routed, Scheduled};
+        let at = Timestamp::from_millis(1);
+        for (way, pending, delivered, failed) in [
+            (vec![Routed], 1, 0, 0),
+            (vec![Routed, Queued], 1, 0, 0),
+            (vec![Routed, Delivered], 0, 1, 0),
+            (vec![Routed, Queued, Delivered], 0, 1, 0),
+            (vec![Scheduled, Routed, Queued, Late], 0, 1, 0),
+            (vec![Scheduled], 0, 0, 0),
+            (vec![Scheduled, Failed], 0, 0, 1),
+            (vec![Routed, Queued, Failed, Delivered], 0, 0, 1),
+        ] {
+            let target = SteerTarget {
+                step: StepId::default(),
+                state: way[0],
+                routed_at: None,
+                delivered_at: None,
+                failed_at: None,
+                reason: None,
+            };
+            let request = SteerRequest {
+                id: "r".into(),
+                requested_at: at,
+                source: None,
+                mode: SteerMode::Steer,
+                message: String::new(),
+                preview: String::new(),
+                targets: vec![target],
+            };
+            let mut steering = Steering::default();
+            steering.add(request);
+            way[1..].iter().for_each(|to| steering.advance("r", StepId::default(), *to, None, at));
+            let found = (steering.requested, steering.pending, steering.delivered, steering.failed);
+            assert_eq!(found, (1, pending, delivered, failed), "{way:?}");
+        }
+    }
+}

@@ -1,15 +1,14 @@
 //! The run log for people, `subagent-log-<id>.md` (run-directory 2.7, runner-behaviour 11).
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::{result, status};
-use crate::run::{RunState, StepId, Timestamp};
+use super::{ResultContext, status};
+use crate::run::{RunState, Timestamp};
 
-/// The document; `texts` are the final texts of the steps that ran.
+/// The document; `result` has the final texts of the steps that ran.
 #[must_use]
-pub fn encode(state: &RunState, texts: &BTreeMap<StepId, String>) -> Vec<u8> {
+pub fn encode(state: &RunState, result: &ResultContext) -> Vec<u8> {
     let mut text = format!("# Subagent run {}\n\n", state.id.as_str());
     let mut bullet = |name: &str, value: &str| {
         // Writing into memory cannot fail.
@@ -24,6 +23,9 @@ pub fn encode(state: &RunState, texts: &BTreeMap<StepId, String>) -> Vec<u8> {
     if let Some(session) = state.last_started.and_then(|id| state.step(id)).and_then(|s| s.session_file.as_ref()) {
         bullet("Session", session);
     }
+    if let Some(folder) = &state.contract.artifacts_dir {
+        bullet("Artifacts", folder);
+    }
     text.push_str("\n## Steps\n| Step | Agent | Status | Duration |\n| --- | --- | --- | --- |\n");
     for step in &state.steps {
         let took = match (step.started_at, step.ended_at) {
@@ -34,7 +36,7 @@ pub fn encode(state: &RunState, texts: &BTreeMap<StepId, String>) -> Vec<u8> {
         let _ = writeln!(text, "| {} | {agent} | {} | {took} |", step.id.number(), step.phase.as_str());
     }
     text.push_str("\n## Summary\n");
-    let summary = result::summary(state, texts);
+    let (summary, _) = result.summary(state);
     text.push_str(if summary.trim().is_empty() { "_No output._" } else { &summary });
     text.push('\n');
     text.into_bytes()
@@ -62,7 +64,7 @@ fn iso(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{RunId, RunMode, StepPhase, StepState};
+    use crate::run::{RunId, RunMode, StepId, StepPhase, StepState};
 
     #[test]
     fn the_log_has_the_shape_that_people_know() {
@@ -111,9 +113,9 @@ Found it.
 wor|ker:
 
 ";
-        let texts = BTreeMap::from([(StepId(0), "Found it.".to_owned())]);
-        assert_eq!(String::from_utf8(encode(&state, &texts)).unwrap(), want);
-        let none = encode(&RunState::default(), &BTreeMap::new());
+        let result = ResultContext { texts: [(StepId(0), "Found it.".to_owned())].into(), ..ResultContext::default() };
+        assert_eq!(String::from_utf8(encode(&state, &result)).unwrap(), want);
+        let none = encode(&RunState::default(), &ResultContext::default());
         assert!(none.ends_with(b"## Summary\n_No output._\n"));
     }
 }

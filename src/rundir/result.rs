@@ -7,6 +7,7 @@ use super::json::{Json, Obj};
 use super::status::{self, cost_summary, tokens};
 use super::write::Op;
 use super::{RunDir, contract, graph, segment, supervision};
+use crate::plan::SummaryLimit;
 use crate::run::{RunMode, RunPhase, RunState, StepId, StepPhase, StepState, Timestamp};
 
 /// What a result needs to know besides the state.
@@ -20,6 +21,8 @@ pub struct ResultContext {
     pub public: Option<PathBuf>,
     /// The final texts of the steps that ran.
     pub texts: BTreeMap<StepId, String>,
+    /// How much of the summary is kept; all of it where nobody said otherwise.
+    pub most: Option<SummaryLimit>,
 }
 
 impl ResultContext {
@@ -31,7 +34,23 @@ impl ResultContext {
             .and_then(|p| p.parent().map(Path::to_path_buf))
             .or_else(|| dir.results())
             .unwrap_or_else(|| dir.path().join("results"));
-        Self { dir: dir.clone(), results, public: public.map(Path::to_path_buf), texts: BTreeMap::new() }
+        Self { dir: dir.clone(), results, public: public.map(Path::to_path_buf), texts: BTreeMap::new(), most: None }
+    }
+
+    /// What the run came to, in words, and whether that is only the first part of it.
+    #[must_use]
+    pub fn summary(&self, state: &RunState) -> (String, bool) {
+        let whole = summary(state, &self.texts);
+        let Some(most) = self.most else { return (whole, false) };
+        let lines = usize::try_from(most.lines).unwrap_or(usize::MAX);
+        let end = whole.split_inclusive('\n').take(lines).map(str::len).sum::<usize>();
+        let kept = crate::text::prefix(&whole, end.min(usize::try_from(most.bytes).unwrap_or(usize::MAX)));
+        if kept.len() == whole.len() {
+            return (whole, false);
+        }
+        let (some, all) = (kept.lines().count(), whole.lines().count());
+        let mark = format!("[cut: {some} of {all} lines, {} of {} bytes]", kept.len(), whole.len());
+        (format!("{}\n\n{mark}", kept.trim_end()), true)
     }
 
     pub(super) fn public(&self, state: &RunState) -> PathBuf {
@@ -105,12 +124,13 @@ impl ResultSteps {
 
 /// The document.
 fn encode(state: &RunState, context: &ResultContext) -> Vec<u8> {
-    let mut obj = head(state, &summary(state, &context.texts));
+    let (summary, truncated) = context.summary(state);
+    let mut obj = head(state, &summary);
     let ran = state.steps.iter().filter(|s| s.started_at.is_some() || context.texts.contains_key(&s.id));
     obj.set("results", ran.map(|step| entry(state, step, context)).collect::<Json>());
     obj.set("outputs", status::outputs(state));
     tail(&mut obj, state);
-    obj.set("truncated", false);
+    obj.set("truncated", truncated);
     close(&mut obj, state, &context.dir);
     obj.pretty()
 }

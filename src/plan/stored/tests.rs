@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::super::template::Filling;
 use super::super::{
     Budget, Carried, Control, KeptFiles, Limit, NestedSelf, NotifyOn, PathEntry, PiTransport, Route, Runner, Step,
-    StepExtras, SystemPromptMode,
+    StepExtras, SummaryLimit, SystemPromptMode,
 };
 use super::*;
 use crate::run::{Acceptance, AcceptanceLevel, CostUsd, Criterion, Review, Thresholds, ToolBlock, TurnLimit, Verify};
@@ -87,6 +87,7 @@ fn full_step() -> Step {
             launch_digest: Some("digest".into()),
             launch_extensions: Some(serde_json::json!({ "version": 1 })),
             agent_contract: Some(serde_json::json!({ "version": 1 })),
+            output_mode: Some("file-only".into()),
         },
     }
 }
@@ -154,6 +155,7 @@ fn full_plan() -> Plan {
             launch_extensions: Some(serde_json::json!({ "version": 1 })),
             task_index: Some(1),
             total_tasks: Some(2),
+            summary: Some(SummaryLimit { bytes: 7, lines: 8 }),
         },
     }
 }

@@ -235,7 +235,7 @@ fn a_result_has_the_fields_of_the_table_in_every_state() {
         let root = RunRoot::at(temp.path());
         let dir = RunDir::create(&root, &state.id).unwrap();
         let texts = BTreeMap::from([(StepId(0), "Found it.".to_owned())]);
-        let context = ResultContext { dir: dir.clone(), results: root.results(), public: None, texts };
+        let context = ResultContext { dir: dir.clone(), results: root.results(), public: None, texts, most: None };
         let mut writer = Writer::default();
         let steps = context.steps(&state, at(1)).unwrap();
         let key = root.results();

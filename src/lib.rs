@@ -56,10 +56,15 @@
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing))]
+// The printing macros end the process when nobody can read what they say.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 #![warn(missing_docs)]
 
 #[cfg(not(unix))]
 compile_error!("subdeck runs on Linux and macOS; Windows is not supported");
+
+#[macro_use]
+mod tell;
 
 pub mod agents;
 pub mod cli;

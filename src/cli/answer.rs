@@ -48,7 +48,7 @@ pub fn answer(args: &AnswerArgs) -> anyhow::Result<ExitCode> {
     }
     let found = acks::wait(&mut follower, &dir, &[id], args.timeout)?;
     let (words, cause) = acks::told(found.first().and_then(Option::as_ref), follower.is_over());
-    eprintln!("{}: {words}", SafeText::line(&name));
+    tell!("{}: {words}", SafeText::line(&name));
     Ok(out::code(cause))
 }
 
@@ -116,7 +116,7 @@ fn list(open: &[(&StepState, &Question)], json: bool) -> anyhow::Result<ExitCode
         Ok(())
     })?;
     if open.is_empty() {
-        eprintln!("subdeck: no agent asks anything");
+        tell!("subdeck: no agent asks anything");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -90,11 +90,11 @@ pub fn look(
 pub fn left(dir: &RunDir, exit: DeckExit) -> anyhow::Result<ExitCode> {
     if let DeckExit::Gone(state) = exit {
         tell_summary(&state, Output::Text, Fate::Whole);
-        eprintln!("subdeck: the run's directory was removed; this is what was seen of it last");
+        tell!("subdeck: the run's directory was removed; this is what was seen of it last");
         return Ok(out::code(exit_code(&state)));
     }
     let Ok(mut follower) = Follower::open(dir.path()) else {
-        eprintln!("subdeck: the run's directory was removed");
+        tell!("subdeck: the run's directory was removed");
         return Ok(out::code(ExitCause::Lost));
     };
     follower.poll();
@@ -103,7 +103,7 @@ pub fn left(dir: &RunDir, exit: DeckExit) -> anyhow::Result<ExitCode> {
     match exit {
         DeckExit::LeftRunning | DeckExit::Elsewhere(_) | DeckExit::Back | DeckExit::Gone(_) => {
             let id = crate::text::SafeText::line(dir.id_str());
-            eprintln!("subdeck: the run goes on; `subdeck attach {id}` shows it again");
+            tell!("subdeck: the run goes on; `subdeck attach {id}` shows it again");
             Ok(ExitCode::SUCCESS)
         }
         DeckExit::Stopped | DeckExit::Ended => Ok(out::code(exit_code(state))),
@@ -136,7 +136,7 @@ fn follow(dir: &RunDir, output: Output) -> anyhow::Result<ExitCode> {
         tokio::select! {
             biased;
             _ = int.recv() => {
-                eprintln!("subdeck: not following any more; the run goes on");
+                tell!("subdeck: not following any more; the run goes on");
                 return Ok(ExitCode::from(130));
             }
             () = all => {}

@@ -103,7 +103,7 @@ fn told(sent: &[Sent], answers: &[Option<Answered>], over: bool) -> ExitCode {
     for (request, answer) in sent.iter().zip(answers) {
         let of = request.step.map_or_else(|| "run".to_owned(), |step| format!("step {step}"));
         let (word, cause) = acks::told(answer.as_ref(), over);
-        eprintln!("{of}: {}: {word}", request.raise);
+        tell!("{of}: {}: {word}", request.raise);
         causes.push(cause);
     }
     let has = |cause: &ExitCause| causes.contains(cause);

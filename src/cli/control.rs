@@ -65,17 +65,17 @@ pub fn steer(args: &SteerArgs) -> anyhow::Result<ExitCode> {
         let request = follower.state().steering.recent.iter().find(|r| r.id == *id);
         // Of what a child of a workflow answers only the answer itself tells.
         match answer_of_child(&dir, id) {
-            Some(Answered::Done) => eprintln!("delivered"),
+            Some(Answered::Done) => tell!("delivered"),
             Some(Answered::Refused(why)) => {
                 failed = true;
-                eprintln!("failed: {}", SafeText::line(&why));
+                tell!("failed: {}", SafeText::line(&why));
             }
             None => {}
         }
         for target in request.into_iter().flat_map(|r| &r.targets) {
             failed |= target.state == TargetState::Failed;
             let reason = target.reason.as_deref().unwrap_or("");
-            eprintln!("step {}: {} {}", target.step, target.state.as_str(), SafeText::line(reason));
+            tell!("step {}: {} {}", target.step, target.state.as_str(), SafeText::line(reason));
         }
     }
     Ok(match (reached, failed) {
@@ -143,12 +143,12 @@ pub fn stop(args: &ControlArgs) -> anyhow::Result<ExitCode> {
 fn stop_leftovers(dir: &RunDir, step: Option<StepId>) -> ExitCode {
     let swept = engine::end_leftovers(dir, step);
     if !swept.ended.is_empty() {
-        eprintln!("subdeck: ended what the lost run had left: pid {}", join(&swept.ended));
+        tell!("subdeck: ended what the lost run had left: pid {}", join(&swept.ended));
     }
     if swept.survivors.is_empty() {
         return ExitCode::SUCCESS;
     }
-    eprintln!("subdeck: these processes would not die: {}", join(&swept.survivors));
+    tell!("subdeck: these processes would not die: {}", join(&swept.survivors));
     out::code(ExitCause::Failed)
 }
 
@@ -182,7 +182,7 @@ fn opened(dir: &RunDir) -> anyhow::Result<Follower> {
 /// Of a run whose status cannot be read nobody is known who would take a request.
 fn nobody_known(follower: &Follower) -> ExitCode {
     tell_unreadable(follower);
-    eprintln!("subdeck: no runner of it is known, so nothing was asked for");
+    tell!("subdeck: no runner of it is known, so nothing was asked for");
     out::code(ExitCause::Failed)
 }
 
@@ -211,12 +211,12 @@ fn prove(args: &ControlArgs, follower: &mut Follower, step: Option<StepId>) -> a
         Some(step) => follower.state().step(step).is_none_or(|s| s.phase.is_terminal() && s.ending.is_none()),
     })?;
     if !reached {
-        eprintln!("subdeck: not proven within the time that --timeout gave");
+        tell!("subdeck: not proven within the time that --timeout gave");
         return Ok(out::code(ExitCause::WaitTimeout));
     }
     let survivors: Vec<u32> = follower.state().steps.iter().flat_map(|s| s.survivors.iter().copied()).collect();
     if !survivors.is_empty() {
-        eprintln!("subdeck: these processes would not die: {survivors:?}");
+        tell!("subdeck: these processes would not die: {survivors:?}");
         return Ok(out::code(ExitCause::Failed));
     }
     Ok(ExitCode::SUCCESS)

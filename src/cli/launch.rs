@@ -37,16 +37,16 @@ pub fn start(
     let headless = !detach && is_headless(show);
     let root = find::own_root(world, root)?;
     if let Err(why) = find::trusted(root.path()) {
-        eprintln!("subdeck: {why}; choose another one with --root or SUBDECK_ROOT");
+        tell!("subdeck: {why}; choose another one with --root or SUBDECK_ROOT");
         return Ok(ExitCode::from(7));
     }
     // A runner config may name any place, also one that others write into.
     if let Some(Err(why)) = plan.run_dir.as_ref().map(|dir| find::writable(&RunDir::at(dir))) {
-        eprintln!("subdeck: {why}; nothing was started");
+        tell!("subdeck: {why}; nothing was started");
         return Ok(ExitCode::from(7));
     }
     for line in outside(plan, root.path()) {
-        eprintln!("subdeck: {line}");
+        tell!("subdeck: {line}");
     }
     let prepared = match engine::prepare(plan, &root, world.caps()) {
         Ok(prepared) => prepared,
@@ -65,7 +65,7 @@ pub fn start(
         let id = prepared.dir.id_str();
         if let Err(error) = out::print(&format!("{id}\n")) {
             // The run has begun; whoever asked must learn its name in some way, and that nothing else went wrong.
-            eprintln!("subdeck: run {} was started, but its id could not be printed: {error}", SafeText::line(id));
+            tell!("subdeck: run {} was started, but its id could not be printed: {error}", SafeText::line(id));
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -107,8 +107,8 @@ fn tell_unanswered(state: &RunState) {
     for step in &state.steps {
         let Some(text) = &step.unanswered else { continue };
         let line = format!("step {} {} asks: {text}", step.id.number(), step.title());
-        eprintln!("subdeck: {}", SafeText::line(&line));
-        eprintln!(
+        tell!("subdeck: {}", SafeText::line(&line));
+        tell!(
             "subdeck: nobody can be asked here, so the run was paused; start it with --on-permission allow, deny or ask, \
              permit it in the plan, or go on where it can be answered: subdeck resume {id}:{}",
             step.id.number()
@@ -118,8 +118,17 @@ fn tell_unanswered(state: &RunState) {
 
 /// A run that could not be started: nothing ran.
 fn cannot_start(error: &engine::LaunchError) -> ExitCode {
-    eprintln!("subdeck: {}", SafeText::line(&error.to_string()));
+    tell!("subdeck: {}", SafeText::line(&error.to_string()));
     ExitCode::from(7)
+}
+
+/// What a Ctrl-C asks of the runner, by how many there were, and the words for it.
+const fn rung(presses: u32) -> (engine::ToRunner, &'static str) {
+    match presses {
+        0 | 1 => (engine::ToRunner::Interrupt, "interrupting; press Ctrl-C again to stop"),
+        2 => (engine::ToRunner::Stop, "stopping; press Ctrl-C again to kill"),
+        _ => (engine::ToRunner::Kill, "killing"),
+    }
 }
 
 /// Runs in the foreground: this process is the keeper of the runner and prints what the run directory says.
@@ -145,35 +154,55 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
         let mut usr2 = signal(SignalKind::user_defined2())?;
         engine::shrug_off_strays();
         let mut runner = engine::Watched::new(runner)?;
-        let begun = tokio::task::spawn_blocking(move || waiting.join());
-        match begun.await {
+        let mut presses = 0u32;
+        // Somebody wants an end of it, so what is left to print after the end of the run gets little time.
+        let mut hurried = false;
+        let mut waiting = tokio::task::spawn_blocking(move || waiting.join());
+        let begun = loop {
+            let what = tokio::select! {
+                biased;
+                begun = &mut waiting => break begun,
+                _ = int.recv() => {
+                    presses += 1;
+                    if presses < LADDER { rung(presses).0 } else { engine::ToRunner::Abandon }
+                }
+                _ = usr2.recv() => engine::ToRunner::Interrupt,
+                _ = term.recv() => engine::ToRunner::Stop,
+                _ = hup.recv() => engine::ToRunner::Hangup,
+                // What has not begun can be ended without ceremony, and may not be able to do it itself.
+                _ = quit.recv() => engine::ToRunner::Abandon,
+            };
+            hurried |= what != engine::ToRunner::Interrupt;
+            runner.signal(what);
+        };
+        match begun {
             Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(error))) => {
-                runner.wait().await;
-                engine::discard(&dir);
-                return Ok(cannot_start(&error));
+                let status = runner.wait().await;
+                // It may have begun all the same and have died before it could say so; then this is a run like any
+                // other that lost its runner.
+                if !home.way().status().exists() {
+                    if let Some(status) = status.filter(|_| home.way().runner_json().exists()) {
+                        engine::after_runner(&home, status);
+                    }
+                    engine::discard(&dir);
+                    return Ok(cannot_start(&error));
+                }
             }
             _ => anyhow::bail!("the runner could not be waited for"),
         }
         let follower = Follower::open(home.way().path()).context("cannot read the run directory")?;
         let mut shown = Shown::new(follower, output, home.way(), true);
-        let mut presses = 0u32;
-        // Somebody wants an end of it, so what is left to print after the end of the run gets little time.
-        let mut hurried = false;
         let status = loop {
             tokio::select! {
                 biased;
                 status = runner.wait() => break status,
                 _ = int.recv() => {
                     presses += 1;
-                    let (name, text) = match presses {
-                        1 => (engine::ToRunner::Interrupt, "interrupting; press Ctrl-C again to stop"),
-                        2 => (engine::ToRunner::Stop, "stopping; press Ctrl-C again to kill"),
-                        _ => (engine::ToRunner::Kill, "killing"),
-                    };
+                    let (name, text) = rung(presses);
                     hurried |= presses >= LADDER;
-                    eprintln!("subdeck: {text}");
                     runner.signal(name);
+                    tell!("subdeck: {text}");
                 }
                 _ = usr2.recv() => runner.signal(engine::ToRunner::Interrupt),
                 _ = term.recv() => {
@@ -213,24 +242,24 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
                     presses += 1;
                     if presses < LADDER {
                         let left = LADDER - presses;
-                        eprintln!("subdeck: the run has ended; press Ctrl-C {left} more to end the printing of it");
+                        tell!("subdeck: the run has ended; press Ctrl-C {left} more to end the printing of it");
                         continue;
                     }
                 }
             }
             shown.cut();
             let id = SafeText::line(dir.id_str());
-            eprintln!("subdeck: not everything was printed; `subdeck logs {id}` has the rest");
+            tell!("subdeck: not everything was printed; `subdeck logs {id}` has the rest");
             break;
         }
         let (follower, fate) = shown.close().context("the run directory is gone")?;
         let mut recorded = true;
         match aftermath {
             Aftermath::Ended => {}
-            Aftermath::Lost => eprintln!("subdeck: the runner died; the run is recorded as lost"),
+            Aftermath::Lost => tell!("subdeck: the runner died; the run is recorded as lost"),
             Aftermath::Unrecorded(why) => {
                 recorded = false;
-                eprintln!("subdeck: {}", SafeText::line(&why));
+                tell!("subdeck: {}", SafeText::line(&why));
             }
         }
         tell_summary(follower.state(), output, fate);

@@ -113,7 +113,7 @@ pub fn settle(loaded: Result<Loaded, Problems>) -> Result<Plan, ExitCode> {
         }
         Err(problems) => {
             for line in problems.lines() {
-                eprintln!("{line}");
+                tell!("{line}");
             }
             Err(ExitCode::from(2))
         }

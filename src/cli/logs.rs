@@ -109,7 +109,7 @@ impl<W: Write> Out<'_, W> {
         page.cut_told = true;
         if self.args.raw || self.args.json {
             // Standard output is data there.
-            eprintln!("subdeck: step {}: {}", page.id, not_kept(cap));
+            tell!("subdeck: step {}: {}", page.id, not_kept(cap));
             return Ok(());
         }
         writeln!(self.to, "▲ {}", not_kept(cap))

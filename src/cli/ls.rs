@@ -28,12 +28,12 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
     for root in &roots {
         match trust::check(root.path()) {
             Err(why @ Distrust::NotAFolder) => {
-                eprintln!("subdeck: no runs in {}: {why}", SafeText::line(&root.path().display().to_string()));
+                tell!("subdeck: no runs in {}: {why}", SafeText::line(&root.path().display().to_string()));
                 return Ok(out::code(ExitCause::Failed));
             }
             Err(Distrust::Writable(_) | Distrust::Link) => {
                 if let Err(why) = find::trusted(root.path()) {
-                    eprintln!("subdeck: {why}");
+                    tell!("subdeck: {why}");
                 }
             }
             // One that is not there yet, or of somebody else who lets us read it.
@@ -43,7 +43,7 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let mut fleet = Fleet::new(roots);
     while fleet.poll(Duration::MAX).behind {}
     for line in fleet.notices() {
-        eprintln!("subdeck: {}", SafeText::line(&line));
+        tell!("subdeck: {}", SafeText::line(&line));
     }
     let now = crate::engine::now();
     let zone = TimeZone::system();
@@ -69,7 +69,7 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
         });
     }
     if !hidden.is_empty() {
-        eprintln!("subdeck: {} more, --all shows them", hidden.len());
+        tell!("subdeck: {} more, --all shows them", hidden.len());
     }
     if args.json {
         let mut listed: BTreeMap<_, _> =
@@ -83,7 +83,7 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if fleet.runs().next().is_none() {
-        eprintln!("subdeck: no runs yet; `subdeck demo` makes one");
+        tell!("subdeck: no runs yet; `subdeck demo` makes one");
     }
     let head = ["RUN", "STATE", "AGE", "STEPS", "TOKENS", "COST", "NEEDS", "AGENTS", "WHERE", "NAME", "NOW"];
     let mut table = vec![head.map(str::to_owned).to_vec()];
@@ -93,7 +93,7 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
     }));
     super::lines::out(|to| super::lines::table(to, &table))?;
     if let Some(line) = spent_today(&spent_since(fleet.runs(), midnight)) {
-        eprintln!("subdeck: {line}");
+        tell!("subdeck: {line}");
     }
     Ok(ExitCode::SUCCESS)
 }

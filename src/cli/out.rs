@@ -25,7 +25,7 @@ pub fn quiet(result: io::Result<()>) -> io::Result<()> {
 
 /// Says that standard output cannot be written. What a run printed is in its logs in any case.
 pub fn complain(error: &io::Error) {
-    eprintln!("subdeck: standard output cannot be written: {error}; the logs of the run have everything");
+    tell!("subdeck: standard output cannot be written: {error}; the logs of the run have everything");
 }
 
 /// Writes a JSON document to stdout.

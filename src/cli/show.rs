@@ -16,7 +16,7 @@ pub fn is_headless(show: &ShowArgs) -> bool {
         return true;
     }
     let Some(reason) = no_deck() else { return false };
-    eprintln!("subdeck: {reason}, so this goes on as --no-tui");
+    tell!("subdeck: {reason}, so this goes on as --no-tui");
     true
 }
 
@@ -40,14 +40,14 @@ pub fn no_deck() -> Option<&'static str> {
 pub fn tell_unreadable(follower: &Follower) -> bool {
     let Some(why) = follower.unreadable() else { return false };
     let line = format!("the status of run {} is unreadable: {why}", follower.dir().id_str());
-    eprintln!("subdeck: {}", SafeText::line(&line));
+    tell!("subdeck: {}", SafeText::line(&line));
     true
 }
 
 /// Says that the runner lives and answers nothing, and what can be done; whether it is so.
 pub fn tell_suspended(follower: &Follower) -> bool {
     let Some(what) = follower.suspended() else { return false };
-    eprintln!("subdeck: {}", SafeText::line(what));
+    tell!("subdeck: {}", SafeText::line(what));
     true
 }
 

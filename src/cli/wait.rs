@@ -99,13 +99,13 @@ pub fn wait(args: &WaitArgs) -> anyhow::Result<ExitCode> {
                 }
                 if goal != Goal::End {
                     let word = follower.lost().map_or(follower.state().phase.as_str(), |_| "lost");
-                    eprintln!("subdeck: the run is {}; what --for names was not reached", SafeText::line(word));
+                    tell!("subdeck: the run is {}; what --for names was not reached", SafeText::line(word));
                 }
                 return Ok(out::code(exit_code(follower.state())));
             }
             tokio::select! {
                 () = &mut timeout => {
-                    eprintln!("subdeck: still {} after the time that --timeout gave", follower.state().phase.as_str());
+                    tell!("subdeck: still {} after the time that --timeout gave", follower.state().phase.as_str());
                     return Ok(out::code(ExitCause::WaitTimeout));
                 }
                 () = follower.wait() => {}

@@ -14,6 +14,8 @@ pub enum ToRunner {
     Stop,
     Kill,
     Hangup,
+    /// Ends it at once, whatever it does. What it leaves is for its keeper.
+    Abandon,
 }
 
 /// A runner that is waited for.
@@ -72,6 +74,7 @@ impl Watched {
             ToRunner::Stop => Signal::TERM,
             ToRunner::Kill => Signal::QUIT,
             ToRunner::Hangup => Signal::HUP,
+            ToRunner::Abandon => Signal::KILL,
         };
         #[cfg(target_os = "linux")]
         let _ = rustix::process::pidfd_send_signal(&self.handle, signal);

@@ -143,8 +143,35 @@ impl AddAssign for Tokens {
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct CostUsd(pub f64);
 
+impl CostUsd {
+    /// The most that one report may say, in dollars; beyond it a number is no price that anybody was asked.
+    const MOST: f64 = 1e6;
+
+    /// What somebody else says that something cost; `None` for what cannot be a price. A negative one would take back
+    /// what a limit counts.
+    #[must_use]
+    pub fn reported(amount: f64) -> Option<Self> {
+        (0.0..=Self::MOST).contains(&amount).then_some(Self(amount))
+    }
+}
+
 impl AddAssign for CostUsd {
     fn add_assign(&mut self, more: Self) {
         self.0 += more.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_prices_count_as_prices() {
+        for amount in [0.0, 0.25, 1e6] {
+            assert_eq!(CostUsd::reported(amount), Some(CostUsd(amount)));
+        }
+        for amount in [-0.1, 1.1e6, 1e308, f64::INFINITY, f64::NAN] {
+            assert_eq!(CostUsd::reported(amount), None, "{amount}");
+        }
     }
 }

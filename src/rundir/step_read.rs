@@ -233,7 +233,7 @@ fn attempt(look: &Look<'_>) -> Attempt {
                 cache_read: count("cacheRead"),
                 cache_write: count("cacheWrite"),
             },
-            cost: usage.num("cost").filter(|_| !look.is("free")).map(CostUsd),
+            cost: usage.num("cost").filter(|_| !look.is("free")).and_then(CostUsd::reported),
         },
         turns: count("turns"),
         ..Attempt::default()

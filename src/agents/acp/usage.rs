@@ -51,7 +51,7 @@ impl Spent {
         let Some(cost) = update.get("cost") else { return };
         let Some(amount) = cost.get("amount").and_then(Value::as_f64) else { return };
         let usd = text(cost, "currency").is_none_or(|currency| currency.eq_ignore_ascii_case("usd"));
-        if !usd || !amount.is_finite() || amount < 0.0 {
+        if !usd || CostUsd::reported(amount).is_none() {
             return;
         }
         // A sum never falls.

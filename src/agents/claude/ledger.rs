@@ -74,7 +74,7 @@ impl Ledger {
             cache_read: used.cache_read.saturating_sub(told.cache_read),
             cache_write: used.cache_write.saturating_sub(told.cache_write),
         };
-        let cost = cost.filter(|cost| *cost > 0.0).map(CostUsd);
+        let cost = cost.filter(|cost| *cost > 0.0).and_then(CostUsd::reported);
         (cost.is_some() || rest != Tokens::default()).then_some(Usage { tokens: rest, cost })
     }
 }

@@ -50,7 +50,7 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 fn fail(error: &str) -> ExitCode {
-    eprintln!("demo agent: {error}");
+    tell!("demo agent: {error}");
     ExitCode::from(2)
 }
 
@@ -150,7 +150,7 @@ impl Stage for Live {
     }
 
     fn err(&mut self, line: &str) {
-        eprintln!("{line}");
+        tell!("{line}");
     }
 
     fn wall_ms(&self) -> i64 {

@@ -189,7 +189,7 @@ fn usage(record: &UsageRecord) -> Usage {
             cache_read: record.cache_read.unwrap_or(0),
             cache_write: record.cache_write.unwrap_or(0),
         },
-        cost: record.cost.as_ref().and_then(|cost| cost.total).map(CostUsd),
+        cost: record.cost.as_ref().and_then(|cost| cost.total).and_then(CostUsd::reported),
     }
 }
 

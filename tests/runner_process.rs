@@ -278,3 +278,43 @@ fn the_help_of_an_interrupt_names_no_step() {
     assert!(help("interrupt").contains("<RUN>") && !help("interrupt").contains("STEP"), "{}", help("interrupt"));
     assert!(help("stop").contains("<RUN[:STEP]>"), "{}", help("stop"));
 }
+
+/// The runner is the parent of its first child; from then on there is something to end.
+#[test]
+fn a_runner_that_dies_before_it_is_ready_leaves_nothing_and_a_lost_run() {
+    for _ in 0..5 {
+        let world = World::new();
+        let done = world.output(&["run", "--no-tui", "--", "sh", "-c", "kill -9 $PPID; exec sleep 300"]);
+        assert_eq!(done.code, 7, "{} {}", done.stdout, done.stderr);
+        world.wait_until_empty();
+        let ids = fs::read_dir(world.root().join("async-subagent-runs")).unwrap();
+        let run = ids.map(|entry| entry.unwrap().path()).find(|dir| dir.join("status.json").exists()).unwrap();
+        let status: Value = serde_json::from_slice(&fs::read(run.join("status.json")).unwrap()).unwrap();
+        assert_eq!(status["state"], "failed");
+        assert!(done.stderr.contains("recorded as lost"), "{}", done.stderr);
+    }
+}
+
+/// Whoever reads the words of a command may go away; the command goes on as if they stayed.
+#[test]
+fn a_command_whose_words_nobody_reads_is_interrupted_all_the_same() {
+    let world = World::new();
+    let mut command = world.subdeck(&["run", "--no-tui", "--", "sh", "-c", "echo up; exec sleep 300"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    wait_for("the run", || {
+        (!world.processes().is_empty()
+            && fs::read_dir(world.root().join("async-subagent-runs")).is_ok_and(|mut d| d.next().is_some()))
+        .then_some(())
+    });
+    world.only_run().wait_output(0, "up");
+    signal(child.id(), "-INT");
+    assert_eq!(wait_child(&mut child).code(), Some(4));
+    world.wait_until_empty();
+
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let bad = world.file("bad.toml", "[[stop]]\n");
+    let mut command = world.subdeck(&["run", "--no-tui"]);
+    let status = command.arg(bad).stderr(full).stdout(Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+}

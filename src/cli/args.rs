@@ -79,6 +79,8 @@ pub enum Command {
     Retry(RetryArgs),
     /// Write a run as one HTML document that needs nothing but a browser, and as JSON.
     Export(ExportArgs),
+    /// List the runs that ended long ago, and remove them when told to.
+    Prune(PruneArgs),
     /// A scripted run of built-in demo agents: no model, no key, no network.
     Demo(DemoArgs),
     /// Validate a plan and print what would run; starts nothing.
@@ -386,6 +388,38 @@ pub struct ExportArgs {
     /// How much of the end of each step's output goes into it.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1MiB")]
     pub output_size: u64,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck prune`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without --yes nothing is removed: the runs that would go are printed with how they ended, how long ago, and what they
+hold. A run that goes on, or of which that is not known, is never removed, nor one that another run goes on from.")]
+pub struct PruneArgs {
+    /// Remove them.
+    #[arg(long)]
+    pub yes: bool,
+    /// Only runs that ended longer ago than this, such as 30d.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30d")]
+    pub older_than: Duration,
+    /// Only runs that ended like this: complete, failed, paused, stopped or rejected; may be given more than once.
+    #[arg(long, value_name = "STATE")]
+    pub state: Vec<String>,
+    /// Leave the newest N of them.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub keep: usize,
+    /// Runs that other programs made too.
+    #[arg(long)]
+    pub foreign: bool,
+    /// Runs that were lost or cannot be read too.
+    #[arg(long)]
+    pub broken: bool,
+    /// Say why each of the others stays.
+    #[arg(long)]
+    pub why: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub root: RootArgs,

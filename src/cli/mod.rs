@@ -31,6 +31,7 @@ mod logs;
 mod ls;
 mod man;
 mod out;
+mod prune;
 mod run;
 mod schema;
 mod show;
@@ -77,6 +78,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Command::Resume(args) => again::resume(args),
         Command::Retry(args) => again::retry(args),
         Command::Export(args) => export::export(&args),
+        Command::Prune(args) => prune::prune(&args),
         Command::Demo(args) => demo::demo(args),
         Command::Check(args) => check::run(&args),
         Command::Agents(args) => agents_cmd::run(&args),

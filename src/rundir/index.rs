@@ -39,6 +39,15 @@ pub fn terminal(root: &RunRoot, state: &RunState) -> Option<Op> {
     Some(Op::Replace(terminal_path(root, session, &state.id, ended), entry.pretty()))
 }
 
+/// The entry of a finished run; `None` for one that has none.
+#[must_use]
+pub fn entry_of(root: &RunRoot, state: &RunState) -> Option<PathBuf> {
+    match terminal(root, state)? {
+        Op::Replace(path, _) => Some(path),
+        _ => None,
+    }
+}
+
 fn terminal_path(root: &RunRoot, session: &str, id: &RunId, ended: i64) -> PathBuf {
     // The digits make names sort by time; the dash and `.json` take five bytes more than a stem leaves.
     let name = format!("{ended:016}-{}.json", segment::stem(id.as_str()));

@@ -35,6 +35,7 @@ pub mod open;
 mod paths;
 pub mod plan_doc;
 mod presence;
+pub mod prune;
 mod question_record;
 pub mod record;
 pub mod records;

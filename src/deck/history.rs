@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::said::{Said, asked, said};
 use crate::run::{
-    AgentEvent, Event, MessageRole, RunState, StepId, StepPhase, TargetState, Timestamp, ToolOutcome, What, broken_off,
-    words,
+    AgentEvent, Event, MessageRole, RunState, Stage, StepId, StepPhase, TargetState, Timestamp, ToolOutcome, What,
+    broken_off, words,
 };
 use crate::text::{SafeText, clock, span};
 
@@ -76,11 +76,19 @@ impl History {
             {
                 keep(self.said.entry(*step).or_default(), Said { seq, at: event.at, place, what });
             }
-            let Some(mut entry) = tell(state, event) else { continue };
-            (entry.seq, entry.place) = (seq, place);
-            if matches!(event.what, What::BudgetReached { .. } | What::BudgetRaised { .. }) {
-                keep(&mut self.budget, entry.clone());
+            let entry = tell(state, event).map(|entry| Entry { seq, place, ..entry });
+            match (&event.what, &entry) {
+                // Elsewhere it is told as a notice, which says no number.
+                (What::BudgetReached { step, stage: Stage::Soft, metric, used, .. }, _) => {
+                    let text = SafeText::line(&format!("warning reached: {}", metric.words(*used)));
+                    keep(&mut self.budget, Entry { at: event.at, step: *step, text, tone: Tone::Control, seq, place });
+                }
+                (What::BudgetReached { .. } | What::BudgetRaised { .. }, Some(entry)) => {
+                    keep(&mut self.budget, entry.clone());
+                }
+                _ => {}
             }
+            let Some(entry) = entry else { continue };
             if let Some(step) = entry.step {
                 keep(self.steps.entry(step).or_default(), entry.clone());
             }

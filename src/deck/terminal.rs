@@ -3,6 +3,7 @@
 //! Leaving is one function that may be called any number of times and from any thread: from the normal end, an error,
 //! the panic hook, a signal.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -21,7 +22,7 @@ use crossterm::terminal::{
 };
 use crossterm::{cursor, execute, queue};
 use ratatui::backend::{Backend, ClearType, CrosstermBackend};
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use rustix::process::Signal;
 use rustix::termios::{QueueSelector, tcflush};
@@ -147,7 +148,14 @@ impl Screen {
         if self.synchronized {
             queue!(self.backend, BeginSynchronizedUpdate)?;
         }
-        self.backend.draw(changed.into_iter())?;
+        // Terminals do not agree on how wide a cluster is, so nothing that follows one is left to where the cursor is
+        // then, and what stands to the right of one is drawn again.
+        for cells in changed.split_inclusive(|(_, _, cell)| is_cluster(cell)) {
+            self.backend.draw(cells.iter().copied())?;
+        }
+        for (x, y, cell) in behind_clusters(&changed, &self.next) {
+            self.backend.draw(std::iter::once((x, y, cell)))?;
+        }
         if self.synchronized {
             queue!(self.backend, EndSynchronizedUpdate)?;
         }
@@ -222,6 +230,30 @@ impl Drop for Screen {
 /// Stops this process and those that share its job, as Ctrl-Z does; returns when it goes on.
 pub fn stop_self() {
     let _ = rustix::process::kill_current_process_group(Signal::STOP);
+}
+
+/// Whether a cell holds a character that is made of several.
+fn is_cluster(cell: &Cell) -> bool {
+    !cell.symbol().is_ascii() && cell.symbol().chars().nth(1).is_some()
+}
+
+/// The cells to the right of the first cluster of each row that changed in one.
+fn behind_clusters<'b>(changed: &[(u16, u16, &Cell)], next: &'b Buffer) -> Vec<(u16, u16, &'b Cell)> {
+    let mut rows: BTreeMap<u16, u16> = BTreeMap::new();
+    for (x, y, _) in changed.iter().filter(|(_, _, cell)| is_cluster(cell)) {
+        rows.entry(*y).and_modify(|first| *first = (*first).min(*x)).or_insert(*x);
+    }
+    let mut out = Vec::new();
+    for (y, first) in rows {
+        let mut x = first;
+        while let Some(cell) = next.cell((x, y)).filter(|_| x < next.area.right()) {
+            if x > first {
+                out.push((x, y, cell));
+            }
+            x += u16::try_from(crate::text::width(cell.symbol())).unwrap_or(1).max(1);
+        }
+    }
+    out
 }
 
 fn own_stdout() -> io::Result<File> {

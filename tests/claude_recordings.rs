@@ -167,6 +167,29 @@ fn sub_agents_do_not_mix_with_their_parent() {
     let answers = seen.events.iter().filter(|e| matches!(e, AgentEvent::Message { role: MessageRole::Assistant, .. }));
     assert_eq!(answers.count(), 3, "the parent's own calls of the model");
     assert!(!seen.log.contains("tool-finished"), "{}", seen.log);
+    let did: Vec<(&str, String)> = seen
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            AgentEvent::SubAgent { id, did } => Some((id.as_str(), format!("{did:?}"))),
+            _ => None,
+        })
+        .collect();
+    assert!(did.iter().all(|(id, _)| *id == "toolu_6e9e44761b9545a5848b2f"), "{did:?}");
+    let did: Vec<&str> = did.iter().map(|(_, did)| did.as_str()).collect();
+    let call =
+        r#"Called(SubCall { tool: "Bash", args: "python3 -c \"import time; time.sleep(1)\"; echo tool-finished" })"#;
+    let expected = [
+        r#"Started { name: "general-purpose", about: "child job", model: None }"#,
+        r#"Said("I will run a shell command.")"#,
+        call,
+        "Used(2101)",
+        "Returned",
+        r#"Said("Final answer for scenario bash: all done.")"#,
+        "Used(2157)",
+        "Ended(Ok)",
+    ];
+    assert_eq!(did, expected);
     let ends: Vec<bool> = seen
         .events
         .iter()

@@ -216,6 +216,12 @@ fn however_it_arrives_the_run_is_the_one_that_was_recorded() {
             assert_eq!((count("input"), count("output")), (input, out), "{name} by {pace}");
             let ends = run.events_of("tool_execution_end").len();
             assert_eq!(ends, recording.tools.iter().filter(|(_, end)| end.is_some()).count(), "{name} by {pace}");
+            let subs: Vec<_> = step["subdeck"]["subAgents"].as_array().into_iter().flatten().collect();
+            assert_eq!(subs.len(), usize::from(name == "app-spawn"), "{name} by {pace}");
+            if let [sub] = subs.as_slice() {
+                let told = (&sub["name"], &sub["outcome"], &sub["toolCount"], &sub["tokens"]);
+                assert_eq!(told, (&"child".into(), &"ok".into(), &1.into(), &4314.into()), "{name} by {pace}");
+            }
             let found = std::fs::read_to_string(run.dir.join("output-0.log")).unwrap_or_default();
             assert_eq!(*log.get_or_insert_with(|| found.clone()), found, "{name} by {pace}");
             world.wait_until_empty();

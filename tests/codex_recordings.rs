@@ -111,6 +111,31 @@ fn recordings_mean_what_a_person_reads_in_them() {
 }
 
 #[test]
+fn a_sub_agent_is_told_with_its_own_numbers() {
+    let (seen, _) = replay("app-spawn", [read("app-spawn").as_slice()]);
+    let did: Vec<(&str, String)> = seen
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            AgentEvent::SubAgent { id, did } => Some((id.as_str(), format!("{did:?}"))),
+            _ => None,
+        })
+        .collect();
+    assert!(did.iter().all(|(id, _)| *id == "01a228c9-e0dc-7ee2-9013-45667523a7a7"), "{did:?}");
+    let did: Vec<&str> = did.iter().map(|(_, did)| did.as_str()).collect();
+    let expected = [
+        r#"Started { name: "child", about: "", model: Some("gpt-6-sol") }"#,
+        r#"Called(SubCall { tool: "wait", args: "" })"#,
+        "Returned",
+        "Used(2157)",
+        r#"Said("Final answer for scenario spawn: all done.")"#,
+        "Used(4314)",
+        "Ended(Ok)",
+    ];
+    assert_eq!(did, expected);
+}
+
+#[test]
 fn how_the_bytes_are_cut_changes_nothing() {
     for recording in recordings() {
         check_cutting(recording.name, &read(recording.name), |chunks| replay(recording.name, chunks));

@@ -12,8 +12,8 @@ use subdeck::run::{
     AgentEvent, AgentKind, Answer, AnsweredBy, Artifact, Asking, Attempt, Choice, Condition, ControlSource, CostUsd,
     End, Ending, EndingCause, Event, ExitInfo, Family, Limit, Limits, MessageRole, Metric, NextAttempt, Notice,
     OpenCall, Permission, Question, Raise, Reason, Retrying, RunId, RunMeta, RunPhase, RunState, RunnerKind, Stage,
-    SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, TargetState,
-    Timestamp, Tokens, ToolOutcome, Transport, TurnLimit, Usage, What, reduce,
+    SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, SubAgent,
+    SubAgentDid, SubCall, TargetState, Timestamp, Tokens, ToolOutcome, Transport, TurnLimit, Usage, What, reduce,
 };
 use subdeck::rundir::LogLine;
 use support::{Done, Run, World, wait_for};
@@ -430,6 +430,7 @@ fn every_what() -> Vec<What> {
         TargetState::Unknown,
     ];
     all.extend(states.map(|to| What::SteerMoved { id: text(), step, to, detail: Some(text()) }));
+    let sub_agent = |did| AgentEvent::SubAgent { id: text(), did };
     let mut said = vec![
         AgentEvent::SessionStarted { session_id: Some(text()), model: Some(text()) },
         AgentEvent::TurnStarted,
@@ -453,7 +454,10 @@ fn every_what() -> Vec<What> {
             cost: Some(CostUsd(0.5)),
         }),
         AgentEvent::ProtocolFailure { message: text() },
+        sub_agent(SubAgentDid::Started { name: text(), about: text(), model: Some(text()) }),
+        sub_agent(SubAgentDid::Started { name: text(), about: text(), model: None }),
     ];
+    said.extend(ToolOutcome::ALL.map(|outcome| sub_agent(SubAgentDid::Ended(outcome))));
     let outcomes =
         [ToolOutcome::Ok, ToolOutcome::Error, ToolOutcome::Denied, ToolOutcome::Cancelled, ToolOutcome::Lost];
     said.extend(outcomes.map(|outcome| AgentEvent::ToolEnded {
@@ -508,6 +512,19 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
         until: time,
         reason: "t".into(),
     });
+    step.sub_agents = vec![
+        SubAgent {
+            about: "t".into(),
+            model: text(),
+            ended_at: time,
+            outcome: Some(ToolOutcome::Ok),
+            tool: Some(SubCall::default()),
+            tokens: Some(1),
+            last_message: text(),
+            ..SubAgent::default()
+        },
+        SubAgent::default(),
+    ];
     let limits = Limits {
         turns: Some(TurnLimit { max: 1, grace: 1 }),
         tokens: Some(Limit { soft: Some(1), hard: None }),

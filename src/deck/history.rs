@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::said::{Said, asked, said};
 use crate::run::{
-    AgentEvent, Event, MessageRole, RunState, Stage, StepId, StepPhase, TargetState, Timestamp, ToolOutcome, What,
-    broken_off, words,
+    AgentEvent, Event, MessageRole, RunState, Stage, StepId, StepPhase, SubAgentDid, TargetState, Timestamp,
+    ToolOutcome, What, broken_off, words,
 };
 use crate::text::{SafeText, clock, span};
 
@@ -214,6 +214,19 @@ fn agent_entry(state: &RunState, step: StepId, at: Timestamp, event: &AgentEvent
     let entry = |tone: Tone, text: SafeText| Entry { at, step: Some(step), text, tone, seq: 0, place: None };
     let one = |tone: Tone, text: String| Some(entry(tone, SafeText::line(&text)));
     match event {
+        AgentEvent::SubAgent { did: SubAgentDid::Started { name, about, .. }, .. } => {
+            one(Tone::Tool, format!("↳ {name} began {about}"))
+        }
+        AgentEvent::SubAgent { did: SubAgentDid::Ended(outcome), id } => {
+            let name = state.step(step).and_then(|step| step.sub_agents.iter().find(|agent| agent.id == *id));
+            let name = name.map_or("a sub-agent", |agent| agent.name.as_str());
+            let (tone, word) = match outcome {
+                ToolOutcome::Ok => (Tone::Tool, "is done"),
+                ToolOutcome::Cancelled => (Tone::Tool, "was stopped"),
+                _ => (Tone::Bad, "failed"),
+            };
+            one(tone, format!("↳ {name} {word}"))
+        }
         AgentEvent::ToolStarted { tool, args, .. } => one(Tone::Tool, format!("› {tool} {args}")),
         AgentEvent::ToolEnded { tool, outcome, preview, .. } if *outcome != ToolOutcome::Ok => {
             let tool = tool.as_deref().unwrap_or("tool");

@@ -1,8 +1,9 @@
-//! Which steps the list shows: all of them, or those that have the words of a filter. The order is always that of the run.
+//! Which steps the list shows: all of them, or those that have the words of a filter, and below each the sub-agents of its
+//! agent where there is room. The order is always that of the run.
 
 use super::model::UiState;
 use super::sums;
-use crate::run::{Group, RunState, StepId, StepState};
+use crate::run::{Group, RunState, StepId, StepState, SubAgent};
 
 /// The rows of the list.
 #[derive(Clone, Debug)]
@@ -99,6 +100,44 @@ pub fn folded<'s>(ui: &UiState, state: &'s RunState, step: &StepState) -> Option
     (first.id == step.id && others.iter().all(|s| s.id != ui.selected)).then_some(group)
 }
 
+/// A line of the list.
+#[derive(Clone, Copy, Debug)]
+pub enum Row<'s> {
+    /// A step.
+    Step(&'s StepState),
+    /// A sub-agent of the step above it.
+    Sub(&'s StepState, &'s SubAgent),
+}
+
+impl<'s> Row<'s> {
+    /// The step that it is, or belongs to.
+    #[must_use]
+    pub const fn step(self) -> &'s StepState {
+        match self {
+            Self::Step(step) | Self::Sub(step, _) => step,
+        }
+    }
+}
+
+/// The lines that are seen of a list of this height from a row on. Sub-agents have lines of their own while all lines fit:
+/// all of them, else those that work. A list that is longer than its area is not looked through.
+#[must_use]
+pub fn shown<'s>(rows: &Rows<'s>, top: usize, height: usize) -> Vec<Row<'s>> {
+    let room = height.saturating_sub(rows.len());
+    let of = |works: bool| {
+        let count = |step: &StepState| step.sub_agents.iter().filter(|agent| !works || agent.works()).count();
+        rows.from(0).map(count).sum::<usize>() <= room
+    };
+    let (all, working) = if room == 0 { (false, false) } else { (of(false), of(true)) };
+    let mut lines = Vec::new();
+    for step in rows.from(top).take(height) {
+        lines.push(Row::Step(step));
+        let agents = step.sub_agents.iter().filter(|agent| all || (working && agent.works()));
+        lines.extend(agents.map(|agent| Row::Sub(step, agent)));
+    }
+    lines
+}
+
 /// Selects the first step that has the words, when the selected one does not.
 pub fn settle(ui: &mut UiState, state: &RunState) {
     let words = words(ui);
@@ -163,6 +202,25 @@ mod tests {
         assert_eq!(rows(&ui), [0, 1, 2, 3, 4, 5]);
         ui.filter = Some("worker".to_owned());
         assert_eq!(rows(&ui), [2, 3, 4]);
+    }
+
+    #[test]
+    fn sub_agents_have_lines_where_all_fit() {
+        use crate::run::ToolOutcome;
+        let mut state = run();
+        let agent = |outcome| SubAgent { outcome, ..SubAgent::default() };
+        state.steps[1].sub_agents = vec![agent(Some(ToolOutcome::Ok)), agent(None)];
+        let shape = |height: usize| {
+            let lines = shown(&listed(&UiState::default(), &state), 0, height);
+            lines.iter().map(|row| (row.step().id.0, matches!(row, Row::Sub(..)))).collect::<Vec<_>>()
+        };
+        let steps = |id: u32| (id, false);
+        assert_eq!(shape(6), (0..6).map(steps).collect::<Vec<_>>());
+        let mut one = vec![steps(0), steps(1), (1, true)];
+        one.extend((2..6).map(steps));
+        assert_eq!(shape(7), one);
+        one.insert(3, (1, true));
+        assert_eq!(shape(8), one);
     }
 
     #[test]

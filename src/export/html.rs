@@ -13,7 +13,6 @@ use sha2::{Digest, Sha256};
 use super::NO_PROMPT;
 use super::gather::{Call, OutputPart, Report};
 use crate::deck::history::Tone;
-use crate::headless::outcome_word;
 use crate::run::{StepId, StepState, Stream, Timestamp, ToolOutcome};
 use crate::text::{SafeText, Style, bytes, clock, cost, count, grouped, or_unknown, redact, span};
 
@@ -238,7 +237,7 @@ impl View<'_> {
             let took = call.ended.map(|end| span(end.since(call.started)));
             let (class, word) = match call.outcome {
                 Some(ToolOutcome::Ok) => ("good", "ok"),
-                Some(outcome) => ("bad", outcome_word(outcome)),
+                Some(outcome) => ("bad", outcome.as_str()),
                 None => ("dim", "open"),
             };
             page.push_str(&format!(

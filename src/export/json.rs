@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::NO_PROMPT;
 use super::gather::{Report, scrub};
-use crate::headless::{VERSION, outcome_word, status_json, without_nulls};
+use crate::headless::{VERSION, status_json, without_nulls};
 use crate::run::Timestamp;
+use crate::run::ToolOutcome;
 use crate::rundir::records::stream_word;
 
 /// The whole report. The run is that of `status --json`, its events are those of `events --json`.
@@ -20,7 +21,7 @@ pub fn json(report: &Report, prompts: bool) -> Value {
         json!({
             "step": call.step.number(), "call": call.id, "tool": call.tool, "args": call.args,
             "started_at": call.started.millis(), "ended_at": call.ended.map(Timestamp::millis),
-            "outcome": call.outcome.map(outcome_word),
+            "outcome": call.outcome.map(ToolOutcome::as_str),
         })
     });
     let outputs = report.outputs.iter().map(|part| {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::json::without_nulls;
 use crate::run::{
-    AgentEvent, ControlSource, Event, Level, MessageRole, Question, RunState, StepId, Timestamp, ToolOutcome, Usage,
+    AgentEvent, ControlSource, Event, Level, MessageRole, Question, RunState, StepId, SubAgentDid, Timestamp, Usage,
     What,
 };
 use crate::rundir::LogLine;
@@ -208,7 +208,13 @@ fn agent(event: &AgentEvent) -> Option<(&'static str, Value)> {
             ("tool_started", json!({ "call": call, "tool": tool, "args": args, "path": path }))
         }
         AgentEvent::ToolEnded { call, tool, outcome, preview } => {
-            ("tool_ended", json!({ "call": call, "tool": tool, "outcome": outcome_word(*outcome), "preview": preview }))
+            ("tool_ended", json!({ "call": call, "tool": tool, "outcome": outcome.as_str(), "preview": preview }))
+        }
+        AgentEvent::SubAgent { id, did: SubAgentDid::Started { name, about, model } } => {
+            ("sub_agent_started", json!({ "sub_agent": id, "name": name, "about": about, "model": model }))
+        }
+        AgentEvent::SubAgent { id, did: SubAgentDid::Ended(outcome) } => {
+            ("sub_agent_ended", json!({ "sub_agent": id, "outcome": outcome.as_str() }))
         }
         AgentEvent::Retry { attempt, max, delay_ms, reason } => {
             ("retrying", json!({ "attempt": attempt, "max": max, "delay_ms": delay_ms, "reason": reason }))
@@ -246,18 +252,6 @@ pub const fn level_word(level: Level) -> &'static str {
         Level::Note => "note",
         Level::Busy => "busy",
         Level::Needs => "needs",
-    }
-}
-
-/// The word for how a tool call ended.
-#[must_use]
-pub const fn outcome_word(outcome: ToolOutcome) -> &'static str {
-    match outcome {
-        ToolOutcome::Ok => "ok",
-        ToolOutcome::Error => "error",
-        ToolOutcome::Denied => "denied",
-        ToolOutcome::Cancelled => "cancelled",
-        ToolOutcome::Lost => "lost",
     }
 }
 

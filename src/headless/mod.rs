@@ -9,11 +9,12 @@ mod limits;
 mod output;
 mod status_json;
 mod status_watch;
+mod sub_agents;
 mod summary;
 mod text;
 
 pub use json::{document as json_document, line as json_line, without_nulls};
-pub use jsonl::{VERSION, event as json_event, outcome_word, output as json_output, question_json};
+pub use jsonl::{VERSION, event as json_event, output as json_output, question_json};
 pub use limits::{Amount, Gauge, counted as limits_counted, of_run as limits_of_run, of_step as limits_of_step};
 pub use output::{Output, Piece, left_out, text_of};
 pub use status_json::{document as status_document, run as status_json, unreadable as unreadable_json};

@@ -4,9 +4,12 @@
 use serde_json::{Value, json};
 
 use super::json::without_nulls;
-use super::jsonl::{VERSION, outcome_word, source_json};
+use super::jsonl::{VERSION, source_json};
 use super::status_watch;
-use crate::run::{Metric, RunMode, RunState, RunnerKind, Steerable, Steering, StepState, Timestamp, Tokens, exit_code};
+use crate::run::{
+    Metric, RunMode, RunState, RunnerKind, Steerable, Steering, StepState, SubAgent, Timestamp, Tokens, ToolOutcome,
+    exit_code,
+};
 use crate::rundir::RunDir;
 
 /// A run with its steps.
@@ -123,8 +126,11 @@ fn step(state: &RunState, step: &StepState) -> Value {
         })).collect::<Vec<_>>(),
         "recent_tools": step.recent_tools.iter().map(|c| json!({
             "tool": c.tool, "args": c.args, "path": c.path, "started_at": ms(c.started_at),
-            "ended_at": ms(Some(c.ended_at)), "outcome": c.outcome.map(outcome_word),
+            "ended_at": ms(Some(c.ended_at)), "outcome": c.outcome.map(ToolOutcome::as_str),
         })).collect::<Vec<_>>(),
+        "sub_agents": if step.sub_agents.is_empty() { Value::Null } else {
+            step.sub_agents.iter().map(sub_agent).collect()
+        },
         "last_message": step.last_message,
         "recent_output": step.recent_output,
         "retrying": step.retrying.as_ref().map(|r| json!({
@@ -158,6 +164,22 @@ fn step(state: &RunState, step: &StepState) -> Value {
         fields.extend(more);
     }
     value
+}
+
+fn sub_agent(agent: &SubAgent) -> Value {
+    json!({
+        "sub_agent": agent.id,
+        "name": agent.name,
+        "about": (!agent.about.is_empty()).then_some(&agent.about),
+        "model": agent.model,
+        "started_at": ms(Some(agent.started_at)),
+        "ended_at": ms(agent.ended_at),
+        "outcome": agent.outcome.map(ToolOutcome::as_str),
+        "current_tool": agent.tool.as_ref().map(|call| json!({ "tool": call.tool, "args": call.args })),
+        "tool_calls": agent.tool_count,
+        "tokens": agent.tokens,
+        "last_message": agent.last_message,
+    })
 }
 
 fn steering(steering: &Steering) -> Value {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::limits::{Gauge, counted};
+use super::sub_agents;
 use crate::run::{RunPhase, RunState, StepFace, StepState, Timestamp, needs};
 use crate::text::{self as units, SafeText};
 
@@ -49,6 +50,9 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
             for line in SafeText::block(error).iter().take(4) {
                 let _ = writeln!(out, "         {line}");
             }
+        }
+        for agent in &step.sub_agents {
+            let _ = writeln!(out, "         {}", sub_agents::line(agent, now));
         }
         let limits = counted(state, Some(step));
         if !limits.is_empty() {

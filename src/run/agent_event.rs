@@ -3,7 +3,7 @@
 //!
 //! Texts in here are previews with a bound, so that a [`super::RunState`] stays small; whole texts are in files.
 
-use super::{Asking, CostUsd, Stream, Tokens};
+use super::{Asking, CostUsd, Stream, SubAgentDid, Tokens};
 
 /// One thing that an agent said. Time and step stand in the [`super::Event`] around it.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +74,13 @@ pub enum AgentEvent {
         /// The first part of the result (at most [`AgentEvent::PREVIEW`] bytes).
         preview: String,
     },
+    /// An agent that the agent started itself did something.
+    SubAgent {
+        /// The agent's id of it.
+        id: String,
+        /// What it did.
+        did: SubAgentDid,
+    },
     /// The agent will try its provider again.
     Retry {
         /// Which attempt this is, from 1.
@@ -120,11 +127,12 @@ pub enum AgentEvent {
         /// The agent's id of the question.
         id: String,
     },
-    /// The agent asked its client for something, and the client's side of the protocol answers by itself. Never recorded.
+    /// The agent told its client something that only the client's side of the protocol has to do with: a request that it
+    /// answers by itself, or a name that it has to repeat. Never recorded.
     Called {
-        /// The agent's id of the request, as JSON.
+        /// The agent's id of the request as JSON, or the name.
         id: String,
-        /// What it asks for, in the protocol's word.
+        /// What it is, in the protocol's word.
         method: String,
     },
     /// Output that is not part of the agent's protocol.
@@ -216,6 +224,29 @@ pub enum ToolOutcome {
     Cancelled,
     /// The agent ended without saying how the call ended.
     Lost,
+}
+
+impl ToolOutcome {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Ok, Self::Error, Self::Denied, Self::Cancelled, Self::Lost];
+
+    /// Its word in files and for scripts.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Denied => "denied",
+            Self::Cancelled => "cancelled",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// The outcome of a word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.as_str() == word)
+    }
 }
 
 /// Usage of one model call.

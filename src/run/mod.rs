@@ -26,6 +26,7 @@ mod signs;
 mod state;
 mod steering;
 mod step_state;
+mod sub_agent;
 mod values;
 pub mod words;
 
@@ -60,4 +61,5 @@ pub use step_state::{
     Attempt, Ending, EndingCause, ExternalProcess, NextAttempt, OpenCall, Retrying, RunnerKind, Steerable, StepFace,
     StepPhase, StepState, ToolCall,
 };
+pub use sub_agent::{SubAgent, SubAgentDid, SubCall};
 pub use values::{CostUsd, RunId, StepId, Timestamp, Tokens};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     AgentKind, BudgetState, CallFacts, Conflict, CostUsd, ExitInfo, Failures, Level, Limits, Notice, Question, Repeat,
-    RunId, Steering, StepContract, StepId, Thresholds, Timestamp, Tokens, Usage,
+    RunId, Steering, StepContract, StepId, SubAgent, Thresholds, Timestamp, Tokens, Usage,
 };
 
 /// Everything known of one step.
@@ -61,6 +61,8 @@ pub struct StepState {
     pub open: Vec<OpenCall>,
     /// Calls that ended, oldest first, at most [`StepState::KEPT_TOOLS`].
     pub recent_tools: VecDeque<ToolCall>,
+    /// Agents that the agent started itself, in the order they began, at most [`super::SubAgent::KEPT`].
+    pub sub_agents: Vec<SubAgent>,
     /// How many calls were started.
     pub tool_count: u64,
     /// How many assistant messages came.

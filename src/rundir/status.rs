@@ -6,7 +6,7 @@ use super::json::{Json, Obj};
 use super::{contract, graph, question_record, supervision};
 use crate::run::{
     Attempt, ControlSource, CostUsd, ExitInfo, NamedOutput, OpenCall, RunMode, RunState, RunnerKind, Steerable,
-    Steering, StepPhase, StepState, Timestamp, Tokens, ToolOutcome,
+    Steering, StepPhase, StepState, SubAgent, Timestamp, Tokens, ToolOutcome,
 };
 
 /// The literal that stands for every task in shared documents (runner-behaviour 14.20).
@@ -405,11 +405,14 @@ fn step_extras(step: &StepState) -> Obj {
         // One entry for each of `recentTools`; the previews of results are left to the event log.
         let tools = step.recent_tools.iter().map(|t| {
             let mut obj = Obj::new();
-            obj.opt("startedAt", t.started_at).opt("outcome", t.outcome.map(outcome_word));
+            obj.opt("startedAt", t.started_at).opt("outcome", t.outcome.map(ToolOutcome::as_str));
             obj.opt("path", t.path.as_ref());
             obj
         });
         own.set("tools", tools.collect::<Json>());
+    }
+    if !step.sub_agents.is_empty() {
+        own.set("subAgents", step.sub_agents.iter().map(sub_agent).collect::<Json>());
     }
     let mut cache = Obj::new();
     cache.opt("read", Some(step.tokens.cache_read).filter(|n| *n > 0));
@@ -462,6 +465,25 @@ fn step_extras(step: &StepState) -> Obj {
     own
 }
 
+fn sub_agent(agent: &SubAgent) -> Obj {
+    let mut obj = Obj::new();
+    obj.set("id", &agent.id).set("name", &agent.name);
+    obj.opt("about", Some(&agent.about).filter(|about| !about.is_empty())).opt("model", agent.model.as_ref());
+    obj.set("startedAt", agent.started_at).opt("endedAt", agent.ended_at);
+    obj.opt("outcome", agent.outcome.map(ToolOutcome::as_str));
+    obj.opt(
+        "tool",
+        agent.tool.as_ref().map(|call| {
+            let mut obj = Obj::new();
+            obj.set("tool", &call.tool).set("args", &call.args);
+            obj
+        }),
+    );
+    obj.opt("open", Some(agent.open).filter(|open| *open > 0)).set("toolCount", agent.tool_count);
+    obj.opt("tokens", agent.tokens).opt("lastMessage", agent.last_message.as_ref());
+    obj
+}
+
 /// The word for runners that the shared `runner` object has no place for; pi over rpc needs none.
 pub(super) fn runner_word(kind: &RunnerKind) -> Option<String> {
     match kind {
@@ -477,17 +499,6 @@ pub(super) fn exit(exit: ExitInfo) -> Obj {
     let mut obj = Obj::new();
     obj.opt("code", exit.code).opt("signal", exit.signal);
     obj
-}
-
-/// The word of a tool's outcome.
-pub(super) const fn outcome_word(outcome: ToolOutcome) -> &'static str {
-    match outcome {
-        ToolOutcome::Ok => "ok",
-        ToolOutcome::Error => "error",
-        ToolOutcome::Denied => "denied",
-        ToolOutcome::Cancelled => "cancelled",
-        ToolOutcome::Lost => "lost",
-    }
 }
 
 /// The name of a signal, such as `SIGTERM`; unknown ones by number.

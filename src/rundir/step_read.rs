@@ -14,7 +14,7 @@ use super::status_read::{runner, runner_of_word, steering, step_phase, tail};
 use super::supervision;
 use crate::run::{
     Attempt, CallFacts, CostUsd, Ending, ExitInfo, ExternalProcess, OpenCall, Retrying, RunId, Steerable, StepId,
-    StepPhase, StepState, Timestamp, Tokens, ToolCall, ToolOutcome, Usage,
+    StepPhase, StepState, SubAgent, SubCall, Timestamp, Tokens, ToolCall, ToolOutcome, Usage,
 };
 
 pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
@@ -70,6 +70,7 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         last_activity: look.time("lastActivityAt"),
         open,
         recent_tools: recent_tools(look, &own),
+        sub_agents: own.objs("subAgents").filter_map(|a| sub_agent(&a)).take(SubAgent::KEPT).collect(),
         tool_count: look.count("toolCount").unwrap_or(0),
         turn_count: look.count("turnCount").unwrap_or(0),
         tokens,
@@ -184,21 +185,29 @@ fn recent_tools(look: &Look<'_>, own: &Look<'_>) -> VecDeque<ToolCall> {
             path: extra.as_ref().and_then(|e| e.text("path")),
             started_at: extra.as_ref().and_then(|e| e.time("startedAt")),
             ended_at: t.time("endMs").unwrap_or_default(),
-            outcome: extra.as_ref().and_then(|e| e.str("outcome")).and_then(outcome),
+            outcome: extra.as_ref().and_then(|e| e.str("outcome")).and_then(ToolOutcome::of_word),
             preview: String::new(),
         })
     });
     tail(calls, StepState::KEPT_TOOLS)
 }
 
-pub(super) fn outcome(word: &str) -> Option<ToolOutcome> {
-    Some(match word {
-        "ok" => ToolOutcome::Ok,
-        "error" => ToolOutcome::Error,
-        "denied" => ToolOutcome::Denied,
-        "cancelled" => ToolOutcome::Cancelled,
-        "lost" => ToolOutcome::Lost,
-        _ => return None,
+fn sub_agent(look: &Look<'_>) -> Option<SubAgent> {
+    Some(SubAgent {
+        id: look.text("id")?,
+        name: look.text("name").unwrap_or_default(),
+        about: look.text("about").unwrap_or_default(),
+        model: look.text("model"),
+        started_at: look.time("startedAt")?,
+        ended_at: look.time("endedAt"),
+        outcome: look.str("outcome").and_then(ToolOutcome::of_word),
+        tool: look
+            .obj("tool")
+            .and_then(|call| Some(SubCall { tool: call.text("tool")?, args: call.text("args").unwrap_or_default() })),
+        open: look.count("open").unwrap_or(0),
+        tool_count: look.count("toolCount").unwrap_or(0),
+        tokens: look.count("tokens"),
+        last_message: look.text("lastMessage"),
     })
 }
 

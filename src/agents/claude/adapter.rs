@@ -25,17 +25,8 @@ const MOST_ASKED: usize = 64;
 /// What stands in event logs where a prompt was (runner-behaviour 9).
 const REDACTED: &str = "[prompt redacted]";
 /// Lines of the system that say only that it lives, and those that say nothing of the run.
-const ALIVE: [&str; 9] = [
-    "status",
-    "thinking_tokens",
-    "task_started",
-    "task_progress",
-    "task_updated",
-    "task_notification",
-    "tool_progress",
-    "hook_started",
-    "hook_response",
-];
+const ALIVE: [&str; 6] =
+    ["status", "thinking_tokens", "task_updated", "tool_progress", "hook_started", "hook_response"];
 const SILENT: [&str; 5] =
     ["session_state_changed", "prompt_suggestion", "files_persisted", "model_fallback", "rate_limit_event"];
 
@@ -78,10 +69,11 @@ impl ClaudeAdapter {
     }
 
     fn object(&mut self, line: Look<'_>, sink: &mut dyn Sink) {
-        // What sub-agents say is a sign of life of their call and nothing more.
-        let nested = line.str("parent_tool_use_id").is_some();
+        let nested = line.str("parent_tool_use_id");
         match line.word("type") {
-            "assistant" | "user" | "stream_event" if nested => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+            "assistant" | "user" | "stream_event" if nested.is_some() => {
+                self.nested(nested.unwrap_or_default(), line, sink);
+            }
             "assistant" => self.assistant(line, sink),
             "user" => self.user(line, sink),
             "stream_event" => self.piece(line.object("event"), sink),
@@ -148,6 +140,7 @@ impl ClaudeAdapter {
                 self.turn.background = line.list("tasks").iter().filter(agents).count();
             }
             "compact_boundary" => self.live.line(Stream::Own, "the agent shortens its conversation", sink),
+            "task_started" | "task_progress" | "task_notification" => self.task(line, sink),
             known if ALIVE.contains(&known) => sink.event(AgentEvent::TextDelta { bytes: 0 }),
             known if SILENT.contains(&known) => {}
             other => self.emit(json!({"type": format!("claude.system.{}", prefix(other, 100))}), sink),

@@ -40,6 +40,7 @@ impl ClaudeAdapter {
         let text = text_of(block.get("content"));
         self.live.result(Some(&id), &text, sink);
         self.tool_over(&id, &tool, prefix(&text, KEPT), block.is("is_error"), sink);
+        self.brought(&id, block.is("is_error"), sink);
     }
 
     pub(super) fn tool_over(&mut self, id: &str, tool: &str, text: &str, failed: bool, sink: &mut dyn Sink) {

@@ -7,6 +7,7 @@ mod command;
 mod ends;
 mod ledger;
 mod message;
+mod nested;
 mod talk;
 mod turn;
 

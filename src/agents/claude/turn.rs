@@ -15,6 +15,8 @@ pub(super) struct Turn {
     pub queued: Vec<String>,
     /// Sub-agents that work in the background.
     pub background: usize,
+    /// Sub-agents that work: the calls that began them, and whether they do it in the background.
+    pub agents: Vec<(String, bool)>,
     /// It waits to try its provider again.
     pub retrying: bool,
 }

@@ -6,6 +6,7 @@ mod exec;
 mod item;
 mod server;
 mod session;
+mod subs;
 mod talk;
 #[cfg(test)]
 mod tests;

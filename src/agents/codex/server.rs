@@ -9,6 +9,7 @@ use super::approval;
 use super::exec::found;
 use super::item::{Item, Kind};
 use super::session::{INITIALIZE, INTERRUPT, RUNS, STEER, Session, TAKEN, TASK, THREAD, TURN};
+use super::subs::Subs;
 use super::usage::Spent;
 use super::work::{End, Work, tell};
 use crate::agents::jsonrpc::{Message, parse};
@@ -45,6 +46,7 @@ pub struct ServerAdapter {
     /// The agent's own session.
     thread: Option<String>,
     spent: Spent,
+    subs: Subs,
     /// The model has the task.
     tasked: bool,
 }
@@ -53,7 +55,8 @@ impl ServerAdapter {
     /// A new one, for one child.
     #[must_use]
     pub fn new(session: Arc<Session>) -> Self {
-        Self { session, work: Work::new(true), thread: None, spent: Spent::default(), tasked: false }
+        let work = Work::new(true);
+        Self { session, work, thread: None, spent: Spent::default(), subs: Subs::default(), tasked: false }
     }
 
     fn message(&mut self, message: Message, sink: &mut dyn Sink) {
@@ -104,6 +107,9 @@ impl ServerAdapter {
 
     fn notice(&mut self, method: &str, params: Look<'_>, sink: &mut dyn Sink) {
         let own = self.thread.as_deref() == params.str("threadId");
+        if let (false, Some(thread)) = (own, params.str("threadId")) {
+            self.subs.happened(thread, method, params, sink);
+        }
         match method {
             "warning" | "configWarning" | "guardianWarning" => {
                 let text = params.str("message").or_else(|| params.str("summary")).unwrap_or_default();
@@ -155,14 +161,18 @@ impl ServerAdapter {
             Kind::User if over => self.heard(item.look(), sink),
             Kind::Message if over => self.work.said(item.text(), sink),
             Kind::Message | Kind::Thought => self.work.speaks(sink),
-            Kind::Tool if over => self.work.returned(item, sink),
+            Kind::Tool if over => {
+                self.subs.call(item.look(), sink);
+                self.work.returned(item, sink);
+            }
+            Kind::SubAgent => self.subs.activity(item.look(), sink),
             Kind::Tool => self.work.called(item, sink),
             Kind::Compaction if over => self.work.notice("the agent shortens its conversation", sink),
             Kind::Notice if over => self.work.notice(item.look().word("message"), sink),
             Kind::Unknown if over => {
                 tell(AgentEvent::Unknown { kind: format!("codex item {}", prefix(item.word(), 100)) }, sink);
             }
-            Kind::User | Kind::SubAgent | Kind::Compaction | Kind::Notice | Kind::Silent | Kind::Unknown => {
+            Kind::User | Kind::Compaction | Kind::Notice | Kind::Silent | Kind::Unknown => {
                 sink.event(AgentEvent::TextDelta { bytes: 0 });
             }
         }

@@ -3,7 +3,10 @@
 use super::args::{Described, describe};
 use super::asked;
 use super::record::{Body, Record, UsageRecord, with_record};
-use crate::run::{AgentEvent, CostUsd, MessageRole, QueueContents, StopReason, Stream, Tokens, ToolOutcome, Usage};
+use crate::run::{
+    AgentEvent, CostUsd, MessageRole, QueueContents, StopReason, Stream, SubAgentDid, SubCall, Tokens, ToolOutcome,
+    Usage,
+};
 use crate::text::prefix;
 
 /// What kind of line was decoded.
@@ -75,6 +78,28 @@ fn plain_string_after<'a>(line: &'a [u8], key: &[u8]) -> Option<&'a str> {
     (rest.get(end) == Some(&b'"')).then(|| std::str::from_utf8(rest.get(..end)?).ok())?
 }
 
+/// What such a record says of a sub-agent.
+fn sub_agent(record: &Record<'_>) -> Option<AgentEvent> {
+    let did = record.sub_agent.as_ref()?;
+    let said =
+        |text: &Option<std::borrow::Cow<'_, str>>, limit| prefix(text.as_deref().unwrap_or_default(), limit).to_owned();
+    let short = |text| said(text, AgentEvent::ARGS_PREVIEW);
+    let did = match did.did.as_deref()? {
+        "started" => SubAgentDid::Started {
+            name: short(&did.name),
+            about: short(&did.about),
+            model: did.model.as_deref().map(str::to_owned),
+        },
+        "called" => SubAgentDid::Called(SubCall { tool: short(&did.tool), args: short(&did.args) }),
+        "returned" => SubAgentDid::Returned,
+        "said" => SubAgentDid::Said(said(&did.text, AgentEvent::PREVIEW)),
+        "used" => SubAgentDid::Used(did.tokens?),
+        "ended" => SubAgentDid::Ended(ToolOutcome::of_word(did.outcome.as_deref()?)?),
+        _ => return None,
+    };
+    Some(AgentEvent::SubAgent { id: record.id.as_deref()?.to_owned(), did })
+}
+
 /// What the record of a line says.
 pub(super) fn events(line: &[u8], record: &Record<'_>, out: &mut Vec<AgentEvent>) -> Kind {
     let owned = |text: &Option<std::borrow::Cow<'_, str>>| text.as_deref().map(str::to_owned);
@@ -102,6 +127,9 @@ pub(super) fn events(line: &[u8], record: &Record<'_>, out: &mut Vec<AgentEvent>
         }
         // What agents of other families used beside what their messages carry.
         "subdeck_usage" => out.extend(record.usage.as_ref().map(usage).map(AgentEvent::Used)),
+        "subdeck_subagent" => {
+            out.push(sub_agent(record).unwrap_or_else(|| AgentEvent::Unknown { kind: kind.to_owned() }))
+        }
         "tool_execution_start" => {
             let tool = record.tool_name.as_deref().unwrap_or("?").to_owned();
             let Described { args, path, about } = describe(&tool, record.args.map(serde_json::value::RawValue::get));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::asked;
-use crate::run::{AgentEvent, MessageRole, StopReason, ToolOutcome, Usage};
+use crate::run::{AgentEvent, MessageRole, StopReason, SubAgentDid, ToolOutcome, Usage};
 
 /// What stands in event logs where a prompt was (runner-behaviour 9).
 pub(super) const REDACTED: &str = "[prompt redacted]";
@@ -48,6 +48,21 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
             set(&mut message, "usage", usage.as_ref().map(usage_value));
             set(&mut message, "errorMessage", error.as_deref().map(Value::from));
             json!({"type": "message_end", "message": message})
+        }
+        AgentEvent::SubAgent { id, did } => {
+            let did = match did {
+                SubAgentDid::Started { name, about, model } => {
+                    let mut did = json!({"did": "started", "name": name, "about": about});
+                    set(&mut did, "model", model.as_deref().map(Value::from));
+                    did
+                }
+                SubAgentDid::Called(call) => json!({"did": "called", "tool": call.tool, "args": call.args}),
+                SubAgentDid::Returned => json!({"did": "returned"}),
+                SubAgentDid::Said(text) => json!({"did": "said", "text": text}),
+                SubAgentDid::Used(tokens) => json!({"did": "used", "tokens": tokens}),
+                SubAgentDid::Ended(outcome) => json!({"did": "ended", "outcome": outcome.as_str()}),
+            };
+            json!({"type": "subdeck_subagent", "id": id, "subAgent": did})
         }
         AgentEvent::Used(usage) => json!({"type": "subdeck_usage", "usage": usage_value(usage)}),
         AgentEvent::ToolStarted { call, tool, args, path, .. } => {
@@ -138,7 +153,7 @@ const fn stop_word(stop: StopReason) -> &'static str {
 mod tests {
     use super::*;
     use crate::agents::pi::decode_line;
-    use crate::run::{CallFacts, CostUsd, QueueContents, Tokens};
+    use crate::run::{CallFacts, CostUsd, QueueContents, SubCall, Tokens};
 
     #[test]
     fn what_is_encoded_decodes_to_the_same() {
@@ -154,6 +169,7 @@ mod tests {
             error: Some("e".into()),
             calls_tools: true,
         };
+        let sub = |did| AgentEvent::SubAgent { id: "s".into(), did };
         let events = [
             AgentEvent::SessionStarted { session_id: Some("s".into()), model: None },
             AgentEvent::AgentStarted,
@@ -180,6 +196,12 @@ mod tests {
                 outcome: ToolOutcome::Error,
                 preview: "p".into(),
             },
+            sub(SubAgentDid::Started { name: "n".into(), about: "a".into(), model: Some("m".into()) }),
+            sub(SubAgentDid::Called(SubCall { tool: "t".into(), args: "a".into() })),
+            sub(SubAgentDid::Returned),
+            sub(SubAgentDid::Said("s".into())),
+            sub(SubAgentDid::Used(7)),
+            sub(SubAgentDid::Ended(ToolOutcome::Cancelled)),
             AgentEvent::Retry { attempt: Some(1), max: None, delay_ms: Some(5), reason: "r".into() },
             AgentEvent::RetryEnded { success: true },
             AgentEvent::Queue(QueueContents { steering: vec!["a".into()], follow_up: vec![] }),

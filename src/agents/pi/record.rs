@@ -57,10 +57,36 @@ pub(super) struct Record<'a> {
     pub data: Option<State<'a>>,
     #[serde(deserialize_with = "object")]
     pub usage: Option<UsageRecord>,
+    #[serde(borrow, deserialize_with = "object")]
+    pub sub_agent: Option<SubRecord<'a>>,
     #[serde(borrow, deserialize_with = "texts")]
     pub steering: Vec<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "texts")]
     pub follow_up: Vec<Cow<'a, str>>,
+}
+
+/// What a sub-agent did.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct SubRecord<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    pub did: Option<Cow<'a, str>>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub name: Option<Cow<'a, str>>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub about: Option<Cow<'a, str>>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub model: Option<Cow<'a, str>>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub tool: Option<Cow<'a, str>>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub args: Option<Cow<'a, str>>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub text: Option<Cow<'a, str>>,
+    #[serde(deserialize_with = "number")]
+    pub tokens: Option<u64>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub outcome: Option<Cow<'a, str>>,
 }
 
 /// A message, or the result of a tool: both have content.

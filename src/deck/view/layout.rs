@@ -270,8 +270,9 @@ pub fn spot(ui: &UiState, state: &RunState, x: u16, y: u16) -> Option<Spot> {
         let rows = rows::listed(ui, state);
         let selected = rows.place(ui.selected).unwrap_or(0);
         let top = list_top(selected, rows.len(), usize::from(inner.height));
+        let lines = rows::shown(&rows, top, usize::from(inner.height));
         let row = usize::from(y.checked_sub(inner.y)?);
-        return (y < inner.bottom()).then(|| rows.get(top + row)).flatten().map(|s| Spot::Step(s.id));
+        return (y < inner.bottom()).then(|| lines.get(row)).flatten().map(|row| Spot::Step(row.step().id));
     }
     if layout.tabs.contains(at) && layout.shape == Shape::Tabs {
         return super::tabs::hit(ui, state, x.saturating_sub(layout.tabs.x)).map(Spot::Step);

@@ -7,9 +7,10 @@ use ratatui::style::Style;
 use super::detail::many;
 use super::layout::{Shape, list_top};
 use super::paint::{Edge, frame, piece, put, put_cut, put_right};
+use super::sub_row::{self, Place};
 use super::{Scene, elapsed, now_text, took};
 use crate::deck::model::{Focus, UiState};
-use crate::deck::rows;
+use crate::deck::rows::{self, Row};
 use crate::deck::sums::Sums;
 use crate::run::{Group, RunState, StepFace, StepState};
 use crate::text::{SafeText, UNKNOWN, count, or_unknown};
@@ -44,7 +45,9 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         return;
     }
     let columns = Columns::of(scene, &ui.sums(state), inner.width, shape, !ui.folded.is_empty());
-    for (step, dy) in rows.from(top).take(height).zip(0_u16..) {
+    let lines = rows::shown(&rows, top, height);
+    for (line, dy) in lines.iter().zip(0_u16..) {
+        let step = line.step();
         // What lies between the rows of a filtered list is not shown, so nothing is tied together there.
         let filtered = ui.filter.is_some();
         let folded = if filtered { None } else { rows::folded(ui, state, step) };
@@ -53,10 +56,17 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
             None if filtered => " ",
             None => bracket(step, state),
         };
+        if let Row::Sub(_, agent) = line {
+            // What ties its step to the one below goes on beside it.
+            put(buf, inner, 1, dy, if matches!(tie, "┌" | "│") { "│" } else { " " }, theme.dim());
+            let place = Place { name_at: 6 + columns.number, name: columns.name, word: columns.word };
+            sub_row::draw(buf, inner, dy, place, scene, agent);
+            continue;
+        }
         let row = ListRow { tie, step, folded, selected: step.id == ui.selected };
         row.draw(buf, inner, dy, &columns, scene);
     }
-    let spare = height.saturating_sub(rows.len());
+    let spare = height.saturating_sub(lines.len());
     if shape == Shape::Wide && spare >= 6 {
         totals(buf, inner, scene, &ui.sums(state));
     }

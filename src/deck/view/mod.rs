@@ -13,6 +13,7 @@ pub(super) mod paint;
 mod rail;
 mod secrets;
 mod sections;
+mod sub_row;
 pub mod tabs;
 mod ticker;
 

@@ -12,6 +12,29 @@ use stage::step;
 pub(crate) use stage::{NOW, Stage, run};
 
 #[test]
+fn sub_agents_stand_below_their_step() {
+    use crate::run::{SubAgent, SubCall, ToolOutcome};
+    let agent = |name: &str, ended: bool| SubAgent {
+        id: name.to_owned(),
+        name: name.to_owned(),
+        about: "find the callers".to_owned(),
+        started_at: stage::ago(90),
+        ended_at: ended.then(|| stage::ago(30)),
+        outcome: ended.then_some(ToolOutcome::Ok),
+        tool: (!ended).then(|| SubCall { tool: "grep".to_owned(), args: "drain\u{1b}[2J".to_owned() }),
+        tool_count: 4,
+        tokens: ended.then_some(21_000),
+        last_message: ended.then(|| "There are three.".to_owned()),
+        ..SubAgent::default()
+    };
+    for (name, width, height) in [("sub-agents-120x36", 120, 36), ("sub-agents-50x20", 50, 20)] {
+        let mut stage = Stage::new(width, height);
+        stage.feed.state.steps[2].sub_agents = vec![agent("explorer", true), agent("reader", false)];
+        insta::assert_snapshot!(name, stage.text());
+    }
+}
+
+#[test]
 fn a_picture_costs_what_is_visible_and_not_what_there_is() {
     // Lines of text that are made safe for one picture: each row that is laid out needs some, and nothing else does.
     let cost = |steps: u32, keys: &str, size: (u16, u16)| {

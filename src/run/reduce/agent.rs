@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::watch;
+use crate::run::sub_agent;
 use crate::run::{
     AgentEvent, MessageRole, OpenCall, Retrying, StepState, StopReason, Timestamp, ToolCall, ToolOutcome, Usage, budget,
 };
@@ -37,6 +38,7 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
             }
         }
         AgentEvent::Used(usage) => used(step, usage),
+        AgentEvent::SubAgent { id, did } => sub_agent::take(step, id, did, at),
         AgentEvent::ToolStarted { call, tool, args, path, about } => {
             step.tool_count += 1;
             (step.last_word, step.calls_pending) = (false, false);
@@ -157,6 +159,7 @@ fn remember_call(step: &mut StepState, call: OpenCall, outcome: ToolOutcome, pre
 /// Calls that are open when all that the child said is known will never end by themselves. Its exit is not yet that
 /// moment: their ends may still lie in the pipe.
 pub(super) fn lose_open_calls(step: &mut StepState, at: Timestamp) {
+    sub_agent::lose(step, at);
     for call in std::mem::take(&mut step.open) {
         remember_call(step, call, ToolOutcome::Lost, String::new(), at);
     }

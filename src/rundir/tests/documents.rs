@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::run::*;
-use crate::rundir::{ResultContext, RunDir, RunRoot, StatusContext, Writer, result_read, status};
+use crate::rundir::{ResultContext, RunDir, RunRoot, StatusContext, Writer, result_read, status, status_read};
 
 #[path = "../../../tests/support/tables.rs"]
 mod tables;
@@ -218,6 +218,32 @@ fn a_status_says_what_happens_now() {
     assert_eq!(value["steering"]["recent"][0]["targets"][1]["state"], "failed");
     assert!(value["steps"][2]["externalProcess"]["stderrPath"].as_str().unwrap().ends_with("/external-2.stderr.log"));
     assert!(value["steps"][3].get("durationMs").is_none());
+}
+
+#[test]
+fn sub_agents_are_read_back_as_they_were() {
+    let mut state = under_way();
+    let call = SubCall { tool: "grep".to_owned(), args: "x".to_owned() };
+    let whole = SubAgent {
+        id: "a".to_owned(),
+        name: "scout".to_owned(),
+        about: "look".to_owned(),
+        model: Some("m".to_owned()),
+        started_at: Timestamp::from_millis(5),
+        ended_at: Some(Timestamp::from_millis(9)),
+        outcome: Some(ToolOutcome::Cancelled),
+        tool: Some(call),
+        open: 2,
+        tool_count: 3,
+        tokens: Some(70),
+        last_message: Some("found".to_owned()),
+    };
+    state.steps[1].sub_agents = vec![whole, SubAgent { id: "b".to_owned(), ..SubAgent::default() }];
+    let dir = RunDir::at("/r/async-subagent-runs/x");
+    let bytes = status::encode(&state, &StatusContext { dir: &dir, instance: None });
+    let read = status_read::decode(&bytes).unwrap();
+    assert_eq!(read.steps[1].sub_agents, state.steps[1].sub_agents);
+    assert!(read.steps[0].sub_agents.is_empty());
 }
 
 /// The words of the flags and codes, by the way the run ended (run-directory 8.3).

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine;
@@ -92,12 +92,22 @@ impl Screen {
         }
     }
 
-    /// Asks what the terminal can do; `background` says whether its colour is wanted. Before anybody reads keys.
+    /// Learns what the terminal can do; `background` says whether its colour is wanted. It is asked once in the life of
+    /// the program, before anybody reads keys: a reader of keys that was told to end may still be at it for a moment, and
+    /// would take an answer for keys.
     ///
     /// # Errors
     /// When the terminal cannot be written.
     pub fn ask(&mut self, background: bool) -> io::Result<Answers> {
-        let answers = probe::ask(&mut self.backend, background)?;
+        static KNOWN: OnceLock<Answers> = OnceLock::new();
+        let answers = match KNOWN.get() {
+            Some(known) => known.clone(),
+            None => {
+                let answers = probe::ask(&mut self.backend, background)?;
+                KNOWN.get_or_init(|| Answers { typed: Vec::new(), ..answers.clone() });
+                answers
+            }
+        };
         // tmux says that it can, but repaints its whole pane after each such frame, which costs more than it saves.
         self.synchronized = answers.synchronized.unwrap_or(true) && std::env::var_os("TMUX").is_none();
         Ok(answers)

@@ -78,7 +78,8 @@ impl<'a> App<'a> {
                 None => Palette::Sixteen,
             };
         }
-        let mut keys = Some(EventStream::new());
+        let (stream, typed) = early::reader(answers.typed);
+        let mut keys = Some(stream);
         let mut suspends = signal(SignalKind::from_raw(20)).map_err(DeckError::Terminal)?;
         let mut continues = signal(SignalKind::from_raw(18)).map_err(DeckError::Terminal)?;
         let mut interrupts = signal(SignalKind::interrupt()).map_err(DeckError::Terminal)?;
@@ -86,7 +87,7 @@ impl<'a> App<'a> {
         self.ui.size = Screen::size();
         screen.title(&SafeText::line("subdeck fleet")).map_err(DeckError::Terminal)?;
         let (_, mut behind) = self.look();
-        for input in early::input(&answers.typed) {
+        for input in typed {
             if let Some(exit) = self.take(&input, &mut screen, &mut keys)? {
                 return Ok(exit);
             }

@@ -46,7 +46,7 @@ pub fn prune(args: &PruneArgs) -> anyhow::Result<ExitCode> {
     }
     if args.why {
         for (run, why) in &stay {
-            eprintln!("subdeck: {} stays: {}", SafeText::line(run.dir.id_str()), SafeText::line(why));
+            tell!("subdeck: {} stays: {}", SafeText::line(run.dir.id_str()), SafeText::line(why));
         }
     }
     let mut total = 0;
@@ -68,7 +68,7 @@ pub fn prune(args: &PruneArgs) -> anyhow::Result<ExitCode> {
     lines::out(|to| lines::table(to, &rows))?;
     let many = |n: usize| if n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
     if !args.yes {
-        eprintln!(
+        tell!(
             "subdeck: {} would go ({}), {} stay; --yes removes, --why tells why others stay",
             many(go.len()),
             bytes(total),
@@ -86,7 +86,7 @@ fn take(root: &RunRoot, run: &Listed, rules: &Rules) -> bool {
     let told = judge(run, rules, crate::engine::now()).map(drop);
     let done = told.and_then(|()| remove(root, run).map_err(|error| error.to_string()));
     if let Err(why) = &done {
-        eprintln!("subdeck: {} was not removed: {}", SafeText::line(run.dir.id_str()), SafeText::line(why));
+        tell!("subdeck: {} was not removed: {}", SafeText::line(run.dir.id_str()), SafeText::line(why));
     }
     done.is_ok()
 }

@@ -84,8 +84,9 @@ impl Stage {
         self.pty.wait_gone(text);
     }
 
+    /// The key for one level back, in the form that no key after it can change.
     fn escape(&self) {
-        self.pty.keys("\x1b");
+        self.pty.keys("\x1b[27u");
     }
 
     /// Back to the list with the first step selected.
@@ -214,7 +215,7 @@ fn play(stage: &Stage, action: Action) {
             stage.zoom_talk();
             stage.press(action);
             stage.sees("f follow");
-            stage.goes("the talk is over");
+            stage.goes("a long line");
             stage.leave_zoom();
         }
         Action::HalfDown | Action::PageDown => {
@@ -243,6 +244,7 @@ fn play(stage: &Stage, action: Action) {
             stage.escape();
             stage.goes("╭─ call of bash");
             stage.press(Action::Tab(Tab::Output));
+            stage.sees("[1 output]");
             stage.leave_zoom();
         }
         Action::Tab(tab) => {
@@ -304,21 +306,21 @@ fn play(stage: &Stage, action: Action) {
         }
         Action::Fold => {
             stage.zoom_talk();
-            stage.sees("… 4 more times");
+            stage.sees("… 4 times");
             stage.press(action);
             stage.sees("not folded");
-            stage.goes("… 4 more times");
+            stage.goes("… 4 times");
             stage.press(action);
-            stage.sees("… 4 more times");
+            stage.sees("… 4 times");
             stage.leave_zoom();
         }
         Action::Filter => {
             stage.press(action);
             stage.pty.keys("talk");
             stage.sees("& talk: ");
-            stage.goes("3 work ");
+            stage.goes("3 work  ●");
             stage.escape();
-            stage.sees("3 work ");
+            stage.sees("3 work  ●");
             stage.rest();
         }
         Action::Search | Action::SearchNext | Action::SearchPrevious => {
@@ -390,7 +392,7 @@ fn play(stage: &Stage, action: Action) {
         }
         Action::Acknowledge => {
             stage.press(action);
-            stage.sees("acknowledged");
+            stage.sees("acknowledge → step 1 written");
         }
         Action::Reveal => {
             // There and back; what it shows has tests of its own.
@@ -432,9 +434,10 @@ fn play(stage: &Stage, action: Action) {
             stage.wait_more(b"\x1b[?1000h", before);
             stage.sees("the mouse is the deck's");
             // A click on the third row, and a turn of the wheel over the list.
-            stage.pty.keys("\x1b[<0;20;6M\x1b[<0;20;6m");
+            let row = 1 + stage.pty.text().lines().position(|l| l.contains("3 work  ●")).unwrap();
+            stage.pty.keys(&format!("\x1b[<0;20;{row}M\x1b[<0;20;{row}m"));
             stage.sees("╭─ 3 work ");
-            stage.pty.keys("\x1b[<64;20;6M");
+            stage.pty.keys(&format!("\x1b[<64;20;{row}M"));
             stage.sees("╭─ 2 talk ");
             let before = stage.count(b"\x1b[?1000l");
             stage.press(action);

@@ -57,7 +57,7 @@ fn window(step: u32, frame: u64, (wide, high): (u16, u16)) -> Window {
         let StyledLine { runs, .. } = StyledLine::parse(text.as_bytes());
         Row {
             anchor: Anchor { line, row: 0 },
-            stream: if n % 9 == 0 { Stream::Err } else { Stream::Out },
+            stream: if n.is_multiple_of(9) { Stream::Err } else { Stream::Out },
             at: None,
             runs,
             cut: usize::from(wide) < text.len(),

@@ -67,7 +67,7 @@ fn b36_the_size_changes_fifty_times_in_a_second_while_much_arrives() {
     for n in 0..50_u32 {
         let (columns, rows) = sizes[n as usize % sizes.len()];
         pty.resize(columns, rows);
-        if n % 7 == 0 {
+        if n.is_multiple_of(7) {
             pty.keys("v");
         }
         let next = begun + Duration::from_millis(20) * (n + 1);

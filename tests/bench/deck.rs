@@ -207,7 +207,7 @@ fn noisy() {
     for round in 0..rounds(100) {
         deck.forget();
         let begun = Instant::now();
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             deck.keys(b"?");
             // Any of its headings: a letter that stood there before is not written again.
             let headings: [&[u8]; 4] = [b"control", b"look", b"move", b"deck"];

@@ -194,7 +194,7 @@ fn assert_whole(root: &Path) {
         let Ok(bytes) = fs::read(&path) else { continue };
         if name.ends_with(".json") {
             serde_json::from_slice::<Value>(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        } else if name == "events.jsonl" {
+        } else if name.ends_with(".jsonl") {
             let lines = bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty());
             let torn = lines.filter(|l| serde_json::from_slice::<Value>(l).is_err()).count();
             assert!(torn <= 1, "{torn} torn lines in {}", path.display());
@@ -246,23 +246,28 @@ fn one_round(random: &mut Random, both: bool) -> Option<Duration> {
 
 /// Twenty rounds always, two hundred when `SUBDECK_LONG_TESTS` is 1, four at a time.
 fn rounds(both: bool) {
-    let count = if std::env::var("SUBDECK_LONG_TESTS").is_ok_and(|v| v == "1") { 200 } else { 20 };
-    let seed = u64::from(std::process::id()) << 20 | u64::try_from(count).unwrap();
+    let long = std::env::var("SUBDECK_LONG_TESTS").is_ok_and(|v| v == "1");
+    let count = if long { 200 } else { 20 };
+    let seed = u64::from(std::process::id()) << 20 | u64::try_from(count).unwrap() << 1 | u64::from(both);
     println!("seed {seed}");
     let lost: Vec<Duration> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4u64)
             .map(|thread| {
                 scope.spawn(move || {
                     let mut random = Random(seed + (thread << 50));
-                    (0..count / 4).filter_map(|_| one_round(&mut random, both)).collect::<Vec<_>>()
+                    // A kill that met the very end of a run, or came after it, is none of them.
+                    let tries = 0..20 * count;
+                    tries.filter_map(|_| one_round(&mut random, both)).take(count / 4).collect::<Vec<_>>()
                 })
             })
             .collect();
         threads.into_iter().flat_map(|t| t.join().unwrap()).collect()
     });
-    // How quickly is told and not tested: it depends on what else the machine does.
-    println!("{} of {count} were lost, the slowest was known after {:?}", lost.len(), lost.iter().max());
-    assert!(!lost.is_empty(), "some kills met a run that went on");
+    let slowest = lost.iter().max().copied().unwrap_or_default();
+    println!("{} runs were lost, the slowest was known after {slowest:?}", lost.len());
+    assert_eq!(lost.len(), count, "so many kills met a run that went on");
+    // How quickly depends on what else the machine does, so it is only told unless somebody asked for the long test.
+    assert!(!long || slowest <= Duration::from_secs(2), "a run read as lost only after {slowest:?}");
 }
 
 #[test]

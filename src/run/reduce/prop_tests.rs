@@ -325,7 +325,9 @@ fn check_early(state: &RunState, now: Timestamp, decision: &Decision) {
             EndingCause::StepTimeout => {
                 // The order of the beginnings is as odd as everything else.
                 let began = step.attempts.iter().filter_map(|a| a.started_at).chain(step.started_at).min();
-                assert!(awake(began) >= 700, "{step:?} at {now:?}");
+                // One limit is on the whole step, the other on its silence.
+                let silent = awake(step.last_activity.or(began)) >= 700;
+                assert!(awake(began) >= 2000 || (silent && awake(began) >= 700), "{step:?} at {now:?}");
             }
             _ => {}
         }

@@ -331,12 +331,12 @@ impl World {
         wait("the result", || fs::metadata(&path).ok()?.modified().ok().map(nanos))
     }
 
-    /// Waits for a time that a child notes.
     /// Takes a stamp of an earlier run away.
     pub fn forget_stamp(&self, name: &str) {
         let _ = fs::remove_file(self.stamps().join(name));
     }
 
+    /// Waits for a time that a child notes.
     pub fn wait_stamp(&self, name: &str) -> u128 {
         let path = self.stamps().join(name);
         wait(name, || fs::read_to_string(&path).ok()?.trim().parse().ok())

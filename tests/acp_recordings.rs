@@ -9,13 +9,13 @@ mod replayed;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use subdeck::agents::Talk;
 use subdeck::agents::acp::{AcpAdapter, AcpTalk, Dialect, Session};
 use subdeck::agents::pi::decode_line;
-use subdeck::agents::{Adapter, Line, Talk};
 use subdeck::run::{AgentEvent, Report, SteerMode, StepPhase, TargetState, Tokens, ToolOutcome};
 
 use acp_recordings::{ALL_DONE, OK, Recording, THOUGHT, read, recordings, sent};
-use replayed::{Seen, check_cutting, check_rows, outcome};
+use replayed::{Conversation, Seen, check_cutting, check_rows, outcome};
 
 fn session(dialect: Dialect) -> Arc<Session> {
     let login = (dialect == Dialect::Gemini).then(|| "gemini-api-key".to_owned());
@@ -178,47 +178,11 @@ fn the_log_reads_like_a_conversation() {
     }
 }
 
-/// A conversation: the agent says what is recorded, line by line; returns what was said to it, and the moves of messages.
-struct Conversation {
-    talk: AcpTalk,
-    sent: Vec<Value>,
-    moves: Vec<(String, TargetState)>,
-    done: Vec<bool>,
-}
-
-impl Conversation {
-    fn write(&mut self, bytes: &[u8]) {
-        for line in bytes.split_inclusive(|b| *b == b'\n') {
-            assert_eq!(line.last(), Some(&b'\n'), "a whole line");
-            self.sent.push(serde_json::from_slice(line).expect("JSON"));
-        }
-    }
-
-    /// Has the recording play; `before` is asked before each line what a person does now.
-    fn of(recording: &Recording, mut before: impl FnMut(&str, &mut AcpTalk) -> Option<Vec<u8>>) -> Self {
-        let mut adapter = AcpAdapter::new(session(recording.dialect));
-        let talk = AcpTalk::new(session(recording.dialect));
-        let mut this = Self { talk, sent: Vec::new(), moves: Vec::new(), done: Vec::new() };
-        let first = this.talk.prompt("Do it.");
-        this.write(&first);
-        let text = String::from_utf8(read(recording.name)).expect("text");
-        for line in text.lines() {
-            if let Some(bytes) = before(line, &mut this.talk) {
-                this.write(&bytes);
-            }
-            let mut seen = Seen::default();
-            adapter.line(&Line::Text { bytes: line.as_bytes(), complete: true }, &mut seen);
-            for event in seen.events {
-                if let Some(bytes) = this.talk.answer(&event) {
-                    this.write(&bytes);
-                }
-                let receipts = this.talk.receipts(&event);
-                this.moves.extend(receipts.into_iter().map(|receipt| (receipt.id, receipt.state)));
-                this.done.push(this.talk.done());
-            }
-        }
-        this
-    }
+/// Has the recording play; `before` is asked before each line what a person does now.
+fn converse(recording: &Recording, before: impl FnMut(&str, &mut AcpTalk) -> Option<Vec<u8>>) -> Conversation<AcpTalk> {
+    let adapter = AcpAdapter::new(session(recording.dialect));
+    let talk = AcpTalk::new(session(recording.dialect));
+    Conversation::of(read(recording.name), adapter, talk, before, |_, _| None)
 }
 
 /// A message of a client without what differs from one to the other.
@@ -250,7 +214,7 @@ fn what_is_said_to_the_agents_is_what_they_were_recorded_with() {
         if !(name.ends_with("-text") || name.ends_with("-bash") || name.ends_with("-err400")) {
             continue;
         }
-        let talked = Conversation::of(&recording, |_, _| None);
+        let talked = converse(&recording, |_, _| None);
         let mut expected = shapes(&sent(name));
         // The recording client could not be asked for messages.
         for answer in expected.iter_mut().filter(|message| message.get("error").is_some()) {
@@ -269,7 +233,7 @@ fn messages_reach_each_agent_in_its_own_way() {
     for name in ["opencode-1.18.33-acp-steer", "qwen-0.24.4-acp-drain-steer"] {
         let recording = recordings().into_iter().find(|r| r.name == name).expect("a row");
         let mut said = false;
-        let talked = Conversation::of(&recording, |line, talk| {
+        let talked = converse(&recording, |line, talk| {
             if said || !tool_runs(line) {
                 return None;
             }
@@ -290,7 +254,7 @@ fn who_takes_no_messages_while_it_works_is_cancelled_to_make_room() {
             continue;
         }
         let mut said = false;
-        let talked = Conversation::of(&recording, |line, talk| {
+        let talked = converse(&recording, |line, talk| {
             if said || !line.contains(r#""tool_call""#) {
                 return None;
             }
@@ -325,7 +289,7 @@ fn an_agent_that_is_told_to_break_off_is_done_when_it_has() {
         let (_, report) = replay(recording.dialect, [&bytes[..end]]);
         assert!(report.aborted && !report.clean_stop, "{name}");
         let mut said = false;
-        let talked = Conversation::of(&recording, |line, talk| {
+        let talked = converse(&recording, |line, talk| {
             if said || !line.contains(r#""tool_call""#) {
                 return None;
             }

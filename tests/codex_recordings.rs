@@ -11,11 +11,11 @@ use std::sync::Arc;
 use serde_json::Value;
 use subdeck::agents::codex::{CodexTalk, ExecAdapter, ServerAdapter, Session};
 use subdeck::agents::pi::decode_line;
-use subdeck::agents::{Adapter, Line, Talk};
+use subdeck::agents::{Adapter, Talk};
 use subdeck::run::{AgentEvent, Answer, Permission, Report, SteerMode, StepPhase, TargetState, Tokens, ToolOutcome};
 
 use codex_recordings::{HELLO, OK, Recording, is_server, read, recordings, sent};
-use replayed::{Seen, check_cutting, check_rows, outcome};
+use replayed::{Conversation, Seen, check_cutting, check_rows, outcome};
 
 fn session(name: &str) -> Arc<Session> {
     let resume = sent(name).iter().find_map(|message| match message["method"].as_str() {
@@ -232,52 +232,18 @@ fn the_log_reads_like_a_conversation() {
     }
 }
 
-/// A conversation: the agent says what is recorded, line by line; returns what was said to it, and the moves of messages.
-struct Conversation {
-    talk: CodexTalk,
-    sent: Vec<Value>,
-    moves: Vec<(String, TargetState)>,
-    done: Vec<bool>,
-}
-
-impl Conversation {
-    fn write(&mut self, bytes: &[u8]) {
-        for line in bytes.split_inclusive(|b| *b == b'\n') {
-            assert_eq!(line.last(), Some(&b'\n'), "a whole line");
-            self.sent.push(serde_json::from_slice(line).expect("JSON"));
-        }
-    }
-
-    /// Has the recording play; `before` is asked before each line what a person does now.
-    fn of(recording: &Recording, mut before: impl FnMut(&str, &mut CodexTalk) -> Option<Vec<u8>>) -> Self {
-        let mut adapter = ServerAdapter::new(session(recording.name));
-        let talk = CodexTalk::new(session(recording.name));
-        let mut this = Self { talk, sent: Vec::new(), moves: Vec::new(), done: Vec::new() };
-        let first = this.talk.prompt("Do it.");
-        this.write(&first);
-        let text = String::from_utf8(read(recording.name)).expect("text");
-        for line in text.lines() {
-            if let Some(bytes) = before(line, &mut this.talk) {
-                this.write(&bytes);
-            }
-            let mut seen = Seen::default();
-            adapter.line(&Line::Text { bytes: line.as_bytes(), complete: true }, &mut seen);
-            for event in seen.events {
-                if let Some(bytes) = this.talk.answer(&event) {
-                    this.write(&bytes);
-                }
-                if let AgentEvent::Asked(asking) = &event {
-                    let answer = if recording.name == "app-accepted" { Answer::Allow } else { Answer::Deny(None) };
-                    let bytes = this.talk.reply(asking, &answer).expect("it still waits");
-                    this.write(&bytes);
-                }
-                let receipts = this.talk.receipts(&event);
-                this.moves.extend(receipts.into_iter().map(|receipt| (receipt.id, receipt.state)));
-                this.done.push(this.talk.done());
-            }
-        }
-        this
-    }
+/// Has the recording play; `before` is asked before each line what a person does now.
+fn converse(
+    recording: &Recording,
+    before: impl FnMut(&str, &mut CodexTalk) -> Option<Vec<u8>>,
+) -> Conversation<CodexTalk> {
+    let adapter = ServerAdapter::new(session(recording.name));
+    let talk = CodexTalk::new(session(recording.name));
+    let answer = if recording.name == "app-accepted" { Answer::Allow } else { Answer::Deny(None) };
+    Conversation::of(read(recording.name), adapter, talk, before, |event, talk| match event {
+        AgentEvent::Asked(asking) => Some(talk.reply(asking, &answer).expect("it still waits")),
+        _ => None,
+    })
 }
 
 /// A message of a client without what differs from one to the other.
@@ -306,7 +272,7 @@ fn what_is_said_to_the_server_is_what_it_was_recorded_with() {
         if !is_server(name) || name.contains("steer") || name.contains("interrupt") {
             continue;
         }
-        let talked = Conversation::of(&recording, |_, _| None);
+        let talked = converse(&recording, |_, _| None);
         assert_eq!(shapes(&talked.sent), shapes(&sent(name)), "{name}");
         let ended = name != "app-close-mid-tool";
         assert_eq!(talked.done.last(), Some(&ended), "{name}");
@@ -329,7 +295,7 @@ fn a_message_goes_into_the_running_turn() {
     ] {
         let recording = recordings().into_iter().find(|r| r.name == name).expect("a row");
         let mut said = false;
-        let talked = Conversation::of(&recording, |line, talk| {
+        let talked = converse(&recording, |line, talk| {
             if said || !line.contains(r#""id":"steer:2""#) && !line.contains("outputDelta") {
                 return None;
             }
@@ -352,7 +318,7 @@ fn an_agent_that_is_told_to_break_off_is_done_when_it_has() {
     let (_, report) = replay(recording.name, [&bytes[..end]]);
     assert!(report.aborted && !report.clean_stop);
     let mut said = false;
-    let talked = Conversation::of(&recording, |line, talk| {
+    let talked = converse(&recording, |line, talk| {
         if said || !tool_runs(line) {
             return None;
         }

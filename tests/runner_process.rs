@@ -9,9 +9,10 @@ mod support;
 
 use std::fs;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Run, World, signal, wait_child, wait_for};
+use support::{Run, World, kill, signal, wait_child, wait_for};
 
 fn identity(run: &Run) -> (u32, u32) {
     let identity: Value = serde_json::from_slice(&fs::read(run.dir.join("subdeck/runner.json")).unwrap()).unwrap();
@@ -317,4 +318,42 @@ fn a_command_whose_words_nobody_reads_is_interrupted_all_the_same() {
     let mut command = world.subdeck(&["run", "--no-tui"]);
     let status = command.arg(bad).stderr(full).stdout(Stdio::null()).status().unwrap();
     assert_eq!(status.code(), Some(2));
+}
+
+/// The child of the command that is to become the runner, as soon as there is one.
+fn newborn(command: u32) -> u32 {
+    wait_for("the runner", || {
+        let children = fs::read_to_string(format!("/proc/{command}/task/{command}/children")).ok()?;
+        children.split_whitespace().next()?.parse().ok()
+    })
+}
+
+/// A runner may hang before it is ready, on a disk that does not answer; here it is suspended as it is born.
+#[test]
+fn a_command_is_ended_by_ctrl_c_before_its_runner_is_ready() {
+    let caught = (0..50).any(|_| {
+        let world = World::new();
+        let mut command = world.subdeck(&["run", "--no-tui", "--", "sh", "-c", "exec sleep 300"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let runner = newborn(child.id());
+        signal(runner, "-STOP");
+        let begun = || {
+            let runs = fs::read_dir(world.root().join("async-subagent-runs")).into_iter().flatten();
+            runs.flatten().any(|run| run.path().join("status.json").exists())
+        };
+        let early = !begun();
+        let deaf = Instant::now() + Duration::from_secs(30);
+        while child.try_wait().unwrap().is_none() {
+            // Each counts only when the command is there to hear it.
+            let asks = if early { "-INT" } else { "-TERM" };
+            let _ = kill(asks, child.id()).stderr(Stdio::null()).status();
+            if !early {
+                let _ = kill("-CONT", runner).stderr(Stdio::null()).status();
+            }
+            assert!(Instant::now() < deaf, "it heeds no signal");
+        }
+        world.wait_until_empty();
+        early && !begun()
+    });
+    assert!(caught, "no runner was suspended before it was ready");
 }

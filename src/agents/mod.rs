@@ -11,6 +11,7 @@ pub mod codex;
 pub mod demo;
 pub mod families;
 pub mod framing;
+mod handshake;
 mod jsonrpc;
 mod look;
 mod one_shot;

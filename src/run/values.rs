@@ -139,6 +139,19 @@ impl AddAssign for Tokens {
     }
 }
 
+impl Tokens {
+    /// What came to a sum since `before`; a sum never falls.
+    #[must_use]
+    pub const fn since(self, before: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(before.input),
+            output: self.output.saturating_sub(before.output),
+            cache_read: self.cache_read.saturating_sub(before.cache_read),
+            cache_write: self.cache_write.saturating_sub(before.cache_write),
+        }
+    }
+}
+
 /// An amount of money in US dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct CostUsd(pub f64);

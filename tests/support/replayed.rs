@@ -3,8 +3,8 @@
 // Each test uses a part of it.
 #![allow(dead_code)]
 
-use subdeck::agents::{Adapter, Framer, Line, Sink};
-use subdeck::run::{AgentEvent, Evidence, ExitInfo, Report, StepPhase, Stream, judge};
+use subdeck::agents::{Adapter, Framer, Line, Sink, Talk};
+use subdeck::run::{AgentEvent, Evidence, ExitInfo, Report, StepPhase, Stream, TargetState, judge};
 
 /// What an adapter said.
 #[derive(Debug, Default, PartialEq)]
@@ -81,5 +81,53 @@ pub fn check_cutting(name: &str, bytes: &[u8], replay: impl Fn(Vec<&[u8]>) -> (S
     assert_eq!(replay(bytes.split_inclusive(|b| *b == b'\n').collect()), whole, "{name} by line");
     for size in [1, 7, 4093] {
         assert_eq!(replay(bytes.chunks(size).collect()), whole, "{name} by {size}");
+    }
+}
+
+/// A conversation: the agent says what is recorded, line by line; what was said to it, and the moves of messages.
+pub struct Conversation<T> {
+    pub talk: T,
+    pub sent: Vec<serde_json::Value>,
+    pub moves: Vec<(String, TargetState)>,
+    pub done: Vec<bool>,
+}
+
+impl<T: Talk> Conversation<T> {
+    fn write(&mut self, bytes: &[u8]) {
+        for line in bytes.split_inclusive(|b| *b == b'\n') {
+            assert_eq!(line.last(), Some(&b'\n'), "a whole line");
+            self.sent.push(serde_json::from_slice(line).expect("JSON"));
+        }
+    }
+
+    /// Has the recording play; `before` is asked before each line what a person does now, `asked` what a person says to
+    /// an event.
+    pub fn of(
+        recording: Vec<u8>,
+        mut adapter: impl Adapter,
+        talk: T,
+        mut before: impl FnMut(&str, &mut T) -> Option<Vec<u8>>,
+        mut asked: impl FnMut(&AgentEvent, &mut T) -> Option<Vec<u8>>,
+    ) -> Self {
+        let mut this = Self { talk, sent: Vec::new(), moves: Vec::new(), done: Vec::new() };
+        let first = this.talk.prompt("Do it.");
+        this.write(&first);
+        let text = String::from_utf8(recording).expect("text");
+        for line in text.lines() {
+            if let Some(bytes) = before(line, &mut this.talk) {
+                this.write(&bytes);
+            }
+            let mut seen = Seen::default();
+            adapter.line(&Line::Text { bytes: line.as_bytes(), complete: true }, &mut seen);
+            for event in seen.events {
+                for bytes in [this.talk.answer(&event), asked(&event, &mut this.talk)].into_iter().flatten() {
+                    this.write(&bytes);
+                }
+                let receipts = this.talk.receipts(&event);
+                this.moves.extend(receipts.into_iter().map(|receipt| (receipt.id, receipt.state)));
+                this.done.push(this.talk.done());
+            }
+        }
+        this
     }
 }

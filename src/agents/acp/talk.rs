@@ -8,23 +8,12 @@ use serde_json::{Value, json};
 
 use super::{DRAIN, Dialect, INITIALIZE, Session};
 use crate::agents::asked::Outstanding;
+use crate::agents::handshake::{Phase, refused};
 use crate::agents::{Receipt, Talk, wrapping};
 use crate::run::{AgentEvent, Answer, Asking, SteerMode, SteerRequest, Steerable, TargetState};
 
 /// JSON-RPC's code for a method that is not there.
 const NOT_FOUND: i64 = -32601;
-
-/// How far the conversation came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
-    /// The session is being made; the task waits.
-    #[default]
-    Greeting,
-    /// There is a session.
-    Open,
-    /// The agent refused to begin.
-    Refused,
-}
 
 /// A message that the agent does not have yet.
 #[derive(Clone, Debug)]
@@ -298,18 +287,13 @@ impl Talk for AcpTalk {
         }
         let mut all = std::mem::take(&mut self.moved);
         if self.phase == Phase::Refused {
-            let detail = Some("the agent refused to begin".to_owned());
-            let lost = self.waiting.drain(..).filter_map(|waiting| waiting.id);
-            all.extend(lost.map(|id| Receipt { id, state: TargetState::Failed, detail: detail.clone() }));
+            all.extend(refused(self.waiting.drain(..).filter_map(|waiting| waiting.id)));
         }
         all
     }
 
     fn steerable(&self) -> Steerable {
-        match self.phase {
-            Phase::Refused => Steerable::No("the agent refused to begin".to_owned()),
-            Phase::Greeting | Phase::Open => Steerable::Yes,
-        }
+        self.phase.steerable()
     }
 
     fn done(&self) -> bool {

@@ -35,7 +35,7 @@ impl Spent {
                     }
                 }
                 _ => {
-                    self.tokens += less(found, self.session);
+                    self.tokens += found.since(self.session);
                     self.session = found;
                 }
             }
@@ -91,16 +91,6 @@ fn tokens(usage: &Value) -> Tokens {
         Tokens { input, output: output.saturating_add(thought), cache_read, cache_write }
     } else {
         Tokens { input: input.saturating_sub(cached), output, cache_read, cache_write }
-    }
-}
-
-/// What came to a sum since it was last told.
-fn less(now: Tokens, before: Tokens) -> Tokens {
-    Tokens {
-        input: now.input.saturating_sub(before.input),
-        output: now.output.saturating_sub(before.output),
-        cache_read: now.cache_read.saturating_sub(before.cache_read),
-        cache_write: now.cache_write.saturating_sub(before.cache_write),
     }
 }
 

@@ -9,20 +9,9 @@ use serde_json::{Value, json};
 use super::approval;
 use super::session::{INITIALIZE, INTERRUPT, RUNS, STEER, Session, TAKEN, TASK, THREAD, TURN};
 use crate::agents::asked::{Outstanding, Together, request_of};
+use crate::agents::handshake::{Phase, refused};
 use crate::agents::{Receipt, Talk, wrapping};
 use crate::run::{AgentEvent, Answer, Asking, SteerMode, SteerRequest, Steerable, TargetState};
-
-/// How far the conversation came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
-    /// The session is being made; the task waits.
-    #[default]
-    Greeting,
-    /// There is a session.
-    Open,
-    /// Codex refused to begin.
-    Refused,
-}
 
 /// A message to the model.
 #[derive(Clone, Debug)]
@@ -285,18 +274,13 @@ impl Talk for CodexTalk {
     fn receipts(&mut self, _event: &AgentEvent) -> Vec<Receipt> {
         let mut all = std::mem::take(&mut self.moved);
         if self.phase == Phase::Refused {
-            let detail = Some("the agent refused to begin".to_owned());
-            let lost = self.waiting.drain(..).filter_map(|note| note.id);
-            all.extend(lost.map(|id| Receipt { id, state: TargetState::Failed, detail: detail.clone() }));
+            all.extend(refused(self.waiting.drain(..).filter_map(|note| note.id)));
         }
         all
     }
 
     fn steerable(&self) -> Steerable {
-        match self.phase {
-            Phase::Refused => Steerable::No("the agent refused to begin".to_owned()),
-            Phase::Greeting | Phase::Open => Steerable::Yes,
-        }
+        self.phase.steerable()
     }
 
     fn done(&self) -> bool {

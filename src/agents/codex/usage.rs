@@ -35,9 +35,9 @@ impl Spent {
         let known = self.0.entry(session.to_owned()).or_default();
         let (total, last) = (tokens(usage.object("total")), tokens(usage.object("last")));
         // A session that was made from another one may begin with the other's sum.
-        let before = known.total.unwrap_or_else(|| less(total, last));
+        let before = known.total.unwrap_or_else(|| total.since(last));
         known.total = Some(total);
-        let tokens = less(total, before);
+        let tokens = total.since(before);
         (known.working && tokens != Tokens::default()).then_some(Usage { tokens, cost: None })
     }
 }
@@ -54,15 +54,6 @@ pub(super) fn tokens(usage: Look<'_>) -> Tokens {
         output: count(["outputTokens", "output_tokens"]),
         cache_read,
         cache_write,
-    }
-}
-
-fn less(now: Tokens, before: Tokens) -> Tokens {
-    Tokens {
-        input: now.input.saturating_sub(before.input),
-        output: now.output.saturating_sub(before.output),
-        cache_read: now.cache_read.saturating_sub(before.cache_read),
-        cache_write: now.cache_write.saturating_sub(before.cache_write),
     }
 }
 

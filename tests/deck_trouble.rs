@@ -44,8 +44,6 @@ fn b38_no_size_is_too_small_and_any_size_that_comes_later_is_used() {
         pty.resize(columns, rows);
         pty.resize(120, 36);
         pty.wait_text("╭─ happening");
-        // Whatever may still lie above the picture is closed by a key, and then X is a key of its own.
-        pty.keys("\x1b[27u");
         pty.keys("X");
         pty.wait_text("End the whole run?");
         pty.keys("y");
@@ -86,6 +84,24 @@ fn b36_the_size_changes_fifty_times_in_a_second_while_much_arrives() {
     });
     pty.keys("?");
     pty.wait_text("╭─ keys");
+}
+
+/// The reader of keys is told of a new size too, and must not forget over it what was typed.
+#[test]
+fn a_key_that_comes_together_with_a_new_size_counts() {
+    let home = Home::new();
+    let first = home.run(100, 30);
+    drop(first);
+    let pty = home.deck(&["attach", "@last"], 100, 30);
+    pty.wait_text("╭─›steps");
+    for n in 0..60_u16 {
+        pty.keys("?");
+        pty.resize(100 + n % 3, 30 + n % 2);
+        pty.wait_text("╭─ keys");
+        pty.resize(101 + n % 3, 30 + n % 2);
+        pty.keys("?");
+        pty.wait_for("the help to go", |screen| !screen.contents().contains("╭─ keys"));
+    }
 }
 
 #[test]

@@ -196,8 +196,7 @@ impl<'a, S: Source> App<'a, S> {
         if self.ui.mouse {
             screen.mouse(true).map_err(DeckError::Terminal)?;
         }
-        let (stream, typed) = early::reader(answers.typed);
-        let mut keys = Some(stream);
+        let mut keys = Some(EventStream::new());
         let mut suspends = signal(SignalKind::from_raw(20)).map_err(DeckError::Terminal)?;
         let mut continues = signal(SignalKind::from_raw(18)).map_err(DeckError::Terminal)?;
         let mut interrupts = signal(SignalKind::interrupt()).map_err(DeckError::Terminal)?;
@@ -208,7 +207,7 @@ impl<'a, S: Source> App<'a, S> {
         self.select_what_runs();
         self.notifier = Notifier::new(self.source.state(), &self.ui);
         self.take_drafts();
-        for input in typed {
+        for input in early::input(&answers.typed) {
             if let Then::Leave(exit) = self.take(&input, &mut screen, &mut keys)? {
                 return Ok(exit);
             }

@@ -2,30 +2,14 @@
 //! the terminal itself and takes no bytes, so the few kinds of keys that people type blindly are known here; sequences
 //! of other keys are dropped whole, so that their letters do nothing.
 
-use std::time::Duration;
-
-use crossterm::event::{Event as Input, EventStream, KeyCode, KeyEvent, KeyModifiers};
-
-use super::probe;
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 
 const PASTE: &[u8] = b"\x1b[200~";
 const END_OF_PASTE: &[u8] = b"\x1b[201~";
 
-/// A reader of keys, and the input that it would not tell: what these bytes say, and what was typed since.
-///
-/// The end of an earlier reader rings a bell that the first look of this one hears, and a look that hears the bell
-/// forgets that there are keys until more come. So that look is made here, and what is there then is read here.
-#[must_use]
-pub fn reader(mut typed: Vec<u8>) -> (EventStream, Vec<Input>) {
-    let stream = EventStream::new();
-    let _ = crossterm::event::poll(Duration::ZERO);
-    typed.extend(probe::waiting());
-    (stream, input(&typed))
-}
-
 /// The input that these bytes are.
 #[must_use]
-fn input(bytes: &[u8]) -> Vec<Input> {
+pub fn input(bytes: &[u8]) -> Vec<Input> {
     let mut out = Vec::new();
     let mut rest = bytes;
     while !rest.is_empty() {

@@ -112,21 +112,6 @@ fn listen(time: Duration) -> Vec<u8> {
     heard
 }
 
-/// What is there to read, without waiting.
-pub fn waiting() -> Vec<u8> {
-    let stdin = io::stdin();
-    let mut fds = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
-    let mut chunk = vec![0; MOST];
-    match poll(&mut fds, Some(&Timespec::default())) {
-        Ok(n) if n > 0 => {
-            let many = rustix::io::read(stdin.as_fd(), &mut chunk).unwrap_or(0);
-            chunk.truncate(many);
-            chunk
-        }
-        _ => Vec::new(),
-    }
-}
-
 /// Whether `CSI ? ... c` is among the bytes.
 fn has_attributes(heard: &[u8]) -> bool {
     let replies = starts(heard, b"\x1b[?");

@@ -78,8 +78,7 @@ impl<'a> App<'a> {
                 None => Palette::Sixteen,
             };
         }
-        let (stream, typed) = early::reader(answers.typed);
-        let mut keys = Some(stream);
+        let mut keys = Some(EventStream::new());
         let mut suspends = signal(SignalKind::from_raw(20)).map_err(DeckError::Terminal)?;
         let mut continues = signal(SignalKind::from_raw(18)).map_err(DeckError::Terminal)?;
         let mut interrupts = signal(SignalKind::interrupt()).map_err(DeckError::Terminal)?;
@@ -87,7 +86,7 @@ impl<'a> App<'a> {
         self.ui.size = Screen::size();
         screen.title(&SafeText::line("subdeck fleet")).map_err(DeckError::Terminal)?;
         let (_, mut behind) = self.look();
-        for input in typed {
+        for input in early::input(&answers.typed) {
             if let Some(exit) = self.take(&input, &mut screen, &mut keys)? {
                 return Ok(exit);
             }

@@ -178,7 +178,8 @@ fn an_inbox_that_was_removed_is_made_again_and_heard() {
         wait_for("the inbox", || run.dir.join("control/stop-requests").is_dir().then_some(()));
     }
     fs::rename(run.dir.join("control"), run.dir.join("aside")).unwrap();
-    wait_for("the inbox", || run.dir.join("control/subdeck-requests").is_dir().then_some(()));
+    // The folders come one after another; this is the one that is written to.
+    wait_for("the inbox", || run.dir.join("control/stop-requests").is_dir().then_some(()));
     run.control("stop-requests/x.json", r#"{"type":"stop","targetIndex":9}"#);
     wait_for("the refused request", || run.dir.join("control/rejected/x.json").exists().then_some(()));
     let refused = run.events_of("subdeck.control.rejected");

@@ -11,11 +11,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use subdeck::agents::Talk;
 use subdeck::agents::acp::{AcpAdapter, AcpTalk, Dialect, Session};
-use subdeck::agents::pi::decode_line;
-use subdeck::run::{AgentEvent, Report, SteerMode, StepPhase, TargetState, Tokens, ToolOutcome};
+use subdeck::run::{Report, SteerMode, TargetState};
 
 use acp_recordings::{ALL_DONE, OK, Recording, THOUGHT, read, recordings, sent};
-use replayed::{Conversation, Seen, check_cutting, check_rows, outcome};
+use replayed::{Conversation, Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, outcome};
 
 fn session(dialect: Dialect) -> Arc<Session> {
     let login = (dialect == Dialect::Gemini).then(|| "gemini-api-key".to_owned());
@@ -34,57 +33,22 @@ fn every_recording_has_its_row() {
     check_rows(|file| file.contains("-acp-").then(|| file.to_owned()), recordings().iter().map(|r| r.name));
 }
 
-/// What a person reads in a recording, as far as it stands in the events.
-fn told(events: &[AgentEvent], name: &str) -> (Vec<(String, ToolOutcome)>, Tokens, f64, usize) {
-    let mut open: Vec<(Option<String>, String)> = Vec::new();
-    let (mut tools, mut tokens, mut cost, mut turns) = (Vec::new(), Tokens::default(), 0.0, 0);
-    for event in events {
-        match event {
-            AgentEvent::ToolStarted { call, tool, args, .. } => {
-                assert!(args.contains("python3 -c"), "{name}: what it does is known when it starts: {args:?}");
-                assert!(open.iter().all(|(known, _)| known != call), "{name}: a call starts once");
-                open.push((call.clone(), tool.clone()));
-            }
-            AgentEvent::ToolEnded { call, tool, outcome, .. } => {
-                let at = open.iter().position(|(id, _)| id == call).expect("the call was opened");
-                let (_, started) = open.remove(at);
-                assert_eq!(tool.as_deref(), Some(started.as_str()), "{name}");
-                tools.push((started, *outcome));
-            }
-            AgentEvent::Message { usage: Some(usage), .. } | AgentEvent::Used(usage) => {
-                tokens += usage.tokens;
-                cost += usage.cost.map_or(0.0, |cost| cost.0);
-            }
-            AgentEvent::TurnStarted => turns += 1,
-            AgentEvent::Unknown { kind } => panic!("{name}: unknown {kind}"),
-            AgentEvent::Unparsed { .. } => panic!("{name}: not understood"),
-            _ => {}
-        }
-    }
-    assert_eq!(open, [], "{name}: an agent that has answered runs no tools");
-    (tools, tokens, cost, turns)
-}
-
 #[test]
 fn recordings_mean_what_a_person_reads_in_them() {
     for recording in recordings() {
         let name = recording.name;
         let (seen, report) = replay(recording.dialect, [read(name).as_slice()]);
-        let sessions: Vec<_> = seen
-            .events
-            .iter()
-            .filter_map(|event| match event {
-                AgentEvent::SessionStarted { session_id, model } => Some((session_id.as_deref(), model.as_deref())),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(sessions, [(Some(recording.session), recording.model)], "{name}");
-        let (tools, tokens, cost, turns) = told(&seen.events, name);
-        let tools: Vec<(&str, ToolOutcome)> = tools.iter().map(|(tool, outcome)| (tool.as_str(), *outcome)).collect();
-        assert_eq!(tools, recording.tools, "{name}");
-        let used = (tokens.input, tokens.output, tokens.cache_read, (cost * 1e6).round() as u64);
+        let told = Told::of(name, &seen.events);
+        assert_eq!(told.sessions(), [(Some(recording.session), recording.model)], "{name}");
+        for (_, args) in &told.calls {
+            assert!(args.contains("python3 -c"), "{name}: what it does is known when it starts: {args:?}");
+        }
+        // An agent that has answered runs no tools.
+        let tools: Vec<_> = recording.tools.iter().map(|(tool, end)| (*tool, Some(*end))).collect();
+        assert_eq!(told.tools(), tools, "{name}");
+        let used = (told.tokens.input, told.tokens.output, told.tokens.cache_read, told.cost);
         assert_eq!(used, recording.usage, "{name}");
-        assert_eq!(turns, recording.turns, "{name}");
+        assert_eq!(told.turns, recording.turns, "{name}");
         assert_eq!(report.final_text.as_deref(), recording.text, "{name}");
         let (phase, code, error) = recording.end;
         assert_eq!(outcome(&report, OK), (phase, code, error.map(str::to_owned)), "{name}");
@@ -108,39 +72,14 @@ fn a_cut_recording_is_never_complete() {
         let Some(answer) = answers.first() else { continue };
         let end = answer + memchr::memchr(b'\n', &bytes[*answer..]).expect("a line feed") - 1;
         assert_eq!(bytes[end], b'}', "{}", recording.name);
-        for cut in (0..200).map(|n| end * n / 199) {
-            let (_, report) = replay(recording.dialect, [&bytes[..cut]]);
-            assert_ne!(outcome(&report, OK).0, StepPhase::Complete, "{} cut at {cut}", recording.name);
-        }
+        check_breaking_off(recording.name, &bytes, end, |chunks| replay(recording.dialect, chunks));
     }
 }
 
-/// What the records in the event log lead back to, beside what is never recorded.
 #[test]
 fn what_is_recorded_says_the_same() {
     for recording in recordings() {
-        let (seen, _) = replay(recording.dialect, [read(recording.name).as_slice()]);
-        let mut decoded = Vec::new();
-        for record in &seen.records {
-            assert!(record.starts_with(b"{\"type\":\""), "{}", String::from_utf8_lossy(record));
-            decode_line(record, &mut decoded);
-        }
-        let plain = |event: &AgentEvent| match event.clone() {
-            AgentEvent::TextDelta { .. } | AgentEvent::ToolProgress { .. } | AgentEvent::Called { .. } => None,
-            AgentEvent::ToolStarted { call, tool, args, path, .. } => {
-                Some(AgentEvent::ToolStarted { call, tool, args, path, about: Default::default() })
-            }
-            // That vocabulary knows only whether a call went well.
-            AgentEvent::ToolEnded { call, tool, outcome: ToolOutcome::Cancelled, preview } => {
-                Some(AgentEvent::ToolEnded { call, tool, outcome: ToolOutcome::Error, preview })
-            }
-            // How that vocabulary names a model at the start of a session.
-            AgentEvent::Response { id: None, command, .. } if command == "get_state" => None,
-            event => Some(event),
-        };
-        let events: Vec<_> = seen.events.iter().filter_map(plain).collect();
-        let decoded: Vec<_> = decoded.iter().filter_map(plain).collect();
-        assert_eq!(decoded, events, "{}", recording.name);
+        check_records(recording.name, &replay(recording.dialect, [read(recording.name).as_slice()]).0);
     }
 }
 

@@ -4,16 +4,16 @@
 #[allow(dead_code)]
 #[path = "support/codex_recordings.rs"]
 mod codex_recordings;
+#[path = "support/played.rs"]
+mod played;
 #[allow(dead_code)]
 #[path = "support/runs.rs"]
 mod support;
 
-use std::io::Write;
-
 use codex_recordings::{Recording, is_server, read, recordings};
+use played::{OK, PACES, PLAYER, Wanted, check_breaking_off, output};
 use serde_json::Value;
-use subdeck::run::StepPhase;
-use support::{Done, Run, World};
+use support::{Done, World};
 
 const AGENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bin/codex.sh");
 
@@ -35,12 +35,6 @@ fn told(world: &World) -> Vec<Value> {
 
 fn methods(world: &World) -> Vec<String> {
     told(world).iter().filter_map(|message| message["method"].as_str().map(str::to_owned)).collect()
-}
-
-fn output(run: &Run, world: &World) -> String {
-    let result = world.root().join("async-subagent-results").join(format!("{}.json", run.id()));
-    let result: Value = serde_json::from_slice(&std::fs::read(result).unwrap()).unwrap();
-    result["results"][0]["output"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -149,97 +143,56 @@ fn one_prompt_goes_to_its_input_and_messages_are_refused() {
     world.wait_until_empty();
 }
 
-/// The child's side: this program is started again by `tests/bin/replay.sh` and prints what the variables say. Without
-/// them there is nothing to play.
 #[test]
 fn plays_a_recording() {
-    let Ok(file) = std::env::var("SUBDECK_REPLAY_FILE") else { return };
-    let bytes = std::fs::read(file).unwrap();
-    let mut out = std::fs::OpenOptions::new().write(true).open("/dev/fd/3").unwrap();
-    match std::env::var("SUBDECK_REPLAY_PACE").unwrap().as_str() {
-        "byte" => bytes.chunks(1).for_each(|byte| out.write_all(byte).unwrap()),
-        "line" => bytes.split_inclusive(|b| *b == b'\n').for_each(|line| out.write_all(line).unwrap()),
-        _ => out.write_all(&bytes).unwrap(),
-    }
-    std::process::exit(0);
+    played::child();
 }
 
 /// Plays bytes through the binary.
 fn play(recording: &Recording, bytes: &[u8], pace: &str) -> (World, Done) {
-    let world = World::new();
-    let file = world.project().join("recording.jsonl");
-    std::fs::write(&file, bytes).unwrap();
     let transport = if is_server(recording.name) { "steerable" } else { "oneshot" };
     let resume = if recording.name.contains("resume") { ", resume = \"s\"" } else { "" };
     let policy = if recording.name == "app-accepted" { "allow" } else { "deny" };
-    let player = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bin/replay.sh");
-    let runner = format!("{{ type = \"codex\", command = {player:?}, transport = \"{transport}\"{resume} }}");
-    let plan = world.file("plan.toml", &format!("[[step]]\nid = \"a\"\ntask = \"Play.\"\nrunner = {runner}\n"));
-    let done = world
-        .subdeck(&["run", "--no-tui", "--on-permission", policy, plan.to_str().unwrap()])
-        .env("SUBDECK_REPLAY_PLAYER", std::env::current_exe().unwrap())
-        .env("SUBDECK_REPLAY_FILE", &file)
-        .env("SUBDECK_REPLAY_PACE", pace)
-        .output()
-        .unwrap();
-    (world, Done::of(done))
+    let runner = format!("{{ type = \"codex\", command = {PLAYER:?}, transport = \"{transport}\"{resume} }}");
+    played::play(bytes, pace, OK, &runner, |command| {
+        command.args(["--on-permission", policy]);
+    })
 }
 
 #[test]
 fn however_it_arrives_the_run_is_the_one_that_was_recorded() {
-    // What the exit code of the recorded process decides cannot be played.
+    // What the exit code of the recorded process decides is not played.
     let played = recordings().into_iter().filter(|recording| recording.exit.signal.is_none());
     for (n, recording) in played.filter(|recording| !recording.name.contains("sigint")).enumerate() {
         let name = recording.name;
         let bytes = read(name);
-        let all = ["byte", "line", "once"];
         // Each way for some of them, and all ways for those with the most in them.
-        let paces =
-            if matches!(name, "app-spawn" | "app-interrupt" | "parallel") { &all[..] } else { &all[n % 3..=n % 3] };
-        let mut log: Option<String> = None;
-        for pace in paces {
-            let (world, done) = play(&recording, &bytes, pace);
-            let run = world.only_run();
-            assert!(std::fs::read(run.dir.join("raw-0.stdout")).unwrap() == bytes, "{name} by {pace}: the raw log");
-            let status = run.status();
-            let step = &status["steps"][0];
-            let (phase, exit_code, error) = &recording.end;
-            assert_eq!(step["status"], phase.as_str(), "{name} by {pace}: {done:?}");
-            let ended = (step["exitCode"].as_i64(), step["error"].as_str());
-            assert_eq!(ended, (Some((*exit_code).into()), *error), "{name}");
-            assert_eq!(done.code, i32::from(*phase != StepPhase::Complete), "{name} by {pace}: {done:?}");
-            if let Some(text) = recording.text {
-                assert_eq!(output(&run, &world), text, "{name} by {pace}");
-            }
-            let (input, out, _) = recording.usage;
-            let count = |key: &str| step["tokens"][key].as_u64().unwrap_or(0);
-            assert_eq!((count("input"), count("output")), (input, out), "{name} by {pace}");
-            let ends = run.events_of("tool_execution_end").len();
-            assert_eq!(ends, recording.tools.iter().filter(|(_, end)| end.is_some()).count(), "{name} by {pace}");
+        let full = matches!(name, "app-spawn" | "app-interrupt" | "parallel");
+        let paces = if full { &PACES[..] } else { &PACES[n % 3..=n % 3] };
+        let (input, out, _) = recording.usage;
+        let wanted = Wanted {
+            name,
+            bytes: &bytes,
+            end: recording.end.clone(),
+            text: recording.text,
+            usage: (input, out, 0),
+            ends: recording.tools.iter().filter(|(_, end)| end.is_some()).count(),
+        };
+        let play = |pace: &str| play(&recording, &bytes, pace);
+        wanted.check(paces, play, |step| {
             let subs: Vec<_> = step["subdeck"]["subAgents"].as_array().into_iter().flatten().collect();
-            assert_eq!(subs.len(), usize::from(name == "app-spawn"), "{name} by {pace}");
+            assert_eq!(subs.len(), usize::from(name == "app-spawn"), "{name}");
             if let [sub] = subs.as_slice() {
                 let told = (&sub["name"], &sub["outcome"], &sub["toolCount"], &sub["tokens"]);
-                assert_eq!(told, (&"child".into(), &"ok".into(), &1.into(), &4314.into()), "{name} by {pace}");
+                assert_eq!(told, (&"child".into(), &"ok".into(), &1.into(), &4314.into()), "{name}");
             }
-            let found = std::fs::read_to_string(run.dir.join("output-0.log")).unwrap_or_default();
-            assert_eq!(*log.get_or_insert_with(|| found.clone()), found, "{name} by {pace}");
-            world.wait_until_empty();
-        }
+        });
     }
 }
 
 #[test]
 fn a_recording_that_breaks_off_is_never_complete() {
     for recording in recordings().into_iter().filter(|r| matches!(r.name, "bash" | "app-steer" | "app-spawn")) {
-        let bytes = read(recording.name);
-        let end = bytes.len() - 2;
-        assert_eq!(bytes[end], b'}', "{}", recording.name);
-        for (cut, pace) in [(end, "byte"), (end, "once"), (end / 2, "line"), (0, "once")] {
-            let (world, done) = play(&recording, &bytes[..cut], pace);
-            assert_eq!(done.code, 1, "{} cut at {cut} by {pace}: {done:?}", recording.name);
-            assert_eq!(world.only_run().status()["state"], "failed", "{} cut at {cut} by {pace}", recording.name);
-            world.wait_until_empty();
-        }
+        check_breaking_off(recording.name, &read(recording.name), |bytes, pace| play(&recording, bytes, pace));
     }
 }

@@ -10,12 +10,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use subdeck::agents::codex::{CodexTalk, ExecAdapter, ServerAdapter, Session};
-use subdeck::agents::pi::decode_line;
 use subdeck::agents::{Adapter, Talk};
-use subdeck::run::{AgentEvent, Answer, Permission, Report, SteerMode, StepPhase, TargetState, Tokens, ToolOutcome};
+use subdeck::run::{AgentEvent, Answer, Permission, Report, SteerMode, StepPhase, TargetState};
 
-use codex_recordings::{HELLO, OK, Recording, is_server, read, recordings, sent};
-use replayed::{Conversation, Seen, check_cutting, check_rows, outcome};
+use codex_recordings::{HELLO, Recording, is_server, read, recordings, sent};
+use replayed::{Conversation, Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, outcome};
 
 fn session(name: &str) -> Arc<Session> {
     let resume = sent(name).iter().find_map(|message| match message["method"].as_str() {
@@ -43,67 +42,29 @@ fn every_recording_has_its_row() {
     check_rows(scene, recordings().iter().map(|r| r.name));
 }
 
-/// What a person reads in a recording, as far as it stands in the events.
-fn told(events: &[AgentEvent], name: &str) -> (Vec<(String, Option<ToolOutcome>)>, Tokens, usize) {
-    let mut open: Vec<(Option<String>, String)> = Vec::new();
-    let (mut tools, mut tokens, mut turns) = (Vec::new(), Tokens::default(), 0);
-    let mut messages = 0;
-    for event in events {
-        match event {
-            AgentEvent::ToolStarted { call, tool, args, .. } => {
-                let known = match tool.as_str() {
-                    "shell" => args.starts_with("python3 -c") || args.starts_with("echo "),
-                    "apply_patch" => args == "/home/user/project/out.txt",
-                    _ => true,
-                };
-                assert!(known, "{name}: what it does is known when it starts: {args:?}");
-                assert!(open.iter().all(|(known, _)| known != call), "{name}: a call starts once");
-                open.push((call.clone(), tool.clone()));
-            }
-            AgentEvent::ToolEnded { call, tool, outcome, .. } => {
-                let at = open.iter().position(|(id, _)| id == call).expect("the call was opened");
-                let (_, started) = open.remove(at);
-                assert_eq!(tool.as_deref(), Some(started.as_str()), "{name}");
-                tools.push((started, Some(*outcome)));
-            }
-            AgentEvent::Used(usage) => tokens += usage.tokens,
-            AgentEvent::Message { usage, model: Some(_), .. } => {
-                assert_eq!(*usage, None, "{name}");
-                messages += 1;
-            }
-            AgentEvent::TurnStarted => turns += 1,
-            AgentEvent::Unknown { kind } => panic!("{name}: unknown {kind}"),
-            AgentEvent::Unparsed { .. } => panic!("{name}: not understood"),
-            _ => {}
-        }
-    }
-    if is_server(name) && name != "app-err500" {
-        assert_eq!(messages, turns, "{name}: a turn has one message");
-    }
-    tools.extend(open.into_iter().map(|(_, tool)| (tool, None)));
-    (tools, tokens, turns)
-}
-
 #[test]
 fn recordings_mean_what_a_person_reads_in_them() {
     for recording in recordings() {
         let name = recording.name;
         let (seen, report) = replay(name, [read(name).as_slice()]);
-        let sessions: Vec<_> = seen
-            .events
-            .iter()
-            .filter_map(|event| match event {
-                AgentEvent::SessionStarted { session_id, model } => Some((session_id.as_deref(), model.as_deref())),
-                _ => None,
-            })
-            .collect();
+        let told = Told::of(name, &seen.events);
         let expected: Vec<_> = recording.session.iter().map(|id| (Some(*id), recording.model)).collect();
-        assert_eq!(sessions, expected, "{name}");
-        let (tools, tokens, turns) = told(&seen.events, name);
-        let tools: Vec<(&str, Option<ToolOutcome>)> = tools.iter().map(|(tool, end)| (tool.as_str(), *end)).collect();
-        assert_eq!(tools, recording.tools, "{name}");
-        assert_eq!((tokens.input, tokens.output, tokens.cache_read), recording.usage, "{name}");
-        assert_eq!(turns, recording.turns, "{name}");
+        assert_eq!(told.sessions(), expected, "{name}");
+        for (tool, args) in &told.calls {
+            let known = match tool.as_str() {
+                "shell" => args.starts_with("python3 -c") || args.starts_with("echo "),
+                "apply_patch" => args == "/home/user/project/out.txt",
+                _ => true,
+            };
+            assert!(known, "{name}: what it does is known when it starts: {args:?}");
+        }
+        assert_eq!(told.tools(), recording.tools, "{name}");
+        assert_eq!((told.tokens.input, told.tokens.output, told.tokens.cache_read), recording.usage, "{name}");
+        assert_eq!(told.priced_answers, 0, "{name}: what was used is told apart");
+        assert_eq!(told.turns, recording.turns, "{name}");
+        if is_server(name) && name != "app-err500" {
+            assert_eq!(told.answers, told.turns, "{name}: a turn has one message");
+        }
         assert_eq!(report.final_text.as_deref(), recording.text, "{name}");
         let (phase, code, error) = recording.end;
         assert_eq!(outcome(&report, recording.exit), (phase, code, error.map(str::to_owned)), "{name}");
@@ -144,7 +105,6 @@ fn how_the_bytes_are_cut_changes_nothing() {
 
 #[test]
 fn a_cut_recording_is_never_complete() {
-    let mut cuts = 0;
     for recording in recordings() {
         let bytes = read(recording.name);
         // Up to the last brace of the line that says that the turn is over, which is the last one.
@@ -154,41 +114,14 @@ fn a_cut_recording_is_never_complete() {
             let last = String::from_utf8_lossy(&bytes[last..end]);
             assert!(last.contains("turn.completed") || last.contains("turn/completed"), "{last}");
         }
-        for cut in (0..50).map(|n| end * n / 49).chain([end.saturating_sub(5)]) {
-            let (_, report) = replay(recording.name, [&bytes[..cut]]);
-            assert_ne!(outcome(&report, OK).0, StepPhase::Complete, "{} cut at {cut}", recording.name);
-            cuts += 1;
-        }
+        check_breaking_off(recording.name, &bytes, end, |chunks| replay(recording.name, chunks));
     }
-    assert!(cuts > 2000);
 }
 
-/// What the records in the event log lead back to, beside what is never recorded.
 #[test]
 fn what_is_recorded_says_the_same() {
     for recording in recordings() {
-        let (seen, _) = replay(recording.name, [read(recording.name).as_slice()]);
-        let mut decoded = Vec::new();
-        for record in &seen.records {
-            assert!(record.starts_with(b"{\"type\":\""), "{}", String::from_utf8_lossy(record));
-            decode_line(record, &mut decoded);
-        }
-        let plain = |event: &AgentEvent| match event.clone() {
-            AgentEvent::TextDelta { .. } | AgentEvent::ToolProgress { .. } | AgentEvent::Called { .. } => None,
-            AgentEvent::ToolStarted { call, tool, args, path, .. } => {
-                Some(AgentEvent::ToolStarted { call, tool, args, path, about: Default::default() })
-            }
-            // That vocabulary knows only whether a call went well.
-            AgentEvent::ToolEnded { call, tool, outcome: ToolOutcome::Cancelled | ToolOutcome::Denied, preview } => {
-                Some(AgentEvent::ToolEnded { call, tool, outcome: ToolOutcome::Error, preview })
-            }
-            // How that vocabulary names a model at the start of a session.
-            AgentEvent::Response { id: None, command, .. } if command == "get_state" => None,
-            event => Some(event),
-        };
-        let events: Vec<_> = seen.events.iter().filter_map(plain).collect();
-        let decoded: Vec<_> = decoded.iter().filter_map(plain).collect();
-        assert_eq!(decoded, events, "{}", recording.name);
+        check_records(recording.name, &replay(recording.name, [read(recording.name).as_slice()]).0);
     }
 }
 

@@ -7,10 +7,10 @@ mod replayed;
 
 use subdeck::agents::Talk;
 use subdeck::agents::pi::{PiAdapter, PiTalk, decode_line};
-use subdeck::run::{AgentEvent, Report, SteerMode, StepPhase, TargetState, Tokens, ToolOutcome};
+use subdeck::run::{AgentEvent, Report, SteerMode, StepPhase, TargetState};
 
 use recordings::{HELLO, LONG_COMMAND, OK, read, recordings};
-use replayed::{Seen, check_cutting, check_rows, outcome};
+use replayed::{Seen, Told, check_breaking_off, check_cutting, check_rows, outcome};
 
 fn replay<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
     replayed::replay(&mut PiAdapter::new(), chunks)
@@ -26,39 +26,11 @@ fn recordings_mean_what_a_person_reads_in_them() {
     for recording in recordings() {
         let name = recording.name;
         let (seen, report) = replay([read(name).as_slice()]);
-        let session = seen.events.iter().find_map(|event| match event {
-            AgentEvent::SessionStarted { session_id, .. } => session_id.as_deref(),
-            _ => None,
-        });
+        let told = Told::of(name, &seen.events);
+        let session = told.sessions.first().and_then(|(id, _)| id.as_deref());
         assert_eq!(session, recording.session, "{name}");
-
-        let mut open: Vec<(Option<String>, String)> = Vec::new();
-        let mut tools: Vec<(String, Option<bool>)> = Vec::new();
-        let mut tokens = Tokens::default();
-        let mut cost = 0.0;
-        for event in &seen.events {
-            match event {
-                AgentEvent::ToolStarted { call, tool, .. } => open.push((call.clone(), tool.clone())),
-                AgentEvent::ToolEnded { call, tool, outcome, .. } => {
-                    let at = open.iter().position(|(id, _)| id == call).expect("the call was opened");
-                    let (_, started) = open.remove(at);
-                    assert_eq!(tool.as_deref(), Some(started.as_str()), "{name}");
-                    tools.push((started, Some(*outcome == ToolOutcome::Ok)));
-                }
-                AgentEvent::Message { usage: Some(usage), .. } => {
-                    tokens += usage.tokens;
-                    cost += usage.cost.map_or(0.0, |cost| cost.0);
-                }
-                AgentEvent::Unknown { kind } => panic!("{name}: unknown {kind}"),
-                AgentEvent::Unparsed { .. } => panic!("{name}: unparsed"),
-                _ => {}
-            }
-        }
-        tools.extend(open.into_iter().map(|(_, tool)| (tool, None)));
-        let expected: Vec<(String, Option<bool>)> =
-            recording.tools.iter().map(|(t, ok)| ((*t).to_owned(), *ok)).collect();
-        assert_eq!(tools, expected, "{name}");
-        assert_eq!((tokens.input, tokens.output, (cost * 1e6_f64).round() as u64), recording.usage, "{name}");
+        assert_eq!(told.worked(), recording.tools, "{name}");
+        assert_eq!((told.tokens.input, told.tokens.output, told.cost), recording.usage, "{name}");
         assert_eq!(report.final_text.as_deref(), recording.text, "{name}");
         let (phase, exit_code, error) = outcome(&report, recording.exit);
         assert_eq!((phase, exit_code, error.as_deref()), recording.end, "{name}");
@@ -127,10 +99,10 @@ fn a_cut_recording_is_never_complete() {
             }
         }
         // Without the line feed and the brace before it.
-        let end = end - 2;
+        check_breaking_off(recording.name, &bytes, end - 2, |chunks| replay(chunks));
         // Nor in the middle of whatever comes after it, down to the last byte but one (the line feed is no part of it).
         let last = bytes.iter().rposition(|b| *b == b'}').unwrap();
-        for cut in (0..50).map(|n| end * n / 49).chain([last, last.saturating_sub(5)]) {
+        for cut in [last, last.saturating_sub(5)] {
             let (_, report) = replay([&bytes[..cut]]);
             let (phase, _, _) = outcome(&report, OK);
             assert_ne!(phase, StepPhase::Complete, "{} cut at {cut}", recording.name);

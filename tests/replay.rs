@@ -4,6 +4,8 @@
 #[allow(dead_code)]
 #[path = "support/claude_recordings.rs"]
 mod claude_recordings;
+#[path = "support/played.rs"]
+mod played;
 #[allow(dead_code)]
 #[path = "support/recordings.rs"]
 mod recordings;
@@ -11,67 +13,33 @@ mod recordings;
 #[path = "support/runs.rs"]
 mod support;
 
-use std::io::Write;
 use std::sync::Mutex;
 
 use claude_recordings::claude_recordings;
+use played::{PACES, PLAYER, output};
 use recordings::{Recording, read, recordings};
 use serde_json::{Value, json};
 use subdeck::run::{ExitInfo, StepPhase};
 use support::{Done, World};
 
-/// How a child prints.
-const PACES: [&str; 3] = ["byte", "line", "once"];
-
-/// The child's side: this program is started again by `tests/bin/replay.sh` and prints what the variables say. Without
-/// them there is nothing to play.
 #[test]
 fn plays_a_recording() {
-    let Ok(file) = std::env::var("SUBDECK_REPLAY_FILE") else { return };
-    let set = |name: &str| std::env::var(name).unwrap();
-    let bytes = std::fs::read(file).unwrap();
-    let mut out = std::fs::OpenOptions::new().write(true).open("/dev/fd/3").unwrap();
-    match set("SUBDECK_REPLAY_PACE").as_str() {
-        "byte" => bytes.chunks(1).for_each(|byte| out.write_all(byte).unwrap()),
-        "line" => bytes.split_inclusive(|b| *b == b'\n').for_each(|line| out.write_all(line).unwrap()),
-        _ => out.write_all(&bytes).unwrap(),
-    }
-    let end = set("SUBDECK_REPLAY_END");
-    if let Some(signal) = end.strip_prefix("signal ") {
-        support::signal(std::process::id(), &format!("-{signal}"));
-    }
-    std::process::exit(end.strip_prefix("code ").and_then(|code| code.parse().ok()).unwrap_or(99));
+    played::child();
 }
 
-/// Plays bytes through the binary; returns the world with the one run in it, and what was printed.
+/// Plays bytes through the binary.
 fn play(recording: &Recording, bytes: &[u8], pace: &str, exit: ExitInfo) -> (World, Done) {
-    let world = World::new();
-    let file = world.project().join("recording.jsonl");
-    std::fs::write(&file, bytes).unwrap();
-    const PLAYER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bin/replay.sh");
     let talks = |mark| recording.name.contains(mark);
     let runner = if talks("claude-") {
         let transport = if talks("-sj-") { "steerable" } else { "oneshot" };
-        format!("{{ type = \"claude\", transport = \"{transport}\", command = \"{PLAYER}\" }}")
+        format!("{{ type = \"claude\", transport = \"{transport}\", command = {PLAYER:?} }}")
     } else {
         format!("{{ type = \"pi\", transport = \"{}\" }}", if talks("-rpc-") { "rpc" } else { "json" })
     };
-    let plan = world.file("plan.toml", &format!("[[step]]\nid = \"played\"\ntask = \"Play.\"\nrunner = {runner}\n"));
-    let end = match (exit.code, exit.signal) {
-        (Some(code), _) => format!("code {code}"),
-        (None, signal) => format!("signal {}", signal.unwrap()),
-    };
     let policy = if recording.name.ends_with("permission-allow") { "allow" } else { "deny" };
-    let done = world
-        .subdeck(&["run", "--no-tui", "--on-permission", policy, plan.to_str().unwrap()])
-        .env("PI_SUBAGENT_PI_BINARY", PLAYER)
-        .env("SUBDECK_REPLAY_PLAYER", std::env::current_exe().unwrap())
-        .env("SUBDECK_REPLAY_FILE", &file)
-        .env("SUBDECK_REPLAY_PACE", pace)
-        .env("SUBDECK_REPLAY_END", end)
-        .output()
-        .unwrap();
-    (world, Done::of(done))
+    played::play(bytes, pace, exit, &runner, |command| {
+        command.args(["--on-permission", policy]).env("PI_SUBAGENT_PI_BINARY", PLAYER);
+    })
 }
 
 /// What must not depend on how the output arrived.
@@ -102,8 +70,6 @@ fn outcome(world: &World) -> Value {
         "currentTool",
     ];
     let step: serde_json::Map<_, _> = keys.map(|key| (key.to_owned(), step[key].clone())).into_iter().collect();
-    let result = world.root().join("async-subagent-results").join(format!("{}.json", run.id()));
-    let result: Value = serde_json::from_slice(&std::fs::read(result).unwrap()).unwrap();
     // An answer is noted when the runner gives it, whatever the child printed by then.
     let log = std::fs::read_to_string(run.dir.join("output-0.log")).unwrap();
     let said: String = log.split_inclusive('\n').filter(|line| !line.starts_with("── ")).collect();
@@ -113,7 +79,7 @@ fn outcome(world: &World) -> Value {
         "state": status["state"],
         "totalTokens": status["totalTokens"],
         "totalCost": status["totalCost"],
-        "output": result["results"][0]["output"],
+        "output": output(&run, world),
         "log": said,
     })
 }
@@ -199,7 +165,7 @@ fn a_recording_that_breaks_off_is_never_complete() {
     assert!(cuts.len() >= 12, "most recordings end well");
     at_once(cuts, |(recording, bytes, end)| {
         for (cut, pace) in [(end, "byte"), (end, "once"), (end / 2, "line"), (0, "once")] {
-            let (world, done) = play(&recording, &bytes[..cut], pace, ExitInfo { code: Some(0), signal: None });
+            let (world, done) = play(&recording, &bytes[..cut], pace, played::OK);
             let found = outcome(&world);
             assert_eq!(found["step"]["status"], "failed", "{} cut at {cut} by {pace}", recording.name);
             assert_eq!(found["state"], "failed", "{} cut at {cut} by {pace}", recording.name);

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::run::{AgentEvent, Asking};
 
+/// What an agent is told when it may not do something.
+pub(super) const REFUSED: &str = "This is not permitted. Go on without it, or end with what you would need it for.";
+
 /// The questions that are not answered, by the agent's ids.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outstanding {

@@ -19,6 +19,7 @@ mod outside;
 pub mod pi;
 mod skim;
 pub mod text;
+mod told;
 pub mod wrapping;
 
 pub use framing::{Framer, Line, Oversize};

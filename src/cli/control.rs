@@ -74,8 +74,8 @@ pub fn steer(args: &SteerArgs) -> anyhow::Result<ExitCode> {
         }
         for target in request.into_iter().flat_map(|r| &r.targets) {
             failed |= target.state == TargetState::Failed;
-            let reason = target.reason.as_deref().unwrap_or("");
-            tell!("step {}: {} {}", target.step, target.state.as_str(), SafeText::line(reason));
+            let reason = target.reason.as_deref().map(|why| format!(": {}", SafeText::line(why))).unwrap_or_default();
+            tell!("step {}: {}{reason}", target.step, target.state.as_str());
         }
     }
     Ok(match (reached, failed) {

@@ -305,6 +305,12 @@ impl Asking {
         found.next().map(|choice| choice.id.as_str())
     }
 
+    /// Whether the choice of this id is a no.
+    #[must_use]
+    pub fn refuses(&self, id: &str) -> bool {
+        self.choices.iter().any(|choice| choice.id == id && choice.kind.starts_with("reject"))
+    }
+
     /// Cuts what is longer than a state may keep.
     #[must_use]
     pub fn bounded(mut self) -> Self {

@@ -3,8 +3,13 @@
 // Each test uses a part of it.
 #![allow(dead_code)]
 
+use std::hash::{BuildHasher, RandomState};
+
+use subdeck::agents::pi::decode_line;
 use subdeck::agents::{Adapter, Framer, Line, Sink, Talk};
-use subdeck::run::{AgentEvent, Evidence, ExitInfo, Report, StepPhase, Stream, TargetState, judge};
+use subdeck::run::{
+    AgentEvent, Evidence, ExitInfo, MessageRole, Report, StepPhase, Stream, TargetState, Tokens, ToolOutcome, judge,
+};
 
 /// What an adapter said.
 #[derive(Debug, Default, PartialEq)]
@@ -82,6 +87,131 @@ pub fn check_cutting(name: &str, bytes: &[u8], replay: impl Fn(Vec<&[u8]>) -> (S
     for size in [1, 7, 4093] {
         assert_eq!(replay(bytes.chunks(size).collect()), whole, "{name} by {size}");
     }
+}
+
+/// A recording that breaks off before the byte `end`, the last one of the record that says that all went well, is never
+/// complete: at 50 places that are random, and at that byte. `SUBDECK_CUT_SEED` chooses the places of an earlier run.
+pub fn check_breaking_off(name: &str, bytes: &[u8], end: usize, replay: impl Fn(Vec<&[u8]>) -> (Seen, Report)) {
+    let seed = std::env::var("SUBDECK_CUT_SEED").ok().map(|seed| seed.parse().expect("a number"));
+    let seed: u64 = seed.unwrap_or_else(|| RandomState::new().hash_one(name));
+    let places = (0..50u64).map(|n| {
+        // splitmix64
+        let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ (z >> 31)) % (end as u64 + 1)).expect("a place in the recording")
+    });
+    let ok = ExitInfo { code: Some(0), signal: None };
+    for cut in places.chain([end]) {
+        let (_, report) = replay(vec![&bytes[..cut]]);
+        let phase = outcome(&report, ok).0;
+        assert_ne!(phase, StepPhase::Complete, "{name} cut at {cut} of {end} (SUBDECK_CUT_SEED={seed})");
+    }
+}
+
+/// What a person reads in a recording, as far as it stands in the events.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// The sessions that began, each with its model.
+    pub sessions: Vec<(Option<String>, Option<String>)>,
+    /// What each tool was told, in the order they started.
+    pub calls: Vec<(String, String)>,
+    /// Tools in the order they ended, then those that never did.
+    pub tools: Vec<(String, Option<ToolOutcome>)>,
+    /// What was used, and what it cost in millionths of a dollar.
+    pub tokens: Tokens,
+    pub cost: u64,
+    pub turns: usize,
+    /// Answers of a model that is known, and how many of them told what they used.
+    pub answers: usize,
+    pub priced_answers: usize,
+}
+
+impl Told {
+    /// Reads them; what is unknown or not understood is none of a recording.
+    pub fn of(name: &str, events: &[AgentEvent]) -> Self {
+        let mut this = Self::default();
+        let mut open: Vec<(Option<&str>, &str)> = Vec::new();
+        let mut cost = 0.0;
+        for event in events {
+            match event {
+                AgentEvent::SessionStarted { session_id, model } => {
+                    this.sessions.push((session_id.clone(), model.clone()));
+                }
+                AgentEvent::ToolStarted { call, tool, args, .. } => {
+                    assert!(open.iter().all(|(known, _)| *known != call.as_deref()), "{name}: a call starts once");
+                    this.calls.push((tool.clone(), args.clone()));
+                    open.push((call.as_deref(), tool));
+                }
+                AgentEvent::ToolEnded { call, tool, outcome, .. } => {
+                    let at = open.iter().position(|(id, _)| *id == call.as_deref()).expect("the call was opened");
+                    let (_, started) = open.remove(at);
+                    assert_eq!(tool.as_deref(), Some(started), "{name}");
+                    this.tools.push((started.to_owned(), Some(*outcome)));
+                }
+                AgentEvent::Message { role: MessageRole::Assistant, usage, model, .. } => {
+                    this.answers += usize::from(model.is_some());
+                    this.priced_answers += usize::from(usage.is_some());
+                    if let Some(usage) = usage {
+                        this.tokens += usage.tokens;
+                        cost += usage.cost.map_or(0.0, |cost| cost.0);
+                    }
+                }
+                AgentEvent::Used(usage) => {
+                    this.tokens += usage.tokens;
+                    cost += usage.cost.map_or(0.0, |cost| cost.0);
+                }
+                AgentEvent::TurnStarted => this.turns += 1,
+                AgentEvent::Unknown { kind } => panic!("{name}: unknown {kind}"),
+                AgentEvent::Unparsed { .. } => panic!("{name}: not understood"),
+                _ => {}
+            }
+        }
+        this.cost = (cost * 1e6_f64).round() as u64;
+        this.tools.extend(open.into_iter().map(|(_, tool)| (tool.to_owned(), None)));
+        this
+    }
+
+    /// The tools, as a row of a table has them.
+    pub fn tools(&self) -> Vec<(&str, Option<ToolOutcome>)> {
+        self.tools.iter().map(|(tool, end)| (tool.as_str(), *end)).collect()
+    }
+
+    /// The tools, where a row says no more than whether they worked.
+    pub fn worked(&self) -> Vec<(&str, Option<bool>)> {
+        self.tools().into_iter().map(|(tool, end)| (tool, end.map(|end| end == ToolOutcome::Ok))).collect()
+    }
+
+    /// The sessions, as a row has them.
+    pub fn sessions(&self) -> Vec<(Option<&str>, Option<&str>)> {
+        self.sessions.iter().map(|(id, model)| (id.as_deref(), model.as_deref())).collect()
+    }
+}
+
+/// The records in the event log lead back to what was said, beside what is never recorded, where they are made from
+/// another vocabulary than that of the log.
+pub fn check_records(name: &str, seen: &Seen) {
+    let mut decoded = Vec::new();
+    for record in &seen.records {
+        assert!(record.starts_with(b"{\"type\":\""), "{}", String::from_utf8_lossy(record));
+        decode_line(record, &mut decoded);
+    }
+    let plain = |event: &AgentEvent| match event.clone() {
+        AgentEvent::TextDelta { .. } | AgentEvent::ToolProgress { .. } | AgentEvent::Called { .. } => None,
+        AgentEvent::ToolStarted { call, tool, args, path, .. } => {
+            Some(AgentEvent::ToolStarted { call, tool, args, path, about: Default::default() })
+        }
+        // That vocabulary knows only whether a call went well.
+        AgentEvent::ToolEnded { call, tool, outcome: ToolOutcome::Cancelled | ToolOutcome::Denied, preview } => {
+            Some(AgentEvent::ToolEnded { call, tool, outcome: ToolOutcome::Error, preview })
+        }
+        // How that vocabulary names a model at the start of a session.
+        AgentEvent::Response { id: None, command, .. } if command == "get_state" => None,
+        event => Some(event),
+    };
+    let events: Vec<_> = seen.events.iter().filter_map(plain).collect();
+    let decoded: Vec<_> = decoded.iter().filter_map(plain).collect();
+    assert_eq!(decoded, events, "{name}");
 }
 
 /// A conversation: the agent says what is recorded, line by line; what was said to it, and the moves of messages.

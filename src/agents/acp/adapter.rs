@@ -10,18 +10,22 @@ use serde_json::Value;
 
 use super::tool::Call;
 use super::usage::Spent;
-use super::{Dialect, INITIALIZE, PERMISSION, Session};
+use super::{Dialect, INITIALIZE, Session};
 use crate::agents::jsonrpc::{Message, number, parse, text, within};
-use crate::agents::pi::encode;
 use crate::agents::pi::live::Live;
+use crate::agents::told::{Answer, preview, tell};
 use crate::agents::{Adapter, Line, Oversize, Sink, outside};
-use crate::run::{AgentEvent, Asking, Choice, MessageRole, Report, StopReason, Stream, ToolOutcome};
-use crate::text::prefix;
+use crate::run::{AgentEvent, Report, StopReason, Stream, ToolOutcome};
 
 /// Largest answer that is kept, in bytes.
 const ANSWER: usize = 16 * 1024 * 1024;
 /// Most calls that are open at once; more than any agent starts.
 const MOST_CALLS: usize = 256;
+/// What Copilot says in the place of its model: when it was refused a permission, when it asks its provider again, and
+/// how it begins when that came to nothing. Each is one chunk of text.
+const CANCELLED: &str = "Info: Operation cancelled by user";
+const RETRYING: &str = "Info: Request failed due to a transient API error. Retrying...";
+const FAILED: &str = "Error: ";
 
 /// Updates that are known and say nothing about a run's state.
 const SILENT: [&str; 8] = [
@@ -43,6 +47,8 @@ struct Turn {
     message: Option<String>,
     /// How many messages there were; the output log separates them.
     block: u64,
+    /// How many pieces its text came in.
+    pieces: u32,
     /// Its message was told, because it called tools.
     told: bool,
     /// It began while calls were open: it is the answer to another prompt than they are.
@@ -52,8 +58,8 @@ struct Turn {
 /// The adapter for agents that speak the protocol.
 #[derive(Debug)]
 pub struct AcpAdapter {
-    session: Arc<Session>,
-    live: Live,
+    pub(super) session: Arc<Session>,
+    pub(super) live: Live,
     report: Report,
     /// Whether the session is there; what comes before it is the history of one that was loaded.
     open: bool,
@@ -63,7 +69,11 @@ pub struct AcpAdapter {
     turn: Option<Turn>,
     /// Whether a turn began since the last prompt was answered.
     worked: bool,
-    calls: Vec<Call>,
+    pub(super) calls: Vec<Call>,
+    /// A permission was refused, and the model said nothing since.
+    refused: bool,
+    /// How often the provider was asked again since the model said something.
+    retries: u32,
     spent: Spent,
 }
 
@@ -81,6 +91,8 @@ impl AcpAdapter {
             turn: None,
             worked: false,
             calls: Vec::new(),
+            refused: false,
+            retries: 0,
             spent: Spent::default(),
         }
     }
@@ -147,7 +159,7 @@ impl AcpAdapter {
             _ if history => {}
             "agent_message_chunk" => {
                 let said = within(update, &["content", "text"]).and_then(Value::as_str).unwrap_or_default();
-                if !said.is_empty() {
+                if !said.is_empty() && !self.own_words(said, sink) {
                     self.said(said, text(update, "messageId"), sink);
                 }
                 if let Some(usage) = within(update, &["_meta", "usage"]) {
@@ -175,6 +187,11 @@ impl AcpAdapter {
 
     /// The model says or thinks something: after a tool call that is another turn.
     fn speaks(&mut self, sink: &mut dyn Sink) {
+        // The model goes on when all of its calls are over; Gemini does not tell how a refused one ended.
+        for call in self.calls.extract_if(.., |call| call.asked).collect::<Vec<_>>() {
+            self.ended(&call, ToolOutcome::Denied, sink);
+        }
+        self.refused = false;
         if self.turn.as_ref().is_none_or(|turn| turn.told) {
             self.turn_over(sink);
             self.turn_begins(sink);
@@ -195,6 +212,25 @@ impl AcpAdapter {
         }
     }
 
+    /// Whether this is what Copilot says in the place of its model, which is no answer.
+    fn own_words(&mut self, said: &str, sink: &mut dyn Sink) -> bool {
+        if self.session.dialect != Dialect::Copilot {
+            return false;
+        }
+        if said == RETRYING {
+            self.works(sink);
+            self.retries += 1;
+            let reason = RETRYING.trim_start_matches("Info: ").trim_end_matches(" Retrying...").to_owned();
+            self.live.line(Stream::Own, &format!("retry {}: {reason}", self.retries), sink);
+            tell(AgentEvent::Retry { attempt: Some(self.retries), max: None, delay_ms: None, reason }, sink);
+            return true;
+        }
+        if std::mem::take(&mut self.retries) > 0 {
+            tell(AgentEvent::RetryEnded { success: !said.starts_with(FAILED) }, sink);
+        }
+        self.refused && said.trim() == CANCELLED
+    }
+
     fn said(&mut self, said: &str, message: Option<&str>, sink: &mut dyn Sink) {
         self.speaks(sink);
         self.works(sink);
@@ -206,6 +242,7 @@ impl AcpAdapter {
                 turn.block += 1;
             }
         }
+        turn.pieces = turn.pieces.saturating_add(1);
         if turn.text.len() + said.len() <= ANSWER {
             turn.text.push_str(said);
         }
@@ -213,7 +250,7 @@ impl AcpAdapter {
         sink.event(AgentEvent::TextDelta { bytes: said.len() });
     }
 
-    fn call(&mut self, update: &Value, sink: &mut dyn Sink) {
+    pub(super) fn call(&mut self, update: &Value, sink: &mut dyn Sink) {
         let Some(id) = text(update, "toolCallId") else {
             return tell(AgentEvent::Unknown { kind: "session/update tool_call".to_owned() }, sink);
         };
@@ -230,6 +267,7 @@ impl AcpAdapter {
         match call.outcome() {
             Some(outcome) => self.ended(&call, outcome, sink),
             None => {
+                call.asked = false;
                 if call.started && !call.text().is_empty() {
                     self.live.progress(id, call.text(), sink);
                     sink.event(AgentEvent::ToolProgress { call: Some(id.to_owned()) });
@@ -240,7 +278,7 @@ impl AcpAdapter {
         }
     }
 
-    fn started(&mut self, call: &mut Call, sink: &mut dyn Sink) {
+    pub(super) fn started(&mut self, call: &mut Call, sink: &mut dyn Sink) {
         call.started = true;
         // Calls that run side by side are of one turn; one that begins when the others are over is of another.
         if self.turn.as_ref().is_none_or(|turn| turn.told) && !self.calls.iter().any(|other| other.started) {
@@ -263,8 +301,10 @@ impl AcpAdapter {
         if !call.text().is_empty() {
             self.live.result(Some(&call.id), call.text(), sink);
         }
-        if outcome == ToolOutcome::Error {
-            self.report.hidden_error = Some(call.failure());
+        match outcome {
+            ToolOutcome::Error => self.report.hidden_error = Some(call.failure()),
+            ToolOutcome::Denied => self.refused = true,
+            _ => {}
         }
         let (tool, id) = (Some(call.name().to_owned()), Some(call.id.clone()));
         tell(AgentEvent::ToolEnded { call: id, tool, outcome, preview: preview(call.text()) }, sink);
@@ -279,16 +319,8 @@ impl AcpAdapter {
         let said = said.unwrap_or_default();
         self.live.end_line(sink);
         self.live.message_over();
-        let event = AgentEvent::Message {
-            role: MessageRole::Assistant,
-            preview: preview(&said),
-            model: self.model.clone(),
-            stop,
-            usage: self.spent.take(),
-            error,
-            calls_tools: calls,
-        };
-        tell(event, sink);
+        let (model, usage) = (self.model.as_deref(), self.spent.take());
+        tell(Answer { said: &said, model, stop, usage, error, calls_tools: calls }.event(), sink);
         let report = &mut self.report;
         if !said.trim().is_empty() {
             report.hidden_error = None;
@@ -305,7 +337,8 @@ impl AcpAdapter {
         let word = result.as_ref().map(|result| text(result, "stopReason").unwrap_or_default().to_owned());
         let cancelled = word.as_deref() == Ok("cancelled");
         for call in std::mem::take(&mut self.calls).into_iter().filter(|call| call.started) {
-            self.ended(&call, if cancelled { ToolOutcome::Cancelled } else { ToolOutcome::Lost }, sink);
+            let unsaid = if call.asked { ToolOutcome::Denied } else { ToolOutcome::Lost };
+            self.ended(&call, if cancelled { ToolOutcome::Cancelled } else { unsaid }, sink);
         }
         let (stop, error) = match word.as_deref() {
             Ok("end_turn") => (StopReason::Stop, self.hidden_failure()),
@@ -356,55 +389,18 @@ impl AcpAdapter {
         tell(AgentEvent::Settled { aborted: cancelled }, sink);
     }
 
-    /// What an agent tells as an answer that ended well, and is none: its provider's error (agent-streams 7), and that it
-    /// gave up.
-    fn hidden_failure(&self) -> Option<String> {
-        let said = self.turn.as_ref().filter(|turn| !turn.told).map(|turn| turn.text.trim())?;
-        if self.session.dialect != Dialect::Copilot {
-            return None;
-        }
-        if said == "Info: Operation cancelled by user" {
+    /// What an agent tells as an answer that ended well, and is none: that it gave up because of a refusal, without
+    /// asking its model (Qwen, Copilot), and its provider's error (agent-streams 7).
+    fn hidden_failure(&mut self) -> Option<String> {
+        if std::mem::take(&mut self.refused) {
             return Some("the agent broke off when it was refused a permission".to_owned());
         }
-        let failed = said.starts_with("Error: ") && !self.spent.has_some();
+        let turn = self.turn.as_ref().filter(|turn| !turn.told && self.session.dialect == Dialect::Copilot)?;
+        let said = turn.text.trim();
+        // Models say what they say piece by piece. Whether this one said anything can only be told where it used nothing
+        // before either.
+        let failed = said.starts_with(FAILED) && (turn.pieces == 1 || !self.spent.has_some());
         failed.then(|| said.to_owned())
-    }
-
-    /// The agent asks for something.
-    fn request(&mut self, id: &Value, method: String, params: &Value, sink: &mut dyn Sink) {
-        if method == PERMISSION {
-            let choice = |option: &Value| {
-                let word = |key| text(option, key).unwrap_or_default().to_owned();
-                Some(Choice { id: text(option, "optionId")?.to_owned(), label: word("name"), kind: word("kind") })
-            };
-            let options = params.get("options").and_then(Value::as_array);
-            let choices = options.into_iter().flatten().filter_map(choice).collect();
-            return self.asked(id, params.get("toolCall").unwrap_or(&Value::Null), choices, sink);
-        }
-        sink.event(AgentEvent::Called { id: id.to_string(), method });
-    }
-
-    /// It asks whether it may do something; the call is told first, so that a person sees what it is about.
-    fn asked(&mut self, id: &Value, call: &Value, choices: Vec<Choice>, sink: &mut dyn Sink) {
-        let open = text(call, "toolCallId");
-        if open.is_some() {
-            self.call(call, sink);
-        }
-        let mut described = Call::new("");
-        described.take(call, self.session.dialect);
-        let args = described.subject();
-        let what = if args.is_empty() { described.name().to_owned() } else { args.clone() };
-        self.live.line(Stream::Own, &format!("the agent asks for permission: {what}"), sink);
-        let asking = Asking {
-            id: id.to_string(),
-            text: format!("May it use {}? {args}", described.name()).trim_end().to_owned(),
-            tool: Some(described.name().to_owned()),
-            args,
-            call: open.map(str::to_owned),
-            choices,
-            ..Asking::default()
-        };
-        tell(AgentEvent::Asked(Box::new(asking.bounded())), sink);
     }
 
     /// A line outside the protocol.
@@ -435,18 +431,6 @@ impl AcpAdapter {
             tell(AgentEvent::Unknown { kind: format!("session/update {kind}") }, sink);
         }
     }
-}
-
-fn preview(text: &str) -> String {
-    prefix(text, AgentEvent::PREVIEW).to_owned()
-}
-
-/// Hands an event on, and its record.
-fn tell(event: AgentEvent, sink: &mut dyn Sink) {
-    if let Some(record) = encode(&event) {
-        sink.record(&record);
-    }
-    sink.event(event);
 }
 
 fn response(id: u64, command: &str, error: Option<String>) -> AgentEvent {

@@ -9,6 +9,7 @@
 //! for some twenty fields. So messages are read field by field.
 
 mod adapter;
+mod asking;
 mod start;
 mod talk;
 #[cfg(test)]

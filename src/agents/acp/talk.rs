@@ -7,13 +7,17 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{DRAIN, Dialect, INITIALIZE, Session};
-use crate::agents::asked::Outstanding;
+use crate::agents::asked::{Outstanding, REFUSED};
 use crate::agents::handshake::{Phase, refused};
 use crate::agents::{Receipt, Talk, wrapping};
 use crate::run::{AgentEvent, Answer, Asking, SteerMode, SteerRequest, Steerable, TargetState};
 
 /// JSON-RPC's code for a method that is not there.
 const NOT_FOUND: i64 = -32601;
+
+/// How often an agent is told to go on after it broke off because of a refusal; one that asks for the same again and
+/// again is not helped by it.
+const MOST_TOLD: u32 = 5;
 
 /// A message that the agent does not have yet.
 #[derive(Clone, Debug)]
@@ -52,6 +56,10 @@ pub struct AcpTalk {
     breaking_off: bool,
     /// Permissions that it waits for.
     asked: Outstanding,
+    /// Why it was refused one, until its model says something: an agent may break off instead of telling it.
+    refused: Option<String>,
+    /// How often it was told to go on because of that.
+    told: u32,
 }
 
 impl AcpTalk {
@@ -70,6 +78,8 @@ impl AcpTalk {
             redirecting: false,
             breaking_off: false,
             asked: Outstanding::default(),
+            refused: None,
+            told: 0,
         }
     }
 
@@ -112,8 +122,17 @@ impl AcpTalk {
         if self.phase != Phase::Open || self.breaking_off || !self.prompts.is_empty() {
             return None;
         }
+        let at = self.waiting.iter().position(|waiting| !waiting.follow_up);
+        // Whoever broke off because of a refusal has work left; what a person says in the meantime does as well.
+        if let Some(reason) = self.refused.take()
+            && at.is_none()
+            && self.told < MOST_TOLD
+        {
+            self.told += 1;
+            return Some(self.prompt_with(&wrapping::limit(&reason), None));
+        }
         // What was said in the middle of the work comes before what was meant for its end.
-        let at = self.waiting.iter().position(|waiting| !waiting.follow_up).unwrap_or(0);
+        let at = at.unwrap_or(0);
         let next = self.waiting.remove(at)?;
         Some(self.prompt_with(&next.text, next.id))
     }
@@ -233,6 +252,12 @@ impl Talk for AcpTalk {
         if !self.asked.take(&asking.id) {
             return None;
         }
+        self.refused = match answer {
+            Answer::Deny(Some(why)) => Some(format!("{REFUSED} The reason: {why}")),
+            Answer::Deny(None) => Some(REFUSED.to_owned()),
+            Answer::Choose(id) if asking.refuses(id) => Some(REFUSED.to_owned()),
+            _ => self.refused.take(),
+        };
         let option = match answer {
             Answer::Choose(id) => Some(id.as_str()),
             // Of several ways to say it the one that holds for this once.
@@ -250,6 +275,10 @@ impl Talk for AcpTalk {
     fn answer(&mut self, event: &AgentEvent) -> Option<Vec<u8>> {
         self.asked.note(event);
         match event {
+            AgentEvent::TextDelta { .. } | AgentEvent::TurnStarted => {
+                self.refused = None;
+                None
+            }
             AgentEvent::Response { success: true, command, .. }
                 if matches!(command.as_str(), "initialize" | "authenticate") =>
             {
@@ -459,6 +488,62 @@ mod tests {
             assert_eq!((&reply["id"], &reply["result"]["outcome"]), (&json!("q"), &expected), "{answer:?}");
             assert_eq!(talk.reply(&asked, &answer), None, "once");
         }
+    }
+
+    #[test]
+    fn who_breaks_off_because_of_a_refusal_is_told_to_go_on() {
+        let options = [("a", "allow_once"), ("r", "reject_once")];
+        let refuse = |talk: &mut AcpTalk, answer: &Answer| {
+            let asked = asking("5", &options);
+            talk.answer(&AgentEvent::Asked(Box::new(asked.clone())));
+            talk.reply(&asked, answer).expect("it waits");
+        };
+        let over = |n: u64| response(&n.to_string(), "session/prompt", None);
+        let text =
+            |bytes: Option<Vec<u8>>| parse(bytes)["params"]["prompt"][0]["text"].as_str().expect("text").to_owned();
+        let why = Answer::Deny(Some("not today".to_owned()));
+        for (answer, reason) in
+            [(Answer::Deny(None), REFUSED), (why, "not today"), (Answer::Choose("r".into()), REFUSED)]
+        {
+            let mut talk = busy(Dialect::Qwen);
+            refuse(&mut talk, &answer);
+            let said = text(talk.answer(&over(3)));
+            assert!(said.contains(reason) && said.contains(REFUSED), "{said}");
+            assert!(!talk.done());
+            assert_eq!(talk.answer(&over(4)), None, "once");
+            assert!(talk.done());
+        }
+        // Whose model heard of it, who was allowed it, and who is to break off is not told.
+        for (answer, heard, broken_off) in [
+            (Answer::Deny(None), true, false),
+            (Answer::Deny(None), false, true),
+            (Answer::Allow, false, false),
+            (Answer::Dismiss, false, false),
+        ] {
+            let mut talk = busy(Dialect::Copilot);
+            refuse(&mut talk, &answer);
+            if heard {
+                assert_eq!(talk.answer(&AgentEvent::TextDelta { bytes: 3 }), None);
+            }
+            if broken_off {
+                assert!(talk.abort().is_some());
+            }
+            assert_eq!(talk.answer(&over(3)), None, "{answer:?}");
+            assert!(talk.done());
+        }
+        // A person's message comes in its place, and nobody is told for ever.
+        let mut talk = busy(Dialect::Qwen);
+        refuse(&mut talk, &Answer::Deny(None));
+        talk.steer("m", SteerMode::Steer, "another way");
+        assert_eq!(wrapping::unwrapped(&text(talk.answer(&over(3)))), "another way");
+        let mut talk = busy(Dialect::Qwen);
+        for n in 0..MOST_TOLD {
+            refuse(&mut talk, &Answer::Deny(None));
+            assert!(talk.answer(&over(u64::from(n) + 3)).is_some());
+        }
+        refuse(&mut talk, &Answer::Deny(None));
+        assert_eq!(talk.answer(&over(u64::from(MOST_TOLD) + 3)), None);
+        assert!(talk.done());
     }
 
     #[test]

@@ -6,33 +6,11 @@ use serde_json::{Value, json};
 
 use super::{AcpAdapter, Dialect, Session};
 use crate::agents::framing::LINE_LIMIT;
-use crate::agents::{Adapter, Framer, Sink};
-use crate::run::{AgentEvent, Asking, Choice, Evidence, ExitInfo, Report, StepPhase, Stream, ToolOutcome, judge};
-
-#[derive(Default)]
-struct Seen {
-    events: Vec<AgentEvent>,
-    log: String,
-}
-
-impl Sink for Seen {
-    fn event(&mut self, event: AgentEvent) {
-        self.events.push(event);
-    }
-    fn keep_line(&mut self) {}
-    fn record(&mut self, _json: &[u8]) {}
-    fn text(&mut self, _stream: Stream, text: &str) {
-        self.log.push_str(text);
-    }
-}
+use crate::agents::told::{self, Seen};
+use crate::run::{AgentEvent, Asking, Choice, Evidence, ExitInfo, Report, StepPhase, ToolOutcome, judge};
 
 fn run_with(session: Session, lines: &[String]) -> (Seen, Report) {
-    let (mut seen, mut adapter, mut framer) = (Seen::default(), AcpAdapter::new(Arc::new(session)), Framer::new());
-    for chunk in lines.join("\n").as_bytes().chunks(65_536) {
-        framer.push(chunk, |line| adapter.line(&line, &mut seen));
-    }
-    framer.finish(|line| adapter.line(&line, &mut seen));
-    (seen, adapter.report())
+    told::play(&mut AcpAdapter::new(Arc::new(session)), &lines.join("\n"))
 }
 
 fn run(dialect: Dialect, lines: &[String]) -> (Seen, Report) {
@@ -103,15 +81,84 @@ fn an_error_of_copilots_provider_looks_like_an_answer() {
     let (seen, report) = run(Dialect::Copilot, &[says(error), answer("end_turn")]);
     assert_eq!(end(&report), (StepPhase::Failed, Some(error.to_owned())));
     assert!(seen.log.contains("model error: Error: 500"), "{}", seen.log);
-    let (_, report) = run(Dialect::Copilot, &[says("Info: Operation cancelled by user"), answer("end_turn")]);
-    let refused = "the agent broke off when it was refused a permission";
-    assert_eq!(end(&report), (StepPhase::Failed, Some(refused.to_owned())));
-    // Who spent something said it itself.
+    // In the middle of its work, too; but what comes in pieces is the model's.
     let spent = r#"{"id":3,"result":{"stopReason":"end_turn","usage":{"inputTokens":5,"outputTokens":1}}}"#;
-    let (_, report) = run(Dialect::Copilot, &[says(error), spent.to_owned()]);
-    assert_eq!(end(&report).0, StepPhase::Complete);
+    let over = update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "a", "status": "completed"}));
+    let worked = [says("I "), says("look."), call("a", "in_progress"), over];
+    let (_, report) = run(Dialect::Copilot, &[&worked[..], &[says(error), spent.to_owned()]].concat());
+    assert_eq!(end(&report), (StepPhase::Failed, Some(error.to_owned())));
+    assert_eq!(report.final_text.as_deref(), Some("I look."));
+    let (_, report) = run(Dialect::Copilot, &[says("Error: "), says("none."), spent.to_owned()]);
+    assert_eq!(end(&report), (StepPhase::Complete, None));
     let (_, report) = run(Dialect::Other, &[says(error), answer("end_turn")]);
     assert_eq!(end(&report).0, StepPhase::Complete);
+}
+
+#[test]
+fn copilot_asks_its_provider_again() {
+    let again = says("Info: Request failed due to a transient API error. Retrying...");
+    for (then, answered) in [("Here it is.", true), ("Error: Failed to get response; retried 2 times", false)] {
+        let (seen, report) = run(Dialect::Copilot, &[again.clone(), again.clone(), says(then), answer("end_turn")]);
+        let retries: Vec<_> = seen
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                AgentEvent::Retry { attempt, reason, .. } => Some((*attempt, reason.as_str())),
+                AgentEvent::RetryEnded { success } => Some((None, if *success { "well" } else { "badly" })),
+                _ => None,
+            })
+            .collect();
+        let why = "Request failed due to a transient API error.";
+        let end_of_it = if answered { "well" } else { "badly" };
+        assert_eq!(retries, [(Some(1), why), (Some(2), why), (None, end_of_it)]);
+        let failed = (StepPhase::Failed, Some(then.to_owned()));
+        assert_eq!(end(&report), if answered { (StepPhase::Complete, None) } else { failed });
+        assert_eq!(report.final_text.as_deref(), answered.then_some(then));
+    }
+}
+
+/// What agents tell of a call that was refused, as they were seen to.
+#[test]
+fn a_refused_call_is_denied_and_who_breaks_off_has_failed() {
+    let pending = |id: &str| json!({"toolCallId": id, "title": "ls", "kind": "execute", "status": "pending"});
+    let ask = |id: &str| {
+        json!({"jsonrpc": "2.0", "id": 0, "method": "session/request_permission",
+        "params": {"toolCall": pending(id), "options": []}})
+        .to_string()
+    };
+    let ended = |more: Value| {
+        let mut fields = json!({"sessionUpdate": "tool_call_update", "toolCallId": "a", "status": "failed"});
+        fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        update(fields)
+    };
+    let copilot = ended(json!({"rawOutput": {"message": "The user rejected this tool call.", "code": "rejected"}}));
+    let qwen = ended(json!({"content": [{"type": "content",
+        "content": {"type": "text", "text": "Tool \"shell\" was canceled by the user."}}]}));
+    let broke_off = Some("the agent broke off when it was refused a permission".to_owned());
+    for (dialect, rest) in [
+        (Dialect::Copilot, vec![copilot.clone(), says("Info: Operation cancelled by user")]),
+        (Dialect::Qwen, vec![qwen.clone()]),
+        (Dialect::Gemini, vec![]),
+    ] {
+        let lines = [vec![says("I look."), ask("a")], rest, vec![answer("end_turn")]].concat();
+        let (seen, report) = run(dialect, &lines);
+        assert_eq!(ends(&seen), [ToolOutcome::Denied], "{dialect:?}");
+        assert_eq!(end(&report), (StepPhase::Failed, broke_off.clone()), "{dialect:?}");
+        assert_eq!(report.final_text.as_deref(), Some("I look."), "{dialect:?}");
+        // The model hears of it, or is told to go on.
+        let lines = [lines, vec![says("Well then."), answer("end_turn")]].concat();
+        let (_, report) = run(dialect, &lines);
+        assert_eq!((end(&report), report.final_text.as_deref()), ((StepPhase::Complete, None), Some("Well then.")));
+    }
+    // Gemini's model goes on without a word about the call.
+    let lines = [says("I look."), ask("a"), says("Well then."), answer("end_turn")];
+    let (seen, report) = run(Dialect::Gemini, &lines);
+    assert_eq!(ends(&seen), [ToolOutcome::Denied]);
+    assert_eq!((end(&report), report.final_text.as_deref()), ((StepPhase::Complete, None), Some("Well then.")));
+    // What was allowed and failed afterwards is an error, whatever it says.
+    let begun = update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "a", "status": "in_progress"}));
+    let (seen, _) = run(Dialect::Qwen, &[ask("a"), begun, qwen, says("Hm."), answer("end_turn")]);
+    assert_eq!(ends(&seen), [ToolOutcome::Error]);
 }
 
 #[test]

@@ -14,6 +14,8 @@ const OUTPUT: usize = 256 * 1024;
 const QUOTED: usize = 200;
 /// What agents write in place of the output of a call that was broken off, where its status does not say it.
 const BROKEN_OFF: [&str; 2] = ["Command cancelled by user.", "User aborted the command"];
+/// What Qwen writes in place of the output of a call that it was refused a permission for.
+const REFUSED: &str = "was canceled by the user.";
 
 /// One call.
 #[derive(Debug, Default)]
@@ -22,6 +24,8 @@ pub(super) struct Call {
     pub(super) id: String,
     /// It was told; before that it may still lack its arguments.
     pub(super) started: bool,
+    /// A permission was asked for it, and nothing was told of it since.
+    pub(super) asked: bool,
     name: Option<String>,
     title: Option<String>,
     kind: Option<String>,
@@ -90,6 +94,9 @@ impl Call {
         if matches!(output.and_then(|output| text(output, "code")), Some("rejected" | "denied")) {
             return Some(ToolOutcome::Denied);
         }
+        if failed && self.asked && self.text().ends_with(REFUSED) {
+            return Some(ToolOutcome::Denied);
+        }
         // A shell command that failed is a completed call to some (agent-streams 0.10).
         let code = self.exit_code().is_some_and(|code| code != 0);
         Some(if failed || code { ToolOutcome::Error } else { ToolOutcome::Ok })
@@ -135,6 +142,11 @@ impl Call {
         let title = self.title.as_deref().filter(|title| *title != self.name()).unwrap_or_default();
         let shell = self.kind.as_deref() == Some("execute");
         let args = match input {
+            // The folder that a command runs in is not what it is about.
+            Some(Value::Object(mut input)) if shell => {
+                input.remove("cwd");
+                Value::Object(input)
+            }
             Some(input) => input,
             // Who tells no arguments has the command as the title.
             None if shell && !title.is_empty() => json!({ "command": title }),
@@ -146,7 +158,8 @@ impl Call {
         if let Value::String(title) = &args {
             said.args = prefix(title, AgentEvent::ARGS_PREVIEW).to_owned();
         }
-        said.path = said.path.or_else(|| Some(prefix(self.location.as_deref()?, AgentEvent::ARGS_PREVIEW).to_owned()));
+        let place = self.location.as_deref().filter(|_| !shell);
+        said.path = said.path.or_else(|| Some(prefix(place?, AgentEvent::ARGS_PREVIEW).to_owned()));
         let changes = matches!(self.kind.as_deref(), Some("edit" | "delete" | "move"));
         said.about = CallFacts { mutates: said.about.mutates || changes, ..said.about };
         said
@@ -226,6 +239,10 @@ mod tests {
             ("edit", "Editing main.rs", Some("/p/main.rs"))
         );
         assert!(said.about.mutates);
+        let command = json!({"title": "make", "kind": "execute", "status": "in_progress", "locations": [{"path": "/p"}],
+            "rawInput": {"command": "make", "cwd": "/p"}});
+        let said = call(Dialect::OpenCode, "c", &[command]).describe();
+        assert_eq!((said.args.as_str(), said.path), ("make", None), "where it runs is not what it is about");
         let meta = json!({"title": "Shell: ls", "_meta": {"toolName": "run_shell_command"}});
         assert_eq!(call(Dialect::Qwen, "c", &[meta]).name(), "run_shell_command");
         assert_eq!(call(Dialect::Other, "c", &[]).name(), "tool");

@@ -11,6 +11,7 @@ use crate::agents::asked::request_of;
 use crate::agents::look::{Look, text_of};
 use crate::agents::pi::live::Live;
 use crate::agents::pi::{decode_line, line_of};
+use crate::agents::told::tell;
 use crate::agents::wrapping::unwrapped;
 use crate::agents::{Adapter, Line, Oversize, Sink, outside};
 use crate::run::{AgentEvent, Report, Stream, Usage};
@@ -199,10 +200,7 @@ impl ClaudeAdapter {
     }
 
     pub(super) fn used(&mut self, usage: &Usage, sink: &mut dyn Sink) {
-        if let Some(record) = crate::agents::pi::encode(&AgentEvent::Used(*usage)) {
-            sink.record(&record);
-            sink.event(AgentEvent::Used(*usage));
-        }
+        tell(AgentEvent::Used(*usage), sink);
     }
 
     fn piece(&mut self, event: Look<'_>, sink: &mut dyn Sink) {
@@ -297,11 +295,7 @@ impl ClaudeAdapter {
                 self.asked.remove(0);
             }
             self.asked.push(asking.id.clone());
-            let event = AgentEvent::Asked(Box::new(asking));
-            if let Some(record) = crate::agents::pi::encode(&event) {
-                sink.record(&record);
-            }
-            sink.event(event);
+            tell(AgentEvent::Asked(Box::new(asking)), sink);
         }
     }
 

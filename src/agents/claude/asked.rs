@@ -3,15 +3,13 @@
 
 use serde_json::{Value, json};
 
-use crate::agents::asked::{Together, numbered, request_of};
+use crate::agents::asked::{REFUSED, Together, numbered, request_of};
 use crate::agents::look::Look;
 use crate::run::{Answer, Asking, Choice, QuestionKind};
 use crate::text::prefix;
 
 /// The tool that asks a person.
 const PERSON: &str = "AskUserQuestion";
-/// What the agent is told when it may not do something.
-const REFUSED: &str = "This is not permitted. Go on without it, or end with what you would need it for.";
 /// What it is told when nobody answers a question of its own.
 const SILENCE: &str = "Nobody answers this. Decide yourself, or end with what you would need to know.";
 

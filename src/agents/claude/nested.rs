@@ -7,6 +7,7 @@ use super::adapter::ClaudeAdapter;
 use crate::agents::Sink;
 use crate::agents::look::Look;
 use crate::agents::pi::args::describe;
+use crate::agents::told::tell;
 use crate::run::{AgentEvent, SubAgentDid, SubCall, ToolOutcome};
 use crate::text::prefix;
 
@@ -15,11 +16,7 @@ const MOST: usize = 256;
 
 impl ClaudeAdapter {
     fn did(&self, id: &str, did: SubAgentDid, sink: &mut dyn Sink) {
-        let event = AgentEvent::SubAgent { id: id.to_owned(), did };
-        if let Some(record) = crate::agents::pi::encode(&event) {
-            sink.record(&record);
-        }
-        sink.event(event);
+        tell(AgentEvent::SubAgent { id: id.to_owned(), did }, sink);
     }
 
     /// One begins, unless it is known. `line` says what it is.

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::item::{Item, Kind};
 use super::usage::tokens;
-use super::work::{End, Work, tell};
+use super::work::{End, Work};
 use crate::agents::look::Look;
+use crate::agents::told::tell;
 use crate::agents::{Adapter, Line, Oversize, Sink};
 use crate::run::{AgentEvent, Report, Stream, ToolOutcome, Usage};
 use crate::text::prefix;

@@ -2,9 +2,9 @@
 //! by items of the agent's own session; what happens in one is told as it is for the agent's own.
 
 use super::item::{Item, Kind};
-use super::work::{preview, tell};
 use crate::agents::Sink;
 use crate::agents::look::Look;
+use crate::agents::told::{preview, tell};
 use crate::run::{AgentEvent, SubAgentDid, SubCall, ToolOutcome};
 use crate::text::prefix;
 

@@ -8,36 +8,15 @@ use serde_json::{Value, json};
 use super::{CodexTalk, ExecAdapter, ServerAdapter, Session, approval};
 use crate::agents::framing::LINE_LIMIT;
 use crate::agents::look::Look;
-use crate::agents::{Adapter, Framer, Receipt, Sink, Talk};
+use crate::agents::told::{self, Seen};
+use crate::agents::{Adapter, Receipt, Talk};
 use crate::run::{
     AgentEvent, Answer, Evidence, ExitInfo, Permission, QuestionKind, Report, SteerMode, SteerRequest, Steerable,
-    StepPhase, Stream, TargetState, ToolOutcome, judge,
+    StepPhase, TargetState, ToolOutcome, judge,
 };
 
-#[derive(Default)]
-struct Seen {
-    events: Vec<AgentEvent>,
-    log: String,
-}
-
-impl Sink for Seen {
-    fn event(&mut self, event: AgentEvent) {
-        self.events.push(event);
-    }
-    fn keep_line(&mut self) {}
-    fn record(&mut self, _json: &[u8]) {}
-    fn text(&mut self, _stream: Stream, text: &str) {
-        self.log.push_str(text);
-    }
-}
-
 fn play(adapter: &mut dyn Adapter, lines: &[String]) -> (Seen, Report) {
-    let (mut seen, mut framer) = (Seen::default(), Framer::new());
-    for chunk in lines.join("\n").as_bytes().chunks(65_536) {
-        framer.push(chunk, |line| adapter.line(&line, &mut seen));
-    }
-    framer.finish(|line| adapter.line(&line, &mut seen));
-    (seen, adapter.report())
+    told::play(adapter, &lines.join("\n"))
 }
 
 fn exec(lines: &[Value]) -> (Seen, Report) {

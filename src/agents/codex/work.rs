@@ -6,11 +6,10 @@
 //! begin with the first text or thought after a tool call, and with a tool call when none is open (agent-streams 11).
 
 use super::item::{Item, OUTPUT};
-use crate::agents::pi::encode;
 use crate::agents::pi::live::Live;
+use crate::agents::told::{Answer, preview, tell};
 use crate::agents::{Sink, outside};
 use crate::run::{AgentEvent, MessageRole, Report, StopReason, Stream, ToolOutcome, Usage};
-use crate::text::prefix;
 
 /// Most calls that are open at once; more than any agent starts.
 const MOST_CALLS: usize = 256;
@@ -238,16 +237,8 @@ impl Work {
             report.hidden_error = None;
             report.final_text = Some(said.clone());
         }
-        let event = AgentEvent::Message {
-            role: MessageRole::Assistant,
-            preview: preview(&said),
-            model: self.model.clone(),
-            stop,
-            usage: None,
-            error,
-            calls_tools: calls,
-        };
-        tell(event, sink);
+        let model = self.model.as_deref();
+        tell(Answer { said: &said, model, stop, usage: None, error, calls_tools: calls }.event(), sink);
     }
 
     /// Somebody said something to the model in the middle of its work.
@@ -354,16 +345,4 @@ impl Work {
         }
         report
     }
-}
-
-pub(super) fn preview(text: &str) -> String {
-    prefix(text, AgentEvent::PREVIEW).to_owned()
-}
-
-/// Hands an event on, and its record.
-pub(super) fn tell(event: AgentEvent, sink: &mut dyn Sink) {
-    if let Some(record) = encode(&event) {
-        sink.record(&record);
-    }
-    sink.event(event);
 }

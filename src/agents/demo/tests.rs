@@ -5,11 +5,11 @@ use std::io;
 use std::time::Duration;
 
 use super::{BUILT_IN, Input, Scene, Script, Session, Stage, serve};
+use crate::agents::Talk;
 use crate::agents::pi::{PiAdapter, PiTalk};
-use crate::agents::{Adapter, Framer, Sink, Talk};
+use crate::agents::told::{self, Seen};
 use crate::run::{
-    AgentEvent, Ending, EndingCause, Evidence, ExitInfo, Report, SteerMode, StepPhase, Stream, TargetState, Timestamp,
-    judge,
+    AgentEvent, Ending, EndingCause, Evidence, ExitInfo, Report, SteerMode, StepPhase, TargetState, Timestamp, judge,
 };
 
 #[derive(Default)]
@@ -50,23 +50,6 @@ impl Stage for Virtual {
     }
 }
 
-#[derive(Default)]
-struct Seen {
-    events: Vec<AgentEvent>,
-    log: String,
-}
-
-impl Sink for Seen {
-    fn event(&mut self, event: AgentEvent) {
-        self.events.push(event);
-    }
-    fn keep_line(&mut self) {}
-    fn record(&mut self, _json: &[u8]) {}
-    fn text(&mut self, _stream: Stream, text: &str) {
-        self.log.push_str(text);
-    }
-}
-
 struct Played {
     code: u8,
     seen: Seen,
@@ -85,10 +68,8 @@ impl Played {
 fn play(scene: &Scene, session: Session, input: Vec<(u64, Input)>) -> Played {
     let mut stage = Virtual { input: input.into(), ..Virtual::default() };
     let code = serve(scene, session, &mut stage);
-    let (mut seen, mut adapter, mut framer) = (Seen::default(), PiAdapter::new(), Framer::new());
-    framer.push(&stage.out, |line| adapter.line(&line, &mut seen));
-    framer.finish(|line| adapter.line(&line, &mut seen));
-    Played { code, seen, report: adapter.report(), stage }
+    let (seen, report) = told::play(&mut PiAdapter::new(), std::str::from_utf8(&stage.out).unwrap());
+    Played { code, seen, report, stage }
 }
 
 fn lines(bytes: &[u8], at_ms: u64) -> Vec<(u64, Input)> {

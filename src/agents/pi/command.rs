@@ -58,6 +58,27 @@ pub struct Command<'a> {
     pub task_file: Option<&'a Path>,
 }
 
+impl Command<'_> {
+    /// A start of which nothing else is known: pi's own tools, skills and context files, and no session.
+    #[must_use]
+    pub const fn new(mode: Mode) -> Self {
+        Self {
+            mode,
+            session_file: None,
+            session_dir: None,
+            model: None,
+            thinking: None,
+            tools: None,
+            extensions: None,
+            context_files: true,
+            skills: true,
+            system_prompt: None,
+            task: "",
+            task_file: None,
+        }
+    }
+}
+
 /// pi's arguments, without those that a plan puts before them.
 #[must_use]
 pub fn arguments(command: &Command<'_>) -> Vec<String> {
@@ -199,20 +220,7 @@ pub fn variables(marks: &Marks<'_>, lookup: impl Fn(&str) -> Option<String>) -> 
 mod tests {
     use super::*;
 
-    const PLAIN: Command<'_> = Command {
-        mode: Mode::Rpc,
-        session_file: None,
-        session_dir: None,
-        model: None,
-        thinking: None,
-        tools: None,
-        extensions: None,
-        context_files: true,
-        skills: true,
-        system_prompt: None,
-        task: "@do it",
-        task_file: None,
-    };
+    const PLAIN: Command<'_> = Command { task: "@do it", ..Command::new(Mode::Rpc) };
 
     #[test]
     fn argument_order() {

@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::paint::{Piece, bar, piece, put, put_cut, put_right, row};
+use super::paint::{Piece, bar, piece, put, put_cut, put_right, right_cells, row};
 use super::secrets::wrapped;
 use super::{Scene, elapsed, now_text, took};
 use crate::deck::attention::needs_person;
@@ -13,7 +13,7 @@ use crate::run::{
     Level, Limit, Meter, Metric, Notice, OpenCall, Reason, RunnerKind, Steerable, StepPhase, StepState, ToolCall,
     ToolOutcome, budget,
 };
-use crate::text::{SafeText, UNKNOWN, bytes, clock, cost, count, or_unknown, span};
+use crate::text::{SafeText, UNKNOWN, bytes, clock, cost, count, or_unknown, span, width};
 
 /// One row of facts.
 #[derive(Clone, Debug, PartialEq)]
@@ -245,20 +245,22 @@ fn usage(step: &StepState, style: Style) -> Vec<Piece> {
     if step.tool_count > 0 {
         out.push(piece(many(step.tool_count, "tool"), style).rank(4).gap(3));
     }
-    if !tokens.is_zero() {
+    if tokens.is_zero() {
+        out.push(piece(format!("tok {UNKNOWN}"), style).rank(6).gap(3));
+    } else {
         let text = format!("in {}  out {}", count(tokens.input), count(tokens.output));
         out.push(piece(text, style).rank(6).gap(3));
         if tokens.cache_read > 0 {
             out.push(piece(format!("cache {}", count(tokens.cache_read)), style).rank(2).gap(2));
         }
     }
-    if let Some(usd) = step.cost {
-        out.push(piece(cost(usd.0), style).rank(7).gap(3));
-    }
-    if out.is_empty() {
-        out.push(piece(UNKNOWN, style).rank(7));
-    }
+    out.push(piece(told_cost(step), style).rank(7).gap(3));
     out
+}
+
+/// What a step cost, as far as its agent tells.
+fn told_cost(step: &StepState) -> String {
+    step.cost.map_or_else(|| format!("cost {UNKNOWN}"), |usd| cost(usd.0))
 }
 
 /// What a step used of its limits, each in a few cells, for a line without room for bars.
@@ -283,9 +285,11 @@ pub(super) fn of_limits(step: &StepState, scene: &Scene<'_>) -> Vec<Piece> {
     add(Metric::Turns, "turn", turns, 6);
     let calls = (step.tool_count > 0).then(|| crate::text::grouped(step.tool_count));
     add(Metric::ToolCalls, "calls", calls, 3);
-    let tokens = (!step.tokens.is_zero()).then(|| count(step.tokens.total()));
-    add(Metric::Tokens, "tok", tokens, 5);
-    add(Metric::Cost, "", step.cost.map(|c| cost(c.0)), 7);
+    // What an agent does not tell is told to be missing; before it begins there is nothing to tell.
+    let agent = !matches!(step.runner, RunnerKind::ExternalCli { .. }) && step.phase != StepPhase::Pending;
+    let tokens = if step.tokens.is_zero() { UNKNOWN.to_owned() } else { count(step.tokens.total()) };
+    add(Metric::Tokens, "tok", agent.then_some(tokens), 5);
+    add(Metric::Cost, "", agent.then(|| told_cost(step)), 7);
     out
 }
 
@@ -430,9 +434,13 @@ pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, sce
     match (step.current_call(), &step.runner) {
         (Some(call), _) => {
             let what = call_text(&call.args, call.path.as_deref());
-            left.push(piece(SafeText::line(&call.tool).truncate(16).to_string(), theme.accent()));
-            left.push(piece(what.truncate(usize::from(area.width / 2)).to_string(), theme.plain()).gap(1));
-            left.push(piece(format!("open {}", clock(scene.now.since(call.started_at))), theme.bold()).rank(8).gap(2));
+            let tool = SafeText::line(&call.tool).truncate(16).to_string();
+            let open = format!("open {}", clock(scene.now.since(call.started_at)));
+            let beside = width(&tool) + 1 + 2 + width(&open) + usize::from(right_cells(&right, 5));
+            let room = usize::from(area.width).saturating_sub(beside).clamp(12, usize::from(area.width / 2).max(12));
+            left.push(piece(tool, theme.accent()));
+            left.push(piece(what.truncate(room).to_string(), theme.plain()).gap(1));
+            left.push(piece(open, theme.bold()).rank(8).gap(2));
         }
         (None, RunnerKind::ExternalCli { command, args }) => {
             let text = SafeText::line(&format!("{command} {}", args.join(" ")));

@@ -50,6 +50,12 @@ impl Piece {
     }
 }
 
+/// The cells that pieces of at least this rank take at the right end of a row, with the gap to its left end.
+pub fn right_cells(pieces: &[Piece], rank: u8) -> u16 {
+    let kept: Vec<Piece> = pieces.iter().filter(|p| p.rank >= rank).cloned().collect();
+    if kept.is_empty() { 0 } else { total(&kept).saturating_add(2) }
+}
+
 /// The cells of pieces in a row. The gap before the first of them is not drawn.
 fn total(pieces: &[Piece]) -> u16 {
     let gaps = pieces.iter().skip(1).map(|p| p.gap);

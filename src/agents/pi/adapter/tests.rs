@@ -1,37 +1,9 @@
 use super::*;
-use crate::agents::Framer;
 use crate::agents::framing::LINE_LIMIT;
-
-#[derive(Default)]
-struct Seen {
-    events: Vec<AgentEvent>,
-    log: String,
-    records: Vec<String>,
-    kept: usize,
-}
-
-impl Sink for Seen {
-    fn event(&mut self, event: AgentEvent) {
-        self.events.push(event);
-    }
-    fn keep_line(&mut self) {
-        self.kept += 1;
-    }
-    fn record(&mut self, json: &[u8]) {
-        self.records.push(String::from_utf8(json.to_vec()).expect("text"));
-    }
-    fn text(&mut self, _stream: Stream, text: &str) {
-        self.log.push_str(text);
-    }
-}
+use crate::agents::told::{self, Seen};
 
 fn run(stream: &str) -> (Seen, Report) {
-    let (mut seen, mut adapter, mut framer) = (Seen::default(), PiAdapter::new(), Framer::new());
-    for chunk in stream.as_bytes().chunks(65_536) {
-        framer.push(chunk, |line| adapter.line(&line, &mut seen));
-    }
-    framer.finish(|line| adapter.line(&line, &mut seen));
-    (seen, adapter.report())
+    told::play(&mut PiAdapter::new(), stream)
 }
 
 fn assistant(text: &str, stop: &str) -> String {

@@ -1,46 +1,26 @@
-//! Runs of the real pi. They need three things and are skipped, with a word about it, where the first is missing:
-//!
-//! - `SUBDECK_REAL_PI` names a pi executable that needs no arguments to find its model and its key;
-//! - the model behind it is scripted: the last `[[scenario:NAME key=value]]` in what the user said decides what it
-//!   does. `text` answers at once; `bash secs=S` runs one shell command of S seconds, then answers; `multi secs=S n=N`
-//!   runs N of them, one a turn, then answers; each counts the turns since the marker, so a conversation that is gone on
-//!   with answers instead of beginning again;
-//! - `SUBDECK_REAL_PI_SUPERVISOR`, if set, names the extension of pi-subagents 0.49 that its children get
-//!   (`subagent-prompt-runtime.ts`); the scenario `supervisor` of the model calls `contact_supervisor` for a decision on
-//!   "Which shard?", then answers;
-//! - `SUBDECK_REAL_PI_LOG`, if set, names the file to which the model writes the user's last words of every request.
+//! Runs of the real pi: groups, limits, the death of the runner. What they need is described in `tests/support/real.rs`;
+//! interrupts and stops are tried by `tests/real-agents/seven.py`, its questions in `tests/real_questions.rs`.
+//! `SUBDECK_REAL_MODEL_LOG`, if set, names the file to which the model writes the user's last words of every request.
 
+#[path = "support/real.rs"]
+mod real;
 #[allow(dead_code)]
 #[path = "support/runs.rs"]
 mod support;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use support::{Done, Run, World, signal, wait_for};
+use real::{Agent, agent, end};
+use support::{Run, World, signal, wait_for};
 
-/// After a stop, or the death of the runner, nothing may live longer than this.
+/// After the death of the runner nothing may live longer than this.
 const GONE: Duration = Duration::from_secs(5);
 
-/// The pi to run; `None`, with a word about it, where there is none.
-fn real_pi() -> Option<PathBuf> {
-    let pi = std::env::var_os("SUBDECK_REAL_PI").map(PathBuf::from);
-    if pi.is_none() {
-        println!("skipped: SUBDECK_REAL_PI names no pi executable");
-    }
-    pi
-}
-
-fn subdeck(world: &World, pi: &Path, args: &[&str]) -> Command {
-    let mut command = world.subdeck(args);
-    command.env("PI_SUBAGENT_PI_BINARY", pi);
-    command
-}
-
-fn detach(world: &World, pi: &Path, plan: &str) -> Run {
+/// Starts a run; the plan's steps are of pi where they do not say otherwise.
+fn detach(world: &World, pi: &Agent, plan: &str) -> Run {
     let plan = world.file("plan.toml", plan);
-    let done = Done::of(subdeck(world, pi, &["run", "--detach", plan.to_str().unwrap()]).output().unwrap());
+    let mut command = world.subdeck(&["run", "--detach", plan.to_str().unwrap()]);
+    let done = support::Done::of(command.env("PI_SUBAGENT_PI_BINARY", &pi.program).output().unwrap());
     assert_eq!(done.code, 0, "{done:?}");
     world.run(done.stdout.trim())
 }
@@ -68,7 +48,7 @@ fn lives(pid: u32) -> bool {
 
 #[test]
 fn a_group_and_a_step_complete_and_a_message_in_the_middle_reaches_the_model() {
-    let Some(pi) = real_pi() else { return };
+    let Some(pi) = agent("pi") else { return };
     let world = World::new();
     let run = detach(
         &world,
@@ -92,7 +72,7 @@ fn a_group_and_a_step_complete_and_a_message_in_the_middle_reaches_the_model() {
     let status = run.wait("the delivery", |s| s["steering"]["delivered"] == 1);
     assert_eq!(status["steps"][1]["status"], "running", "it was told while it worked");
     assert_eq!(run.events_of("subagent.steer.delivered").len(), 1);
-    let status = run.wait_end();
+    let status = end(&run);
     assert_eq!(status["state"], "complete", "{status}");
     for (step, tools) in [(0, 1), (1, 3), (2, 0)] {
         assert_eq!(status["steps"][step]["status"], "complete");
@@ -100,7 +80,7 @@ fn a_group_and_a_step_complete_and_a_message_in_the_middle_reaches_the_model() {
         assert_eq!(at(&status, step), serde_json::Value::Null, "step {step}");
         assert!(status["steps"][step]["tokens"]["input"].as_u64().unwrap() > 0, "step {step}");
     }
-    if let Some(log) = std::env::var_os("SUBDECK_REAL_PI_LOG") {
+    if let Some(log) = std::env::var_os("SUBDECK_REAL_MODEL_LOG") {
         let log = String::from_utf8_lossy(&std::fs::read(log).unwrap()).into_owned();
         assert!(log.lines().any(|line| line.contains(&words)), "the model got the message");
         let summed = log.lines().any(|line| line.contains("Sum up: ") && line.contains("Parallel Task 2"));
@@ -110,56 +90,8 @@ fn a_group_and_a_step_complete_and_a_message_in_the_middle_reaches_the_model() {
 }
 
 #[test]
-fn an_interrupted_agent_goes_on_in_its_session() {
-    let Some(pi) = real_pi() else { return };
-    let world = World::new();
-    let run = detach(&world, &pi, LONG);
-    wait_for_the_tool(&world, &run);
-    let begin = Instant::now();
-    let done = world.output(&["interrupt", run.id(), "--wait"]);
-    assert_eq!(done.code, 0, "{done:?}");
-    println!("paused after {:?}", begin.elapsed());
-    let status = run.wait_end();
-    assert_eq!((&status["state"], &status["steps"][0]["status"]), (&"paused".into(), &"paused".into()));
-    assert_eq!(world.output(&["wait", run.id()]).code, 4);
-    assert!(run.events_of("subdeck.signal.sent").is_empty(), "it went when it was asked over its protocol");
-    world.wait_until_empty();
-    let session = status["steps"][0]["sessionFile"].as_str().unwrap().to_owned();
-    let said = std::fs::read_to_string(&session).unwrap();
-    assert!(said.contains("Take your time."), "{said}");
-
-    let done = Done::of(subdeck(&world, &pi, &["resume", run.id(), "--detach"]).output().unwrap());
-    assert_eq!(done.code, 0, "{done:?}");
-    let second = world.run(done.stdout.trim());
-    let status = second.wait_end();
-    assert_eq!(status["state"], "complete", "{status}");
-    assert_eq!(status["steps"][0]["sessionFile"], session);
-    let longer = std::fs::read_to_string(&session).unwrap();
-    assert!(longer.len() > said.len() && longer.starts_with(&said), "the session was gone on with");
-    world.wait_until_empty();
-}
-
-#[test]
-fn a_stop_ends_the_agent_and_its_tool() {
-    let Some(pi) = real_pi() else { return };
-    let world = World::new();
-    let run = detach(&world, &pi, LONG);
-    let tool = wait_for_the_tool(&world, &run);
-    let begin = Instant::now();
-    let done = world.output(&["stop", run.id(), "--wait", "--timeout", "5s"]);
-    assert_eq!(done.code, 0, "{done:?}");
-    wait_for("the end of all processes", || world.processes().is_empty().then_some(()));
-    assert!(begin.elapsed() < GONE, "{:?}", begin.elapsed());
-    println!("stopped after {:?}", begin.elapsed());
-    assert!(!lives(tool), "{}", std::fs::read_to_string(format!("/proc/{tool}/stat")).unwrap_or_default());
-    let status = run.wait_end();
-    assert_eq!((&status["state"], &status["steps"][0]["status"]), (&"stopped".into(), &"stopped".into()));
-    assert_eq!(world.output(&["wait", run.id()]).code, 3);
-}
-
-#[test]
 fn the_death_of_the_runner_ends_the_agent_and_its_tool() {
-    let Some(pi) = real_pi() else { return };
+    let Some(pi) = agent("pi") else { return };
     let world = World::new();
     let run = detach(&world, &pi, LONG);
     let tool = wait_for_the_tool(&world, &run);
@@ -169,19 +101,19 @@ fn the_death_of_the_runner_ends_the_agent_and_its_tool() {
     assert!(begin.elapsed() < GONE, "{:?}", begin.elapsed());
     println!("all gone after {:?}", begin.elapsed());
     assert!(!lives(tool), "{}", std::fs::read_to_string(format!("/proc/{tool}/stat")).unwrap_or_default());
-    assert_eq!(run.wait_end()["state"], "failed");
+    assert_eq!(end(&run)["state"], "failed");
     assert_eq!(world.output(&["wait", run.id()]).code, 7);
 }
 
 #[test]
 fn a_tool_that_takes_too_long_is_told_then_ended_with_its_process() {
-    let Some(pi) = real_pi() else { return };
+    let Some(pi) = agent("pi") else { return };
     let world = World::new();
     let plan = "[[step]]\nid = \"slow\"\ntask = \"[[scenario:bash secs=60]] Run it.\"\ntool_timeout = \"3s\"\n\
         attention = { tool_open = \"1s\" }\n";
     let run = detach(&world, &pi, plan);
     run.wait("the notice", |s| s["steps"][0]["activityState"] == "needs_attention");
-    let status = run.wait_end();
+    let status = end(&run);
     let step = &status["steps"][0];
     assert_eq!((&step["status"], &step["timedOut"]), (&"failed".into(), &true.into()), "{step}");
     assert_eq!(step["error"], "Tool 'bash' timed out after 3000ms.");
@@ -191,12 +123,12 @@ fn a_tool_that_takes_too_long_is_told_then_ended_with_its_process() {
 
 #[test]
 fn an_agent_that_used_its_turns_is_told_and_ended_once_its_tool_is() {
-    let Some(pi) = real_pi() else { return };
+    let Some(pi) = agent("pi") else { return };
     let world = World::new();
     let plan = "[[step]]\nid = \"rounds\"\ntask = \"[[scenario:multi secs=2 n=9]] Run them.\"\n\
         budget = { turns = { max = 1, grace = 0 } }\n[[step]]\nid = \"next\"\ntask = \"[[scenario:text]] Go on.\"\n";
     let run = detach(&world, &pi, plan);
-    let status = run.wait_end();
+    let status = end(&run);
     assert_eq!((&status["state"], &status["steps"][1]["status"]), (&"failed".into(), &"pending".into()), "{status}");
     assert_eq!(status["steps"][0]["turnBudget"]["outcome"], "exceeded", "{status}");
     assert_eq!(run.events_of("subagent.step.turn_budget_deferred").len(), 1);
@@ -208,44 +140,16 @@ fn an_agent_that_used_its_turns_is_told_and_ended_once_its_tool_is() {
 
 #[test]
 fn the_next_model_is_asked_for_when_one_cannot_be_had() {
-    let Some(pi) = real_pi() else { return };
+    let Some(pi) = agent("pi") else { return };
     let world = World::new();
     // Which models there are is not known here, so both are made up: that each of them is asked for is what counts.
     let plan = "[[step]]\nid = \"one\"\ntask = \"[[scenario:text]] Answer.\"\nmodels = [\"no/such-model\", \"nor/this-one\"]\n";
     let run = detach(&world, &pi, plan);
-    let status = run.wait_end();
+    let status = end(&run);
     let attempts = &status["steps"][0]["modelAttempts"];
     assert_eq!(attempts.as_array().map(Vec::len), Some(2), "{status}");
     assert_eq!(status["steps"][0]["attemptedModels"], serde_json::json!(["no/such-model", "nor/this-one"]));
     assert!(attempts[0]["error"].as_str().unwrap().contains("no/such-model"), "{attempts}");
     assert_eq!(status["state"], "failed", "there is neither: {status}");
     world.wait_until_empty();
-}
-
-#[test]
-fn a_question_to_the_supervisor_is_answered_with_a_text() {
-    let (Some(pi), Ok(extension)) = (real_pi(), std::env::var("SUBDECK_REAL_PI_SUPERVISOR")) else {
-        println!("skipped: SUBDECK_REAL_PI_SUPERVISOR names no extension");
-        return;
-    };
-    for (args, reply) in [(&["the left one"][..], "the left one"), (&["--dismiss"][..], "does not answer")] {
-        let world = World::new();
-        let plan = format!(
-            "[[step]]\nid = \"asker\"\ntask = \"[[scenario:supervisor]] Ask.\"\nextensions = [{extension:?}]\n"
-        );
-        let run = detach(&world, &pi, &plan);
-        let open = |status: &serde_json::Value| status["steps"][0]["subdeck"]["questions"].clone();
-        let status = run.wait("the question", |status| open(status).as_array().is_some_and(|all| all.len() == 1));
-        let question = &open(&status)[0];
-        assert_eq!((&question["text"], &question["kind"]), (&"Which shard?".into(), &"text".into()), "{question:#}");
-        let done = world.output(&[&["answer", run.id(), "--wait"], args].concat());
-        assert_eq!(done.code, 0, "{done:?}");
-        let status = run.wait_end();
-        assert_eq!(status["state"], "complete", "{status:#}");
-        let ends = run.events_of("tool_execution_end");
-        let text = ends[0]["result"].to_string();
-        assert!(ends[0]["isError"] == false && text.contains(reply), "{ends:?}");
-        assert_eq!(run.events_of("subdeck.question.answered")[0]["by"], "person");
-        world.wait_until_empty();
-    }
 }

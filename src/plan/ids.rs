@@ -26,21 +26,36 @@ pub(super) fn assign(reader: &mut Reader<'_>, draft: &DraftPlan, agent: &dyn Fn(
             taken.insert(id.value.clone(), id);
         }
     }
-    let mut used: HashSet<String> = taken.into_keys().collect();
-    let ids = steps.into_iter().map(|step| {
-        if let Some(id) = &step.id {
-            return id.value.clone();
-        }
-        let base = slug(&agent(step));
-        let mut id = base.clone();
-        let mut n = 2;
-        while !used.insert(id.clone()) {
-            id = format!("{base}-{n}");
-            n += 1;
-        }
-        id
+    let mut names = Names { used: taken.into_keys().collect(), ..Names::default() };
+    let ids = steps.into_iter().map(|step| match &step.id {
+        Some(id) => id.value.clone(),
+        None => names.unique(&slug(&agent(step))),
     });
     ids.collect()
+}
+
+/// Makes names unique by a number behind them.
+#[derive(Debug, Default)]
+struct Names {
+    used: HashSet<String>,
+    /// The number that the next one of a name gets: all before it are used.
+    next: HashMap<String, usize>,
+    /// How many names were tried in all.
+    tried: usize,
+}
+
+impl Names {
+    fn unique(&mut self, base: &str) -> String {
+        loop {
+            let n = self.next.entry(base.to_owned()).or_insert(1);
+            let id = if *n == 1 { base.to_owned() } else { format!("{base}-{n}") };
+            *n += 1;
+            self.tried += 1;
+            if self.used.insert(id.clone()) {
+                return id;
+            }
+        }
+    }
 }
 
 /// The children of one position in the order of steps.
@@ -65,21 +80,31 @@ fn slug(name: &str) -> String {
 
 /// Notes placeholders that nothing can be put in for.
 pub(super) fn check_tasks(reader: &mut Reader<'_>, draft: &DraftPlan, ids: &[String]) {
-    let mut earlier: Vec<&str> = Vec::new();
+    let mut earlier = Earlier::default();
     let mut flat = ids.iter();
     for (logical, position) in draft.steps.iter().zip(0..) {
         let steps = members(logical);
         for task in steps.iter().filter_map(|s| s.task.as_ref()) {
             check_task(reader, task, &earlier, ids, draft, position == 0);
         }
-        earlier.extend(flat.by_ref().take(steps.len()).map(String::as_str));
+        for id in flat.by_ref().take(steps.len()) {
+            earlier.known.insert(id);
+            earlier.in_order.push(id);
+        }
     }
+}
+
+/// The steps that run before one.
+#[derive(Default)]
+struct Earlier<'a> {
+    in_order: Vec<&'a str>,
+    known: HashSet<&'a str>,
 }
 
 fn check_task(
     reader: &mut Reader<'_>,
     task: &Spanned<String>,
-    earlier: &[&str],
+    earlier: &Earlier<'_>,
     all: &[String],
     draft: &DraftPlan,
     first: bool,
@@ -96,7 +121,8 @@ fn check_task(
             Placeholder::Previous if first && !foreign => reader
                 .warn_at(&at, "`{previous}` is empty in the first step")
                 .suggest("write what the step needs to know"),
-            Placeholder::Output(id) if !earlier.contains(&id) => {
+            Placeholder::Output(id) if !earlier.known.contains(id) => {
+                let earlier = &earlier.in_order;
                 let suggestion = if all.iter().any(|known| known == id) {
                     format!("the step `{id}` does not run before this one; only earlier steps have an output")
                 } else if let Some(near) = nearest(id, earlier.iter().copied()) {
@@ -147,4 +173,19 @@ fn part(reader: &Reader<'_>, text: &Spanned<String>, part: &str) -> Spanned<()> 
         None => text.span.clone(),
     };
     Spanned { value: (), span, path: text.path.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_made_unique_without_trying_all_that_are_used() {
+        let mut names = Names { used: ["worker-3".to_owned(), "b".to_owned()].into(), ..Names::default() };
+        let made: Vec<String> = ["worker", "worker", "b", "worker", "worker-3"].map(|n| names.unique(n)).into();
+        assert_eq!(made, ["worker", "worker-2", "b-2", "worker-4", "worker-3-2"]);
+        let mut names = Names::default();
+        let made: HashSet<String> = (0..20_000).map(|n| names.unique(["worker", "scout"][n % 2])).collect();
+        assert_eq!((made.len(), names.tried), (20_000, 20_000));
+    }
 }

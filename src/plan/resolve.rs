@@ -1,5 +1,6 @@
 //! A draft becomes a plan that is ready to run: agents looked up, defaults filled in, paths absolute.
 
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -503,10 +504,10 @@ impl Resolver<'_, '_> {
 
     /// Notes children that run at the same time and write the same file.
     fn shared_outputs(&mut self, logical: &DraftLogical, steps: &[Step]) {
-        let mut seen: Vec<(PathBuf, &str)> = Vec::new();
+        let mut seen: HashMap<PathBuf, &str> = HashMap::new();
         for (draft, step) in members(logical).iter().zip(steps) {
             let Some(output) = step.output.as_ref().map(|o| step.cwd.join(o)) else { continue };
-            if let Some((_, other)) = seen.iter().find(|(path, _)| *path == output) {
+            if let Some(other) = seen.get(&output) {
                 let at = draft.output.clone().map_or_else(
                     || Spanned { value: (), span: draft.span.clone(), path: draft.path.clone() },
                     |o| o.map(|_| ()),
@@ -514,7 +515,7 @@ impl Resolver<'_, '_> {
                 let message = format!("the steps `{other}` and `{}` run at once and write the same file", step.key);
                 self.reader.error_at(&at, message).suggest("give each an `output` of its own");
             }
-            seen.push((output, &step.key));
+            seen.entry(output).or_insert(&step.key);
         }
     }
 }

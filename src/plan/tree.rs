@@ -1,5 +1,6 @@
 //! One tree with positions, made from TOML or JSON, so that everything after it need not know which it was.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use jsonc_parser::ast;
@@ -224,11 +225,12 @@ fn json_value(node: &Node, value: &ast::Value<'_>, source: &Source, problems: &m
         ast::Value::NullKeyword(_) => Kind::Null,
         ast::Value::Object(object) => {
             let mut entries: Vec<Entry> = Vec::with_capacity(object.properties.len());
+            let mut keys = HashSet::new();
             for property in &object.properties {
                 let key = property.name.as_str();
                 let key_span = property.name.start()..property.name.end();
                 let mut child = Node::new(property.value.start()..property.value.end(), node.child_path(key));
-                if entries.iter().any(|e| e.key == key) {
+                if !keys.insert(key) {
                     problems.push(Problem::at(
                         source,
                         key_span,

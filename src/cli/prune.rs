@@ -8,7 +8,7 @@ use super::args::PruneArgs;
 use super::load::World;
 use super::{find, lines, out};
 use crate::run::{ExitCause, RunPhase, Timestamp};
-use crate::rundir::prune::{Rules, judge, leans_on, remove, size};
+use crate::rundir::prune::{Rules, judge, leans_on, remove, size, sweep};
 use crate::rundir::{Listed, RunRoot, list_runs};
 use crate::text::{SafeText, bytes, span};
 
@@ -76,6 +76,7 @@ pub fn prune(args: &PruneArgs) -> anyhow::Result<ExitCode> {
         );
         return Ok(ExitCode::SUCCESS);
     }
+    sweep(&root);
     let failed = go.iter().filter(|(run, _)| !take(&root, run, &rules)).count();
     lines::err(|to| writeln!(to, "subdeck: {} removed", many(go.len() - failed)))?;
     Ok(if failed == 0 { ExitCode::SUCCESS } else { out::code(ExitCause::Failed) })

@@ -16,6 +16,8 @@ use crate::text::SafeText;
 /// Follows a run directory and writes its control files.
 pub struct LiveFeed {
     dir: RunDir,
+    /// Why nothing may be written, if so.
+    read_only: Option<String>,
     follower: Follower,
     logs: Logs,
     plan: Option<Vec<plan_doc::StepDoc>>,
@@ -36,14 +38,15 @@ struct Search {
 const NEWEST: u64 = 256 * 1024;
 
 impl LiveFeed {
-    /// Opens a run.
+    /// Opens a run; with a reason not to, nothing is ever written into its directory.
     ///
     /// # Errors
     /// Why it cannot be read, ready to be shown.
-    pub fn open(path: &Path) -> Result<Self, String> {
-        let follower = Follower::open(path).map_err(|error| error.to_string())?;
+    pub fn open(path: &Path, read_only: Option<String>) -> Result<Self, String> {
+        let follower = Follower::open(path).map_err(|error| error.to_string())?.newest_only();
         let dir = RunDir::at(path);
-        Ok(Self { logs: Logs::new(dir.clone()), dir, follower, plan: None, search: None, lines: BTreeMap::new() })
+        let logs = Logs::new(dir.clone());
+        Ok(Self { logs, dir, read_only, follower, plan: None, search: None, lines: BTreeMap::new() })
     }
 
     /// What stands in for the log of a step that has none: a workflow's parent keeps none of the children that it runs
@@ -211,6 +214,12 @@ impl Feed for LiveFeed {
     }
 
     fn send(&mut self, request: &Request, key: &str) -> Result<Option<String>, String> {
+        if let Some(why) = &self.read_only {
+            return Err(format!("read-only: {why}"));
+        }
+        if self.follower.state().is_over() {
+            return Err("the run is over".to_owned());
+        }
         // Another directory may stand in its place, whose runner was not meant.
         if let Some(what) = self.follower.missing() {
             return Err(format!("the run's directory {what}"));
@@ -253,6 +262,10 @@ impl Feed for LiveFeed {
     }
 
     fn keep_draft(&mut self, step: StepId, draft: Option<(&str, SteerMode)>) -> Result<(), String> {
+        // Into a run that is over nothing is written any more; the draft is for a new run and in this deck only.
+        if self.read_only.is_some() || self.follower.state().is_over() {
+            return Ok(());
+        }
         let kept = match draft {
             Some((text, mode)) => drafts::keep(&self.dir, step, mode, text, wall()),
             None => drafts::forget(&self.dir, step),

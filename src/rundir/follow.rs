@@ -12,16 +12,17 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::identity::{self, RunnerLife};
+use super::past::Past;
 use super::presence::Presence;
 use super::result_read::{self, Ending};
-use super::tail::Tail;
+use super::tail::{self, Tail};
 use super::watch::Watch;
 use super::{RunDir, merge, open, plan_doc, records, session_log, status_read};
 use crate::run::{Event, RunState, StepId, StepPhase, Timestamp, What, reduce};
 
 /// A directory without a status and without a runner is starting for this long; then it never will. A runner says who it
 /// is before anything else, so this is the time that a launcher may take on a busy machine.
-const STARTING: Duration = Duration::from_secs(30);
+pub(super) const STARTING: Duration = Duration::from_secs(30);
 /// A status that cannot be read for this long is not just being written.
 pub const HALF_WRITTEN: Duration = Duration::from_secs(2);
 /// The place of what stands in no event log.
@@ -80,6 +81,10 @@ pub struct Follower {
     presence: Presence,
     watch: Watch,
     events: Tail,
+    /// Of a long log only the newest events are given.
+    newest_only: bool,
+    /// What a long log held already is being read.
+    past: Option<Past>,
     /// The sessions of the children of a workflow, of which the event log says nothing.
     sessions: BTreeMap<StepId, Tail>,
     /// The state by the events alone.
@@ -115,6 +120,8 @@ impl Follower {
             presence,
             watch: Watch::new([path]),
             events: Tail::new(dir.events()),
+            newest_only: false,
+            past: None,
             sessions: BTreeMap::new(),
             reduced: RunState::default(),
             snapshot: None,
@@ -130,6 +137,14 @@ impl Follower {
             woken: false,
             dir,
         })
+    }
+
+    /// Of a long event log only the newest events are wanted, a bounded number of each step: all of it is read on
+    /// another thread, and the picture is that of the status until then.
+    #[must_use]
+    pub const fn newest_only(mut self) -> Self {
+        self.newest_only = true;
+        self
     }
 
     /// Looks at the files and says what changed. Never waits; reads a long event log piece by piece.
@@ -231,7 +246,7 @@ impl Follower {
     /// then.
     #[must_use]
     pub fn reading(&self) -> Option<(u64, u64)> {
-        self.behind.then(|| self.events.progress())
+        self.behind.then(|| self.past.as_ref().map_or_else(|| self.events.progress(), Past::progress))
     }
 
     /// What happened last, oldest first, before everything older was read: at most what stands in the last `most` bytes
@@ -239,7 +254,7 @@ impl Follower {
     #[must_use]
     pub fn newest(&self, most: u64) -> Vec<Event> {
         let mut events = Vec::new();
-        for line in self.events.newest(most).split(|byte| *byte == b'\n') {
+        for line in tail::newest(&self.dir.events(), most).split(|byte| *byte == b'\n') {
             records::decode(line, &mut events);
         }
         events
@@ -274,8 +289,13 @@ impl Follower {
 
     /// Returns when something may have changed, or when it is time to look anyway. May be dropped and called again.
     pub async fn wait(&mut self) {
-        if !self.behind {
-            self.watch.changed().await;
+        match &self.past {
+            Some(past) => tokio::select! {
+                () = past.moved() => {}
+                () = self.watch.changed() => {}
+            },
+            None if self.behind => {}
+            None => self.watch.changed().await,
         }
     }
 
@@ -329,6 +349,30 @@ impl Follower {
     }
 
     fn read_events(&mut self, changes: &mut Changes) -> bool {
+        let mut changed = false;
+        if let Some(past) = &self.past {
+            match past.found() {
+                None => return false,
+                Some(Ok(found)) => {
+                    (self.events, self.reduced) = (found.tail, found.reduced);
+                    for (event, place) in found.newest {
+                        changes.news.push(event);
+                        changes.places.push(place);
+                    }
+                }
+                // It is read here from its beginning.
+                Some(Err(())) => {
+                    (self.events, self.reduced) = (Tail::new(self.dir.events()), RunState::default());
+                    self.newest_only = false;
+                }
+            }
+            self.past = None;
+            changed = true;
+        }
+        changed | self.read_more_events(changes)
+    }
+
+    fn read_more_events(&mut self, changes: &mut Changes) -> bool {
         let (mut events, mut places) = (Vec::new(), Vec::new());
         let piece = self.events.read(|start, line| {
             let good = records::decode(line, &mut events);
@@ -341,11 +385,18 @@ impl Follower {
         self.behind = piece.behind;
         let changed = piece.restarted || !events.is_empty();
         for mut event in events {
-            self.know_steps(&mut event);
+            know_steps(self.snapshot.as_ref(), &mut self.reduced, &mut event);
             reduce(&mut self.reduced, &event);
             changes.news.push(event);
         }
         changes.places.append(&mut places);
+        if piece.behind && self.newest_only {
+            let tail = std::mem::replace(&mut self.events, Tail::new(self.dir.events()));
+            match Past::begin(tail, self.reduced.clone(), self.snapshot.clone()) {
+                Ok(past) => self.past = Some(past),
+                Err(tail) => self.events = tail,
+            }
+        }
         changed
     }
 
@@ -365,31 +416,13 @@ impl Follower {
             self.behind |= piece.behind;
             changed |= !events.is_empty();
             for mut event in events {
-                self.know_steps(&mut event);
+                know_steps(self.snapshot.as_ref(), &mut self.reduced, &mut event);
                 reduce(&mut self.reduced, &event);
                 changes.news.push(event);
                 changes.places.push(NOWHERE);
             }
         }
         changed
-    }
-
-    /// A foreign log does not say which steps there are; the status does, also when a chain grows.
-    fn know_steps(&mut self, event: &mut Event) {
-        let Some(snapshot) = &self.snapshot else { return };
-        match &mut event.what {
-            What::RunStarted(meta) if meta.steps.is_empty() => {
-                meta.steps = snapshot.steps.iter().map(merge::meta_of).collect();
-                meta.groups.clone_from(&snapshot.groups);
-                meta.logical_count = snapshot.logical_count;
-                meta.session_id = meta.session_id.take().or_else(|| snapshot.session_id.clone());
-            }
-            _ => {
-                for step in snapshot.steps.get(self.reduced.steps.len()..).unwrap_or_default() {
-                    self.reduced.steps.push(merge::unstarted(step));
-                }
-            }
-        }
     }
 
     /// What both sources say together.
@@ -475,6 +508,24 @@ impl Follower {
             *known = (size, step.phase.is_terminal() && (told || self.view.ended_at.is_some()));
         }
         grown
+    }
+}
+
+/// A foreign log does not say which steps there are; the status does, also when a chain grows.
+pub(super) fn know_steps(status: Option<&RunState>, reduced: &mut RunState, event: &mut Event) {
+    let Some(status) = status else { return };
+    match &mut event.what {
+        What::RunStarted(meta) if meta.steps.is_empty() => {
+            meta.steps = status.steps.iter().map(merge::meta_of).collect();
+            meta.groups.clone_from(&status.groups);
+            meta.logical_count = status.logical_count;
+            meta.session_id = meta.session_id.take().or_else(|| status.session_id.clone());
+        }
+        _ => {
+            for step in status.steps.get(reduced.steps.len()..).unwrap_or_default() {
+                reduced.steps.push(merge::unstarted(step));
+            }
+        }
     }
 }
 

@@ -32,6 +32,7 @@ mod merge;
 pub mod nested;
 pub mod notice_record;
 pub mod open;
+mod past;
 mod paths;
 pub mod plan_doc;
 mod presence;

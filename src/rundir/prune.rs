@@ -4,21 +4,27 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::find::Listed;
+use super::follow::STARTING;
 use super::identity::{self, RunnerLife};
 use super::index;
 use super::trust;
 use super::{RunDir, RunRoot};
 use crate::run::{RunPhase, RunState, Timestamp};
 
+/// How the name of a run that is being removed begins.
+const GRAVE: &str = ".deleting-run-";
+/// How long such a name is left alone.
+const GRACE: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// What may go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Runs that ended longer ago than this.
     pub older_than: Duration,
-    /// Only those that ended like this; empty for any end.
+    /// Only those that ended like this; empty for any end but a pause, after which a run is to go on.
     pub ends: Vec<RunPhase>,
     /// Runs that other programs made too.
     pub foreign: bool,
@@ -42,6 +48,8 @@ pub fn judge(run: &Listed, rules: &Rules, now: Timestamp) -> Result<Timestamp, S
         RunnerLife::NotOurs | RunnerLife::Dead(_) => {}
     }
     let ended = match &run.state {
+        // A directory is there before its runner and its first status are.
+        Err(_) if now.since(run.started()) < STARTING => return Err("it may be about to start".into()),
         Err(_) if rules.broken => run.started(),
         Err(error) => return Err(format!("its status cannot be read (--broken): {error}")),
         Ok(state) => ended(run, state, rules)?,
@@ -60,10 +68,33 @@ fn ended(run: &Listed, state: &RunState, rules: &Rules) -> Result<Timestamp, Str
     let Some(ended) = state.ended_at.filter(|_| state.phase.is_terminal()) else {
         return Err("it has not ended".into());
     };
+    if rules.ends.is_empty() && state.phase == RunPhase::Paused {
+        return Err("it is paused and can go on (--state paused)".into());
+    }
     if !rules.ends.is_empty() && !rules.ends.contains(&state.phase) {
         return Err(format!("it ended as {}", state.phase.as_str()));
     }
     Ok(ended)
+}
+
+/// Removes what is left of runs whose removal broke off a day ago or longer; readers of other programs may look at what
+/// has such a name until then (run-directory 1.8).
+pub fn sweep(root: &RunRoot) {
+    use std::os::unix::fs::MetadataExt;
+    for entry in fs::read_dir(root.runs()).into_iter().flatten().flatten() {
+        let is_grave = entry.file_name().to_str().is_some_and(|name| name.starts_with(GRAVE));
+        // Its name is newer than what is in it: the time of the change tells when it was given.
+        let since = entry.metadata().ok().filter(|m| m.is_dir()).map(|m| Timestamp::from_millis(m.ctime() * 1000));
+        if is_grave && since.is_some_and(|since| wall().since(since) > GRACE) {
+            // What cannot be removed today may be another time.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn wall() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Whether a run goes on with a session that lies in the directory of another.
@@ -92,7 +123,7 @@ pub fn size(dir: &Path) -> u64 {
 /// # Errors
 /// What the file system says. What was not removed yet is found below its other name.
 pub fn remove(root: &RunRoot, run: &Listed) -> io::Result<()> {
-    let grave = root.runs().join(format!(".deleting-run-{}", uuid::Uuid::new_v4()));
+    let grave = root.runs().join(format!("{GRAVE}{}", uuid::Uuid::new_v4()));
     fs::rename(run.dir.path(), &grave)?;
     let mut files = vec![root.active_marker(&run.dir.id())];
     files.push(root.results().join(format!("{}.json", run.dir.id_str())));

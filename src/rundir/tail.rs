@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::open;
 
@@ -52,7 +52,12 @@ impl Tail {
     }
 
     /// Gives each new whole line and where it begins to `take`, which says whether it could be read.
-    pub(super) fn read(&mut self, mut take: impl FnMut(u64, &[u8]) -> bool) -> Piece {
+    pub(super) fn read(&mut self, take: impl FnMut(u64, &[u8]) -> bool) -> Piece {
+        self.read_on(if self.offset == 0 { FIRST_PIECE } else { PIECE }, take)
+    }
+
+    /// The same with at most this many bytes.
+    pub(super) fn read_on(&mut self, most: u64, mut take: impl FnMut(u64, &[u8]) -> bool) -> Piece {
         let mut piece = Piece::default();
         let Ok(meta) = std::fs::symlink_metadata(&self.path) else { return piece };
         if self.file.as_ref().is_none_or(|(_, inode)| *inode != meta.ino()) {
@@ -67,8 +72,7 @@ impl Tail {
         }
         self.len = meta.len();
         let Some((file, _)) = &self.file else { return piece };
-        let piece_len = if self.offset == 0 { FIRST_PIECE } else { PIECE };
-        let end = meta.len().min(self.offset + piece_len);
+        let end = meta.len().min(self.offset + most);
         piece.behind = end < meta.len();
         let mut buffer = vec![0; usize::try_from((end - self.offset).min(256 * 1024)).unwrap_or(0)];
         while self.offset < end {
@@ -123,18 +127,19 @@ impl Tail {
     pub(super) fn progress(&self) -> (u64, u64) {
         (self.offset, self.len)
     }
+}
 
-    /// The whole lines among the last bytes of the file, as they are now; what was read of it does not change.
-    pub(super) fn newest(&self, most: u64) -> Vec<u8> {
-        let Some((file, _)) = &self.file else { return Vec::new() };
-        let from = self.len.saturating_sub(most);
-        let Some(mut bytes) = again(file, from, self.len - from) else { return Vec::new() };
-        // In the middle of a line nothing begins.
-        let begin = if from == 0 { 0 } else { memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |at| at + 1) };
-        bytes.truncate(memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1));
-        bytes.drain(..begin.min(bytes.len()));
-        bytes
-    }
+/// The whole lines among the last bytes of a file, as they are now.
+pub(super) fn newest(path: &Path, most: u64) -> Vec<u8> {
+    let Ok(file) = open::regular(path) else { return Vec::new() };
+    let len = file.metadata().map_or(0, |meta| meta.len());
+    let from = len.saturating_sub(most);
+    let Some(mut bytes) = again(&file, from, len - from) else { return Vec::new() };
+    // In the middle of a line nothing begins.
+    let begin = if from == 0 { 0 } else { memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |at| at + 1) };
+    bytes.truncate(memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1));
+    bytes.drain(..begin.min(bytes.len()));
+    bytes
 }
 
 /// A part of a file that was seen before; `None` when it is not there any more.
@@ -204,10 +209,10 @@ mod tests {
         let path = temp.path().join("events.jsonl");
         let long = "y".repeat(9 * 1024 * 1024);
         fs::write(&path, format!("one\n{long}\nlast\ntorn")).unwrap();
-        let mut tail = Tail::new(path);
+        let mut tail = Tail::new(path.clone());
         let (first, piece) = lines(&mut tail);
         assert_eq!((first, piece.behind), (vec!["one".to_owned()], true));
-        assert_eq!(tail.newest(20), b"last\n");
+        assert_eq!(newest(&path, 20), b"last\n");
         assert_eq!(tail.progress(), (FIRST_PIECE, long.len() as u64 + 14));
         let mut rest = Vec::new();
         loop {

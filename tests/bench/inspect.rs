@@ -1,7 +1,8 @@
 //! Looking at runs that somebody else made, and at many: the first picture of a run with 1 GB of output and 1 GB of
 //! events, a search through all of it, a frame of 10,000 steps beside one of 10, and 1,000 runs at once.
 //!
-//! `cargo bench --bench inspect -- attach search steps fleet` picks parts; without words all of them are measured.
+//! `cargo bench --bench inspect -- attach read search steps fleet` picks parts; without words all of them are measured.
+//! `SUBDECK_BENCH_MB=100` makes the log and the events of the first three shorter.
 
 #[path = "support.rs"]
 mod support;
@@ -15,7 +16,8 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
 use portable_pty::CommandBuilder;
@@ -25,26 +27,35 @@ use ratatui::layout::Rect;
 use subdeck::deck::feed::{Hands, StepFacts};
 use subdeck::deck::history::History;
 use subdeck::deck::model::UiState;
+use subdeck::deck::sums::Sums;
 use subdeck::deck::theme::Theme;
 use subdeck::deck::view::{Scene, draw};
 use subdeck::deck::window::Windows;
 use subdeck::run::{RunId, RunPhase, RunState, StepId, StepPhase, StepState, Timestamp};
-use subdeck::rundir::{LogSearch, RunDir, RunRoot, StatusContext, StepLog, records, replace, status};
+use subdeck::rundir::{Follower, LogSearch, RunDir, RunRoot, StatusContext, StepLog, records, replace, status};
 use support::{Samples, rounds};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_subdeck");
-const GB: u64 = 1_000_000_000;
+
+/// How long the output and the events of the huge run are, in bytes.
+fn size() -> u64 {
+    let asked = std::env::var("SUBDECK_BENCH_MB").ok().and_then(|text| text.parse::<u64>().ok());
+    asked.unwrap_or(1000) * 1_000_000
+}
 
 fn main() {
     support::play();
     let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let wanted = |part: &str| asked.is_empty() || asked.iter().any(|word| word == part);
     let folder = tempfile::tempdir().unwrap();
-    if wanted("attach") || wanted("search") {
+    if wanted("attach") || wanted("read") || wanted("search") {
         let root = RunRoot::at(folder.path().join("huge"));
         let dir = huge(&root);
         if wanted("attach") {
             attach(folder.path(), &dir);
+        }
+        if wanted("read") {
+            read(&dir);
         }
         if wanted("search") {
             search(&dir);
@@ -103,7 +114,7 @@ fn huge(root: &RunRoot) -> RunDir {
     let dir = put(root, &state("huge", 1));
     let mut log = BufWriter::new(File::create(dir.output(StepId(0))).unwrap());
     let (mut number, mut written) = (0_u64, 0);
-    while written < GB {
+    while written < size() {
         let line =
             format!("{number:>9}  a line of what the agent printed while it worked on the tests, in plain words\n");
         log.write_all(line.as_bytes()).unwrap();
@@ -139,7 +150,7 @@ fn huge(root: &RunRoot) -> RunDir {
         let message = format!(
             r#"{{"type":"message_end","message":{{"role":"assistant","content":{content},"provider":"p","model":"m","usage":{{"input":120,"output":20,"cacheRead":0,"cacheWrite":0,"cost":{{"total":0.0002}}}},"stopReason":"toolUse"}}}}"#
         );
-        if put(&message, ms) > GB {
+        if put(&message, ms) > size() {
             break;
         }
     }
@@ -191,6 +202,24 @@ fn attach(home: &Path, dir: &RunDir) {
     memory.print("attach 1 GB + 1 GB: peak memory", "MiB", "");
 }
 
+/// The event log alone, as a screen reads it.
+fn read(dir: &RunDir) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let len = fs::metadata(dir.events()).unwrap().len() as f64;
+    let mut speed = Samples::default();
+    for _ in 0..rounds(5) {
+        let begun = Instant::now();
+        let mut follower = Follower::open(dir.path()).unwrap().newest_only();
+        follower.poll();
+        while follower.reading().is_some() {
+            runtime.block_on(follower.wait());
+            follower.poll();
+        }
+        speed.push(len / 1e9 / begun.elapsed().as_secs_f64());
+    }
+    speed.print("read the events", "GB/s", "");
+}
+
 fn search(dir: &RunDir) {
     let log = StepLog::open(dir, StepId(0));
     for needle in ["no such text", "No Such Text"] {
@@ -213,6 +242,8 @@ fn steps() {
         let state = state("steps", count);
         let mut ui = UiState::new((200, 50));
         ui.selected = StepId(count / 2);
+        // Counted when the state changes, not for each frame.
+        ui.known = Some(Arc::new(Sums::of(&state)));
         let (facts, history, zone) = (StepFacts::default(), History::default(), TimeZone::UTC);
         let scene = Scene {
             state: &state,
@@ -246,8 +277,10 @@ fn steps() {
 
 fn fleet(home: &Path) {
     let root = RunRoot::at(home.join("fleet"));
-    for number in 0..1000 {
-        put(&root, &RunState { ended_at: Some(at(number)), ..state(&format!("{number:08}-run"), 4) });
+    for number in 1..1000 {
+        // The last one is the newest, which stands on top.
+        let started = Some(at(number));
+        put(&root, &RunState { started_at: started, ended_at: started, ..state(&format!("{number:08}-run"), 4) });
     }
     let path = root.path().display().to_string();
     let mut listed = Samples::default();
@@ -260,35 +293,50 @@ fn fleet(home: &Path) {
             .output()
             .unwrap();
         listed.push(begun.elapsed().as_secs_f64() * 1e3);
-        assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1001);
+        assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1000);
     }
     listed.print("fleet of 1,000: ls", "ms", "");
     let (mut first, mut noticed, mut idle) = <(Samples, Samples, Samples)>::default();
-    for round in 0..rounds(5) {
+    for _ in 0..rounds(5) {
         let begun = Instant::now();
         let pty = deck(home, &["--root", &path]);
-        pty.wait_text("00000999");
+        pty.wait_text("00000999-run");
         first.push(begun.elapsed().as_secs_f64() * 1e3);
         // The screen that nobody touches costs nothing from when it has settled.
         std::thread::sleep(Duration::from_secs(2));
         let before = vitals(pty.pid()).1;
-        std::thread::sleep(Duration::from_secs(5));
-        idle.push((vitals(pty.pid()).1 - before) as f64 / 5.0);
-        let name = format!("renamed {round}");
-        let begun = Instant::now();
-        put_again(&root, "00000999-run", &name);
-        pty.wait_text(&name);
-        noticed.push(begun.elapsed().as_secs_f64() * 1e3);
+        std::thread::sleep(Duration::from_secs(10));
+        idle.push((vitals(pty.pid()).1 - before) as f64 / 10.0);
         pty.keys("q");
     }
+    put(&root, &goes_on("00001000-run", "goes on"));
+    let pty = deck(home, &["--root", &path]);
+    pty.wait_text("goes on");
+    pty.wait_gone("reading ");
+    for round in 0..rounds(20) {
+        let name = format!("renamed {round} times");
+        let begun = Instant::now();
+        put_again(&root, &goes_on("00001000-run", &name));
+        pty.wait_text(&name);
+        noticed.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    pty.keys("q");
     first.print("fleet of 1,000: first picture", "ms", "");
     noticed.print("fleet of 1,000: one changed run on the screen", "ms", "");
     idle.print("fleet of 1,000: context switches a second while nothing happens", "", "");
 }
 
-fn put_again(root: &RunRoot, id: &str, name: &str) {
-    let dir: PathBuf = root.run(&RunId(id.into())).unwrap().path().to_owned();
-    let state = RunState { name: Some(name.into()), ..state(id, 4) };
+/// A run that goes on: this process stands for its runner.
+fn goes_on(id: &str, name: &str) -> RunState {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(0));
+    let mut state = RunState { name: Some(name.into()), phase: RunPhase::Running, ended_at: None, ..state(id, 4) };
+    (state.pid, state.started_at, state.last_update) = (Some(std::process::id()), Some(now), Some(now));
+    state
+}
+
+fn put_again(root: &RunRoot, state: &RunState) {
+    let dir: PathBuf = root.run(&state.id).unwrap().path().to_owned();
     let dir = RunDir::at(dir);
-    replace(&dir.status(), &status::encode(&state, &StatusContext { dir: &dir, instance: None })).unwrap();
+    replace(&dir.status(), &status::encode(state, &StatusContext { dir: &dir, instance: None })).unwrap();
 }

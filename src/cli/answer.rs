@@ -26,6 +26,7 @@ pub fn answer(args: &AnswerArgs) -> anyhow::Result<ExitCode> {
         let open = open.into_iter().filter(|(_, q)| args.question.as_ref().is_none_or(|name| *name == q.id));
         return list(&open.collect::<Vec<_>>(), args.json);
     }
+    find::writable(&dir)?;
     let question = chosen(&open, args.question.as_deref())?;
     let answer = match &args.answer {
         None => Answer::Dismiss,
@@ -38,7 +39,6 @@ pub fn answer(args: &AnswerArgs) -> anyhow::Result<ExitCode> {
             }
         }
     };
-    find::writable(&dir)?;
     let name = question.id.clone();
     let inbox = Inbox::open(&dir, source::here("cli", None, None))?;
     let id = inbox.answer(follower.state(), &name, &answer, now())?;

@@ -19,7 +19,7 @@ use crate::text as units;
     propagate_version = true,
     max_term_width = 100,
     args_conflicts_with_subcommands = true,
-    override_usage = "subdeck [--root DIR] [--ascii]\n       subdeck COMMAND [OPTIONS]",
+    override_usage = "subdeck [--root DIR] [--read-only] [--ascii]\n       subdeck COMMAND [OPTIONS]",
     after_help = "RUN is @last, a run id, a unique prefix of at least 4 characters, a run name, or the path of a run \
                   directory. RUN:STEP names a step by its number (from 1), its id or its label.\n\
                   `subdeck help exit-codes` prints the table of exit codes."
@@ -105,6 +105,9 @@ pub struct RootArgs {
     /// The run root [default: $SUBDECK_ROOT, else $XDG_STATE_HOME/subdeck, else ~/.local/state/subdeck].
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
+    /// Write nothing into any run and start none: what would is refused [default: `read_only` of the configuration].
+    #[arg(long)]
+    pub read_only: bool,
 }
 
 /// `--output`.
@@ -254,9 +257,6 @@ pub struct AttachArgs {
     /// Which run.
     #[arg(value_name = "RUN", default_value = "@last")]
     pub run: String,
-    /// Never write a control request.
-    #[arg(long)]
-    pub read_only: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub show: ShowArgs,
@@ -405,7 +405,8 @@ pub struct PruneArgs {
     /// Only runs that ended longer ago than this, such as 30d.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30d")]
     pub older_than: Duration,
-    /// Only runs that ended like this: complete, failed, paused, stopped or rejected; may be given more than once.
+    /// Only runs that ended like this: complete, failed, paused, stopped or rejected; may be given more than once
+    /// [default: all of them but paused].
     #[arg(long, value_name = "STATE")]
     pub state: Vec<String>,
     /// Leave the newest N of them.

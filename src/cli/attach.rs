@@ -1,16 +1,15 @@
 //! `subdeck attach`: the deck, or a headless follower, on a run directory.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::args::{AttachArgs, Output, ShowArgs};
+use super::args::{AttachArgs, Output, RootArgs, ShowArgs};
 use super::load::World;
 use super::show::{is_headless, is_unreadable, tell_summary, tell_unreadable};
 use super::shown::{Fate, Shown};
-use super::{again, find, keys, out};
+use super::{again, find, keys, out, read_only};
 use crate::deck::notify::Channel;
 use crate::deck::theme::Palette;
 use crate::deck::{DeckExit, DeckOptions, GoOn, Retry};
@@ -24,34 +23,28 @@ pub fn attach(args: &AttachArgs) -> anyhow::Result<ExitCode> {
     if is_headless(&args.show) {
         return follow(&dir, args.show.output(&world.config));
     }
-    deck(&world, args.root.root.as_deref(), &dir, &args.show, args.read_only)
+    deck(&world, &args.root, &dir, &args.show)
 }
 
-/// Opens the deck and prints the summary after it has left the screen. A run that goes on with a session of this one is
-/// shown next, and begins in `root`.
-pub fn deck(
-    world: &World,
-    root: Option<&Path>,
-    dir: &RunDir,
-    show: &ShowArgs,
-    read_only: bool,
-) -> anyhow::Result<ExitCode> {
-    let (dir, exit) = look(world, root, dir, show, read_only, false)?;
+/// Opens the deck on a run and prints the summary after it has left the screen. A run that goes on
+/// with a session of this one is shown next, and begins in the same root.
+pub fn deck(world: &World, root: &RootArgs, dir: &RunDir, show: &ShowArgs) -> anyhow::Result<ExitCode> {
+    let (dir, exit) = look(world, root, dir, show, false)?;
     left(&dir, exit)
 }
 
 /// Opens the deck and returns how it was left, and on which run.
 pub fn look(
     world: &World,
-    root: Option<&Path>,
+    root: &RootArgs,
     dir: &RunDir,
     show: &ShowArgs,
-    read_only: bool,
     from_fleet: bool,
 ) -> anyhow::Result<(RunDir, DeckExit)> {
     let mut dir = dir.clone();
     loop {
-        let read_only = if read_only { Some("--read-only".to_owned()) } else { None };
+        let read_only = read_only::asked(world, root).map(str::to_owned);
+        let root = root.root.as_deref();
         let door: Option<GoOn<'_>> = read_only.is_none().then(|| -> GoOn<'_> {
             let dir = dir.clone();
             Box::new(move |step, text| {

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::args::{FleetArgs, LsArgs, ShowArgs};
 use super::load::{self, World};
-use super::{attach, find, launch, ls};
+use super::{attach, find, launch, ls, read_only};
 use crate::deck::DeckExit;
 use crate::deck::fleet::{self, AgentChoice, Doors, FleetExit, FleetOptions, FleetUi, Wish};
 use crate::plan::agents;
@@ -23,6 +23,7 @@ pub fn fleet(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let world = World::look()?;
     let root = args.root.root.as_deref();
     let mut fleet = Fleet::new(find::roots(&world, root)?);
+    let read_only = read_only::asked(&world, &args.root);
     let mut ui = FleetUi::default();
     let options = FleetOptions {
         ascii: args.ascii || world.config.ascii(),
@@ -32,6 +33,9 @@ pub fn fleet(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let doors = Doors {
         agents: Box::new(|folder| choices(&world, folder)),
         start: Box::new(|wish| {
+            if let Some(why) = read_only {
+                return Err(format!("read-only: {why}; no run was started"));
+            }
             start(&world, root, wish).map(|dir| dir.path().to_owned()).map_err(|e| format!("{e:#}"))
         }),
     };
@@ -41,7 +45,7 @@ pub fn fleet(args: &FleetArgs) -> anyhow::Result<ExitCode> {
             FleetExit::Quit => return Ok(ExitCode::SUCCESS),
             FleetExit::Signalled(signal) => crate::deck::die_by(signal),
         };
-        match attach::look(&world, root, &RunDir::at(path), &show, false, true) {
+        match attach::look(&world, &args.root, &RunDir::at(path), &show, true) {
             Ok((_, DeckExit::Back)) => {}
             Ok((dir, exit)) => return attach::left(&dir, exit),
             // It went away between the key and the look at it; the list says so.

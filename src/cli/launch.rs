@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::args::{Output, Policy, ShowArgs};
+use super::args::{Output, Policy, RootArgs, ShowArgs};
 use super::load::World;
 use super::show::{is_headless, tell_summary};
 use super::shown::Shown;
@@ -69,7 +69,8 @@ pub fn start(
         }
         return Ok(ExitCode::SUCCESS);
     }
-    super::attach::deck(world, Some(root.path()), &prepared.dir, show, false)
+    let root = RootArgs { root: Some(root.path().to_owned()), read_only: false };
+    super::attach::deck(world, &root, &prepared.dir, show)
 }
 
 /// Starts a run that nobody waits for, on behalf of a deck, which says itself what is wrong.

@@ -36,6 +36,14 @@ impl World {
         Ok(Self { env, config, broken })
     }
 
+    /// Looks at the world and tells nothing of what is wrong with the configuration.
+    pub fn quietly() -> Self {
+        let env = Env::of_process_anywhere();
+        let (config, problems) = Config::load(&env);
+        let broken = problems.iter().any(|p| p.severity == Severity::Error);
+        Self { env, config, broken }
+    }
+
     /// Whether something of the configuration cannot be used.
     pub const fn broken(&self) -> bool {
         self.broken

@@ -71,6 +71,9 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
     if !hidden.is_empty() {
         tell!("subdeck: {} more, --all shows them", hidden.len());
     }
+    // Nothing was found, and whether there is something is not known.
+    let closed = fleet.runs().next().is_none() && !fleet.unlisted().is_empty();
+    let code = if closed { out::code(ExitCause::Failed) } else { ExitCode::SUCCESS };
     if args.json {
         let mut listed: BTreeMap<_, _> =
             fleet.roots().iter().flat_map(list_runs).map(|run| (run.dir.path().to_owned(), run)).collect();
@@ -80,9 +83,9 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
         });
         let list: Vec<_> = runs.map(|run| entry(&run)).collect();
         out::json(&json!({ "v": crate::headless::VERSION, "runs": list }))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(code);
     }
-    if fleet.runs().next().is_none() {
+    if fleet.runs().next().is_none() && !closed {
         tell!("subdeck: no runs yet; `subdeck demo` makes one");
     }
     let head = ["RUN", "STATE", "AGE", "STEPS", "TOKENS", "COST", "NEEDS", "AGENTS", "WHERE", "NAME", "NOW"];
@@ -95,7 +98,7 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
     if let Some(line) = spent_today(&spent_since(fleet.runs(), midnight)) {
         tell!("subdeck: {line}");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 /// What today cost, where it cost anything.

@@ -32,6 +32,7 @@ mod ls;
 mod man;
 mod out;
 mod prune;
+mod read_only;
 mod run;
 mod schema;
 mod show;
@@ -62,6 +63,9 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         }
     };
     let Some(command) = cli.command else { return answer(fleet::fleet(&cli.fleet)) };
+    if let Err(refused) = read_only::check(&command) {
+        return answer(Err(refused));
+    }
     answer(match command {
         Command::Run(args) => run::run(args),
         Command::Attach(args) => attach::attach(&args),

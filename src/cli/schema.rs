@@ -1,4 +1,4 @@
-//! `subdeck schema plan|events|status`: prints a JSON schema.
+//! `subdeck schema plan|events|status|report`: prints a JSON schema.
 
 use std::process::ExitCode;
 
@@ -21,6 +21,8 @@ pub enum Subject {
     Events,
     /// What `status --json`, `ls --json` and `--output json` print of a run.
     Status,
+    /// What `export --format json` writes.
+    Report,
 }
 
 impl Subject {
@@ -31,6 +33,7 @@ impl Subject {
             Self::Plan => include_str!("../../assets/schema/plan.json"),
             Self::Events => include_str!("../../assets/schema/events.json"),
             Self::Status => include_str!("../../assets/schema/status.json"),
+            Self::Report => include_str!("../../assets/schema/report.json"),
         }
     }
 }

@@ -114,6 +114,8 @@ const fn key(name: &'static str, kind: Kind, variables: &'static [&'static str],
 pub const KEYS: &[Key] = &[
     key("root", Kind::Path, &["SUBDECK_ROOT"], ""),
     key("roots", Kind::Paths, &["SUBDECK_ROOTS"], ""),
+    // A project must not lift what its user has set.
+    Key { needs_trust: true, ..key("read_only", Kind::Bool, &["SUBDECK_READ_ONLY"], "false") },
     Key { needs_trust: true, ..key("executables.pi", Kind::Program, &["SUBDECK_PI", "PI_SUBAGENT_PI_BINARY"], "pi") },
     key("defaults.agent", Kind::Text, &["SUBDECK_AGENT"], ""),
     key("defaults.model", Kind::Text, &["SUBDECK_MODEL"], ""),

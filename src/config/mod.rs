@@ -206,6 +206,12 @@ impl Config {
         self.truth("ui.ascii").unwrap_or(false)
     }
 
+    /// Whether nothing is to be written into any run, and none started.
+    #[must_use]
+    pub fn read_only(&self) -> bool {
+        self.truth("read_only").unwrap_or(false)
+    }
+
     /// Whether the deck takes the mouse.
     #[must_use]
     pub fn mouse(&self) -> bool {

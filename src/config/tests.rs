@@ -123,7 +123,7 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
         "ui.theme" => ("\"mono\"", "mono"),
         "ui.notify" => ("\"bell\"", "osc9"),
         "ui.notify_hook" => ("[\"tell\", \"-q\"]", "tell,-q"),
-        "ui.ascii" | "ui.mouse" | "defaults.attention.enabled" => ("true", "1"),
+        "read_only" | "ui.ascii" | "ui.mouse" | "defaults.attention.enabled" => ("true", "1"),
         "defaults.attention.tools" => ("{ bash = \"20m\", web = false }", "bash=20m, web=off"),
         "defaults.attention.exempt" | "defaults.tool_timeout_exempt" => ("[\"ask\", \"wait\"]", "ask,wait"),
         "defaults.attention.long_running_turns" | "defaults.attention.long_running_tokens" => ("40", "40"),

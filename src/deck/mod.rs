@@ -122,7 +122,7 @@ pub fn run(options: DeckOptions<'_>) -> Result<DeckExit, DeckError> {
     let gone = guard::watch().map_err(DeckError::Terminal)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(DeckError::Terminal)?;
     runtime.block_on(async {
-        let source = live::LiveFeed::open(&options.run_dir).map_err(DeckError::Run)?;
+        let source = live::LiveFeed::open(&options.run_dir, options.read_only.clone()).map_err(DeckError::Run)?;
         app::App::new(source, options).run(gone).await
     })
 }

@@ -132,3 +132,21 @@ fn looking_needs_no_current_folder_and_starting_does() {
     assert_eq!(done.code, 2, "{done:?}");
     assert!(done.stderr.contains("the current folder cannot be used"), "{done:?}");
 }
+
+/// The folder of another user is closed in the same way; a tester who is root would be let in there.
+#[test]
+fn a_root_that_cannot_be_listed_is_not_an_empty_one() {
+    let world = World::new();
+    std::fs::DirBuilder::new().mode(0o700).create(world.root()).unwrap();
+    let runs = world.root().join("async-subagent-runs");
+    std::fs::write(&runs, "").unwrap();
+    for args in [&["ls"][..], &["ls", "--all", "--json"]] {
+        let done = world.output(args);
+        assert_eq!(done.code, 1, "{done:?}");
+        assert!(done.stderr.contains("cannot be listed: ") && !done.stderr.contains("no runs yet"), "{done:?}");
+    }
+    // One that is not there has none yet, and one that is closed beside it hides nothing.
+    std::fs::remove_file(&runs).unwrap();
+    let done = world.output(&["ls"]);
+    assert!(done.code == 0 && done.stderr.contains("no runs yet"), "{done:?}");
+}

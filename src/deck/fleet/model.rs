@@ -29,6 +29,8 @@ pub struct FleetUi {
     pub selected: Option<PathBuf>,
     /// Where it stood, for when it is gone.
     pub place: usize,
+    /// A key was pressed. Until then the run on top is the selected one, whatever is read after it.
+    pub touched: bool,
     /// How the list is ordered, and what is in it.
     pub view: View,
     /// What was looked for last.
@@ -50,8 +52,8 @@ impl FleetUi {
     /// Keeps the selection on a run that is listed: the one that took the place of the selected one, else the last.
     pub fn settle(&mut self, rows: &[Row<'_>]) {
         let runs: Vec<&Path> = runs(rows).map(|run| run.dir().path()).collect();
-        let at = runs.iter().position(|path| Some(*path) == self.selected.as_deref());
-        self.place = at.unwrap_or_else(|| self.place.min(runs.len().saturating_sub(1)));
+        let at = runs.iter().position(|path| Some(*path) == self.selected.as_deref()).filter(|_| self.touched);
+        self.place = at.unwrap_or_else(|| if self.touched { self.place.min(runs.len().saturating_sub(1)) } else { 0 });
         self.selected = runs.get(self.place).map(|path| path.to_path_buf());
     }
 

@@ -43,7 +43,10 @@ pub(super) fn say(ui: &mut FleetUi, now: Timestamp, bad: bool, text: &str) {
 
 pub(super) fn update(ui: &mut FleetUi, cx: Context<'_>, input: &Input) -> Option<Effect> {
     match input {
-        Input::Key(key) if matches!(key.kind, KeyEventKind::Press | KeyEventKind::Repeat) => on_key(ui, cx, *key),
+        Input::Key(key) if matches!(key.kind, KeyEventKind::Press | KeyEventKind::Repeat) => {
+            ui.touched = true;
+            on_key(ui, cx, *key)
+        }
         Input::Paste(text) => {
             match &mut ui.over {
                 Some(Over::Start(dialog)) => dialog.paste(text),

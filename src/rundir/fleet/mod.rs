@@ -212,16 +212,18 @@ impl Fleet {
     /// What stands between the files and the picture, one sentence each.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
-        let mut notices: Vec<String> = self.watch.limit().map(str::to_owned).into_iter().collect();
-        for root in &self.roots {
-            let why = match fs::read_dir(root.runs()) {
-                Ok(_) => continue,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => error,
-            };
-            notices.push(format!("the runs in {} cannot be listed: {why}", root.path().display()));
-        }
-        notices
+        self.watch.limit().map(str::to_owned).into_iter().chain(self.unlisted()).collect()
+    }
+
+    /// Which roots cannot be listed, and why, one sentence each; one that is not there yet has no runs and no sentence.
+    #[must_use]
+    pub fn unlisted(&self) -> Vec<String> {
+        let why = |root: &RunRoot| match fs::read_dir(root.runs()) {
+            Ok(_) => None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => Some(format!("the runs in {} cannot be listed: {error}", root.path().display())),
+        };
+        self.roots.iter().filter_map(why).collect()
     }
 
     /// Returns when something may have changed. May be dropped and called again.

@@ -63,7 +63,14 @@ fn empty(scene: &Scene<'_>, ui: &FleetUi) -> Vec<String> {
             ui.view.show.word()
         )];
     }
-    let mut lines = vec!["no runs yet: c starts one, `subdeck demo` plays one".to_owned(), String::new()];
+    let first = if scene.troubles.is_empty() {
+        "no runs yet: c starts one, `subdeck demo` plays one"
+    } else {
+        "no runs are known, because"
+    };
+    let mut lines = vec![first.to_owned()];
+    lines.extend(scene.troubles.iter().map(|trouble| format!("  {trouble}")));
+    lines.push(String::new());
     lines.push("looked in".to_owned());
     lines.extend(scene.roots.iter().map(|root| format!("  {root}")));
     lines

@@ -203,3 +203,25 @@ fn no_size_panics() {
         }
     }
 }
+
+#[test]
+fn the_run_on_top_is_selected_until_a_key_is_pressed() {
+    let mut stage = Stage::new(100, 30);
+    let all = std::mem::take(&mut stage.runs);
+    let mut on_top = Vec::new();
+    // The ones that are read later belong above those that were read first.
+    for run in all.into_iter().rev() {
+        stage.runs.push(run);
+        let first =
+            stage.with(|ui, _, rows| (ui.selected.clone(), runs(rows).next().map(|r| r.dir().path().to_owned())));
+        assert_eq!(first.0, first.1);
+        on_top.push(first.0);
+    }
+    on_top.dedup();
+    assert!(on_top.len() > 1, "{on_top:?}");
+    stage.keys("j");
+    let chosen = stage.ui.selected.clone();
+    assert_ne!(Some(&chosen), on_top.last());
+    stage.text();
+    assert_eq!(stage.ui.selected, chosen);
+}

@@ -32,8 +32,10 @@ fn validator(subject: &str) -> Validator {
 /// A run of an agent and a command that prints what it should not.
 fn played(world: &World) -> Run {
     world.file("words", &format!("{HOSTILE}\nexport ANTHROPIC_API_KEY={KEY}\n\u{1b}[31mred\u{1b}[0m\n"));
+    // One that does not repeat what it was asked.
+    world.file("scenes.toml", "[scene.quiet]\n[[scene.quiet.turn]]\nsay = \"I look.\"\ntool = [{ name = \"bash\", args = { command = \"ls\" }, time_ms = 1, output = \"src\" }]\n[[scene.quiet.turn]]\nsay = \"That is all.\"\n");
     let plan = format!(
-        "name = {}\n[[step]]\nagent = \"scout\"\nrunner = {{ type = \"demo\", script = \"default\" }}\ntask = \"{PROMPT}\"\n\
+        "name = {}\n[[step]]\nagent = \"scout\"\nrunner = {{ type = \"demo\", script = \"scenes.toml#quiet\" }}\ntask = \"{PROMPT}\"\n\
          [[step]]\nlabel = {}\nrunner = {{ type = \"external-cli\", command = \"cat\", args = [\"words\"] }}\n",
         serde_json::to_string(HOSTILE.split(' ').next().unwrap()).unwrap(),
         serde_json::to_string("a <b>label</b>").unwrap(),
@@ -74,7 +76,8 @@ fn the_report_has_its_schema_and_no_secret() {
         }
         for document in [&page, &text] {
             assert_eq!(document.contains(PROMPT), prompts);
-            assert!(!document.contains(KEY) && !document.contains("g7H8i9J0") && document.contains("[redacted]"));
+            assert!(!document.contains(KEY) && !document.contains("g7H8i9J0"));
+            assert!(document.contains("ANTHROPIC_API_KEY=***"), "masked, in the place where it was printed");
             assert!(!document.contains('\u{202e}'));
         }
         assert!(!report["tool_calls"].as_array().unwrap().is_empty());

@@ -3,6 +3,7 @@
   const field = document.getElementById("find");
   const told = document.getElementById("found");
   const lines = Array.from(document.querySelectorAll(".l"));
+  const parts = Array.from(document.querySelectorAll(".pane, #events"));
   const texts = lines.map((line) => line.textContent.toLowerCase());
   let waiting = 0;
   const filter = () => {
@@ -16,6 +17,9 @@
         const fold = lines[i].closest("details");
         if (fold) fold.open = true;
       }
+    }
+    for (const part of parts) {
+      part.classList.toggle("gone", wanted !== "" && part.querySelector(".l:not(.gone)") === null);
     }
     told.textContent = wanted === "" ? "" : found === 1 ? "1 line" : found + " lines";
   };

@@ -42,7 +42,7 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
     }
     let mut fleet = Fleet::new(roots);
     while fleet.poll(Duration::MAX).behind {}
-    for line in fleet.notices() {
+    for line in fleet.unlisted() {
         tell!("subdeck: {}", SafeText::line(&line));
     }
     let now = crate::engine::now();

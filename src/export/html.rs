@@ -232,7 +232,8 @@ impl View<'_> {
         if calls.is_empty() {
             return;
         }
-        page.push_str(&format!("<details>\n<summary>{} tool calls</summary>\n", calls.len()));
+        let many = if calls.len() == 1 { "1 tool call".to_owned() } else { format!("{} tool calls", calls.len()) };
+        page.push_str(&format!("<details>\n<summary>{many}</summary>\n"));
         for call in calls {
             let took = call.ended.map(|end| span(end.since(call.started)));
             let (class, word) = match call.outcome {

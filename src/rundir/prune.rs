@@ -141,7 +141,14 @@ pub fn remove(root: &RunRoot, run: &Listed) -> io::Result<()> {
     }
     for file in files {
         // An entry that is not there, or cannot be removed, leads to nothing; readers drop such entries.
-        let _ = fs::remove_file(file);
+        let _ = fs::remove_file(&file);
+        // A folder that is this run's alone; any other one has entries of other runs, and stays also when it has none.
+        if let Some(folder) = file
+            .parent()
+            .filter(|f| f.file_name().is_some_and(|n| n.as_encoded_bytes().ends_with(run.dir.id_str().as_bytes())))
+        {
+            let _ = fs::remove_dir(folder);
+        }
     }
     fs::remove_dir_all(grave)
 }

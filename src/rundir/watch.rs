@@ -88,8 +88,9 @@ impl Watch {
 
     fn add(&mut self, folder: &Path, interest: Interest) {
         let Some(system) = &mut self.system else { return };
+        // What is not there or is closed to us is left to the safety poll; nothing could be read there sooner.
         if let Err(error) = system.add(folder, interest)
-            && error.kind() != io::ErrorKind::NotFound
+            && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
         {
             self.fall_back(&error);
         }

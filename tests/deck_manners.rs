@@ -192,3 +192,29 @@ fn a_quiet_run_is_drawn_once_a_second() {
     assert!(written < 2_000, "{written} bytes for a clock that moved");
     go(&home);
 }
+
+#[test]
+fn a_picture_stands_still_while_steps_end_and_others_print() {
+    let home = Home::new();
+    let plan = "[[step]]\nparallel = [\n  \
+        { id = \"brief\", runner = { type = \"external-cli\", command = \"sh\", args = [\"-c\", \"echo begun; until [ -e on ]; do sleep 0.05; done\"] } },\n  \
+        { id = \"loud\", runner = { type = \"external-cli\", command = \"sh\", args = [\"-c\", \"while :; do echo more; sleep 0.05; done\"] } },\n]\n";
+    std::fs::write(home.path().join("plan.toml"), plan).unwrap();
+    let pty = home.deck(&["run", "plan.toml"], 120, 30);
+    pty.wait_text("begun");
+    pty.keys(" ");
+    pty.wait_text("FROZEN");
+    go(&home);
+    home.wait_state("1 of 2");
+    // The time that it stands still is drawn each second, and what comes is looked at behind it.
+    let (end, deadline) = (&b"\x1b[?2026l"[..], Instant::now() + PATIENCE);
+    let frames = count(&pty.bytes(), end);
+    while count(&pty.bytes(), end) < frames + 2 {
+        assert!(Instant::now() < deadline, "nothing is drawn any more:\n{}", pty.text());
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    assert!(pty.text().contains("FROZEN") && !pty.text().contains("brief              done"), "{}", pty.text());
+    pty.keys(" ");
+    pty.wait_gone("FROZEN");
+    pty.wait_text("brief              done");
+}

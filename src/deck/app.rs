@@ -336,10 +336,16 @@ impl<'a, S: Source> App<'a, S> {
         if answered || progressed || changes.state || !changes.news.is_empty() && reading.is_none() {
             return self.frozen.is_none();
         }
-        let visible = layout::visible_logs(&self.ui, self.source.state());
+        let visible = layout::visible_logs(&self.ui, self.shown());
         let badges = self.ui.mode == ViewMode::Tabs && !self.ui.zoom;
         self.frozen.is_none()
             && (badges && unread || changes.output.iter().any(|id| visible.iter().any(|(v, _)| v == id)))
+    }
+
+    /// The state that is on the screen: a picture that stands still has its own, and the layout and the sums that are
+    /// known are of that one.
+    pub(super) fn shown(&self) -> &RunState {
+        self.frozen.as_ref().map_or(self.source.state(), |frozen| &frozen.state)
     }
 
     /// The first look is at what goes on, not at what is over.

@@ -78,8 +78,7 @@ impl<S: Source> App<'_, S> {
             self.ask_git();
             windows.diff = self.git.diff.clone();
         }
-        let state = self.frozen.as_ref().map_or(self.source.state(), |f| &f.state);
-        for (id, size) in layout::visible_logs(&self.ui, state) {
+        for (id, size) in layout::visible_logs(&self.ui, self.shown()) {
             let limit = self.frozen.as_ref().map(|f| f.lengths.get(&id).copied().unwrap_or(0));
             let mut window = fetch(&mut self.source, &mut self.ui, id, size, limit);
             if id == self.ui.selected

@@ -46,7 +46,7 @@ impl<S: Source> App<'_, S> {
 
     /// Counts the lines that steps printed while nobody looked at them. Returns whether a count is another one.
     pub(super) fn count_unread(&mut self, grown: &[StepId]) -> bool {
-        let visible = layout::visible_logs(&self.ui, self.source.state());
+        let visible = layout::visible_logs(&self.ui, self.shown());
         let first = !std::mem::replace(&mut self.looked, true);
         let mut changed = false;
         for id in grown.iter().filter(|id| visible.iter().all(|(v, _)| v != *id)) {

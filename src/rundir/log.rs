@@ -25,6 +25,8 @@ pub const BLOCK: u64 = 64 * 1024;
 const BYTES_AT_ONCE: u64 = 16 * 1024 * 1024;
 /// How many bytes are read at first to find the end of a line.
 const FIRST_PIECE: u64 = 4 * 1024;
+/// How many bytes are looked through at first to find the start of a line.
+const LAST_PIECE: u64 = 512;
 
 /// One line of a log, or a piece of a line that is too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +150,11 @@ impl StepLog {
         }
         let stop = end.saturating_sub(BYTES_AT_ONCE);
         while lines.len() < most && (end > stop || lines.is_empty()) && end > 0 {
-            let Some(line) = self.line_start(end - 1).and_then(|start| self.line(start)) else { break };
+            // Where the line ends is known, or a look for it would read what was read already.
+            let Some(line) = self.line_start(end - 1).and_then(|start| self.line_of(&self.place(start)?, start, end))
+            else {
+                break;
+            };
             end = line.start;
             lines.push(line);
         }
@@ -188,17 +194,22 @@ impl StepLog {
     fn line(&self, start: u64) -> Option<LogLine> {
         let place = self.place(start)?;
         let end = self.next_boundary(&place, start);
+        self.line_of(&place, start, end)
+    }
+
+    /// The line between two boundaries.
+    fn line_of(&self, place: &Place, start: u64, end: u64) -> Option<LogLine> {
         if end <= start {
             return None;
         }
         let mut bytes = vec![0; usize::try_from(end - start).ok()?];
-        let read = self.read_in(&place, start, &mut bytes);
+        let read = self.read_in(place, start, &mut bytes);
         bytes.truncate(read);
         let whole = bytes.last() == Some(&b'\n');
         if whole {
             bytes.pop();
         }
-        let mark = self.mark_at(&place, start);
+        let mark = self.mark_at(place, start);
         Some(LogLine {
             start,
             end,
@@ -269,10 +280,19 @@ impl StepLog {
 
     /// The position of the last line feed in `from..to`, at most one block.
     fn last_feed(&self, place: &Place, from: u64, to: u64) -> Option<u64> {
-        let mut window = vec![0; usize::try_from(to.checked_sub(from)?).ok()?];
-        let read = self.read_in(place, from, &mut window);
-        let found = memchr::memrchr(b'\n', window.get(..read)?)?;
-        Some(from + found as u64)
+        // Most lines are short, so little is looked through at first.
+        let (mut end, mut piece) = (to, LAST_PIECE);
+        let mut window = Vec::new();
+        while end > from {
+            let start = end.saturating_sub(piece).max(from);
+            window.resize(usize::try_from(end - start).ok()?, 0);
+            let read = self.read_back(place, start, &mut window);
+            if let Some(found) = memchr::memrchr(b'\n', window.get(..read)?) {
+                return Some(start + found as u64);
+            }
+            (end, piece) = (start, piece * 2);
+        }
+        None
     }
 }
 

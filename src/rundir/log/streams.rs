@@ -26,6 +26,8 @@ pub(super) struct Run {
 
 /// How many bytes are read together by who goes on where the last ones ended.
 const AHEAD: usize = 64 * 1024;
+/// How many bytes are read together by who goes back from an end: about what a screen shows.
+const BEHIND: usize = 8 * 1024;
 
 /// Where a position is.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +57,8 @@ impl Half {
         Self { path, file: None, size: 0, window: RefCell::default() }
     }
 
-    /// Reads bytes from an offset on; returns how many there were.
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
+    /// Reads bytes from an offset on; returns how many there were. Who goes back will want what is before them next.
+    fn read(&self, offset: u64, buffer: &mut [u8], back: bool) -> usize {
         let Some(file) = &self.file else { return 0 };
         // Who takes so much at once goes through the whole log and needs no copy of it.
         if buffer.len() >= AHEAD {
@@ -65,12 +67,15 @@ impl Half {
         let mut window = self.window.borrow_mut();
         let (start, end) = (window.0, window.0 + window.1.len() as u64);
         if offset < start || offset + buffer.len() as u64 > end {
-            let ahead = if (start..=end).contains(&offset) { AHEAD } else { 0 };
+            // Behind what is looked through for the start of a line stands the line feed that ends it.
+            let goes_on = (start..=end).contains(&offset);
+            let ahead = if back { buffer.len() + 1 } else { usize::from(goes_on) * AHEAD };
             let known = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
-            let many = buffer.len().max(ahead.min(known));
-            window.0 = offset;
+            let behind = if back { BEHIND.saturating_sub(buffer.len()) as u64 } else { 0 }.min(offset);
+            let many = buffer.len().max(ahead.min(known)) + usize::try_from(behind).unwrap_or(0);
+            window.0 = offset - behind;
             window.1.resize(many, 0);
-            let read = read_fully(file, offset, &mut window.1);
+            let read = read_fully(file, window.0, &mut window.1);
             window.1.truncate(read);
         }
         let from = usize::try_from(offset - window.0).unwrap_or(usize::MAX);
@@ -203,11 +208,19 @@ impl StepLog {
     }
 
     pub(super) fn read_in(&self, place: &Place, position: u64, buffer: &mut [u8]) -> usize {
-        let half = match (place.stream, &self.err) {
+        self.half(place.stream).read(place.offset + (position - place.start), buffer, false)
+    }
+
+    /// Like [`StepLog::read_in`], for who goes back through the log.
+    pub(super) fn read_back(&self, place: &Place, position: u64, buffer: &mut [u8]) -> usize {
+        self.half(place.stream).read(place.offset + (position - place.start), buffer, true)
+    }
+
+    const fn half(&self, stream: Stream) -> &Half {
+        match (stream, &self.err) {
             (Stream::Err, Some(err)) => err,
             _ => &self.out,
-        };
-        half.read(place.offset + (position - place.start), buffer)
+        }
     }
 
     /// The mark that covers a line: the last one of its run at or before it.
@@ -258,11 +271,8 @@ impl StepLog {
         }
     }
 
-    pub(super) fn size_of(&self, stream: Stream) -> u64 {
-        match (stream, &self.err) {
-            (Stream::Err, Some(err)) => err.size,
-            _ => self.out.size,
-        }
+    pub(super) const fn size_of(&self, stream: Stream) -> u64 {
+        self.half(stream).size
     }
 
     pub(super) fn extend_runs(&mut self) {

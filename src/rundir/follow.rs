@@ -118,7 +118,7 @@ impl Follower {
         let dir = RunDir::at(path);
         Ok(Self {
             presence,
-            watch: Watch::new([path]),
+            watch: Watch::flooded(path),
             events: Tail::new(dir.events()),
             newest_only: false,
             past: None,

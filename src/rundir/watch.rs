@@ -23,6 +23,8 @@ pub const SAFETY: Duration = Duration::from_secs(5);
 enum Interest {
     /// Whatever changes.
     Changes,
+    /// Whatever changes, where files are written to all the time: what happens while nobody waits costs nothing.
+    Floods,
     /// What comes into being or is moved here. What is written or taken away afterwards is nobody's business.
     Arrivals,
     /// What is removed or moved away.
@@ -41,6 +43,12 @@ impl Watch {
     #[must_use]
     pub fn new<P: AsRef<Path>>(folders: impl IntoIterator<Item = P>) -> Self {
         Self::start(Interest::Changes, folders)
+    }
+
+    /// Watches a folder for any change by one who looks from time to time, however often it changes in between.
+    #[must_use]
+    pub fn flooded(folder: &Path) -> Self {
+        Self::start(Interest::Floods, [folder])
     }
 
     /// Watches these folders for what arrives in them, so that taking it out again does not wake.

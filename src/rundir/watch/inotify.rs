@@ -1,5 +1,6 @@
-//! The runner's own watch on Linux: inotify, read by whoever waits. A request is answered without the way through a
-//! thread of a library, which took longer than everything else up to the signal.
+//! Our own watch on Linux: inotify, read by whoever waits. A request is answered without the way through a thread of a
+//! library, which took longer than everything else up to the signal; and a run that floods wakes no such thread at each
+//! of its writes, nor anybody who does not wait.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -17,8 +18,10 @@ use super::{Interest, POLL, is_unfinished};
 #[derive(Debug)]
 pub(super) struct System {
     fd: Arc<OwnedFd>,
-    /// Known to the runtime from the first wait on; before it there may be none.
+    /// Known to the runtime from the first wait on; before it there may be none. Where a flood is expected, only while
+    /// somebody waits: the runtime wakes at everything that it knows of.
     waiting: OnceLock<AsyncFd<Arc<OwnedFd>>>,
+    flooded: bool,
     /// The watches for what arrives.
     arrivals: Vec<i32>,
     /// One of their folders was removed or moved away.
@@ -26,10 +29,11 @@ pub(super) struct System {
 }
 
 impl System {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(super) fn new(interest: Interest) -> io::Result<Self> {
+        let flooded = interest == Interest::Floods;
         let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         let lost = AtomicBool::new(false);
-        Ok(Self { fd: Arc::new(fd), waiting: OnceLock::new(), arrivals: Vec::new(), lost })
+        Ok(Self { fd: Arc::new(fd), waiting: OnceLock::new(), flooded, arrivals: Vec::new(), lost })
     }
 
     /// Whether a folder in which something was to arrive was removed or moved away since this was asked last.
@@ -45,7 +49,7 @@ impl System {
         let flags = match interest {
             Interest::Arrivals => arrivals | own,
             Interest::Departures => departures,
-            Interest::Changes => arrivals | departures | WatchFlags::MODIFY,
+            Interest::Changes | Interest::Floods => arrivals | departures | WatchFlags::MODIFY,
         };
         let watch = inotify::add_watch(&self.fd, folder, flags)?;
         if interest == Interest::Arrivals && !self.arrivals.contains(&watch) {
@@ -57,8 +61,10 @@ impl System {
     /// Returns once something has changed. What was read is told before anything else can be waited for, so that
     /// dropping this loses nothing.
     pub(super) async fn changed(&self) {
+        let here = self.flooded.then(|| self.register()).flatten();
         loop {
-            let Some(waiting) = self.registered() else { return tokio::time::sleep(POLL).await };
+            let known = if self.flooded { here.as_ref() } else { self.registered() };
+            let Some(waiting) = known else { return tokio::time::sleep(POLL).await };
             let Ok(mut ready) = waiting.readable().await else { return tokio::time::sleep(POLL).await };
             if self.take() {
                 return;
@@ -69,13 +75,16 @@ impl System {
 
     fn registered(&self) -> Option<&AsyncFd<Arc<OwnedFd>>> {
         if self.waiting.get().is_none() {
-            // The newer function is unsafe, because any type could lie about its descriptor; ours owns it.
-            #[allow(deprecated)]
-            let known = AsyncFd::with_interest(Arc::clone(&self.fd), tokio::io::Interest::READABLE).ok()?;
             // Only one waits at a time; a second registration would be as good.
-            let _ = self.waiting.set(known);
+            let _ = self.waiting.set(self.register()?);
         }
         self.waiting.get()
+    }
+
+    fn register(&self) -> Option<AsyncFd<Arc<OwnedFd>>> {
+        // The newer function is unsafe, because any type could lie about its descriptor; ours owns it.
+        #[allow(deprecated)]
+        AsyncFd::with_interest(Arc::clone(&self.fd), tokio::io::Interest::READABLE).ok()
     }
 
     /// Takes everything that was reported; whether any of it is a change.
@@ -113,7 +122,7 @@ mod tests {
         let (place, hidden) = (temp.path().join("stop.json"), temp.path().join(".stop.json.tmp"));
         std::fs::write(temp.path().join("old"), "x").unwrap();
         let watching = |interest| {
-            let mut system = System::new().unwrap();
+            let mut system = System::new(interest).unwrap();
             system.add(temp.path(), interest).unwrap();
             system
         };
@@ -144,7 +153,7 @@ mod tests {
             path
         };
         let (inbox, other) = (folder("inbox"), folder("other"));
-        let mut system = System::new().unwrap();
+        let mut system = System::new(Interest::Changes).unwrap();
         system.add(&inbox, Interest::Arrivals).unwrap();
         system.add(&other, Interest::Departures).unwrap();
         std::fs::rename(&other, temp.path().join("aside")).unwrap();
@@ -160,7 +169,7 @@ mod tests {
     #[test]
     fn an_overflow_is_a_change() {
         let temp = tempfile::tempdir().unwrap();
-        let mut system = System::new().unwrap();
+        let mut system = System::new(Interest::Changes).unwrap();
         system.add(temp.path(), Interest::Changes).unwrap();
         let most: usize =
             std::fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();

@@ -1,5 +1,5 @@
-//! Which watcher serves which interest: the runner waits for requests and watches for them itself where it can;
-//! everybody else leaves it to the library.
+//! Which watcher serves which interest: the runner waits for requests, and who follows a run looks at files that are
+//! written to all the time; both watch for themselves where they can. Everybody else leaves it to the library.
 
 use std::io;
 use std::path::Path;
@@ -19,8 +19,8 @@ pub(super) enum System {
 impl System {
     pub(super) fn new(interest: Interest) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
-        if interest == Interest::Arrivals {
-            return super::inotify::System::new().map(Self::Inotify);
+        if matches!(interest, Interest::Arrivals | Interest::Floods) {
+            return super::inotify::System::new(interest).map(Self::Inotify);
         }
         let _ = interest;
         notified::System::new().map(Self::Notified)

@@ -144,7 +144,7 @@ fn open_targets(request: &SteerRequest) -> Vec<(String, StepId)> {
 
 /// What is left of the final texts: those that later steps could have named.
 fn texts_of(state: &RunState) -> BTreeMap<StepId, String> {
-    let text = |s: &StepState| state.outputs.get(&s.key).map(|output| (s.id, output.text.clone()));
+    let text = |s: &StepState| state.outputs.get(&s.key).map(|output| (s.id, output.text.to_string()));
     state.steps.iter().filter_map(text).collect()
 }
 

@@ -409,7 +409,7 @@ impl Engine {
         let logical = self.recorder.state().step(id).map_or(0, |s| s.logical);
         if outcome.phase == StepPhase::Complete {
             let cut = crate::text::prefix(&text, OUTPUT_IN_STATUS);
-            let output = NamedOutput { text: cut.to_owned(), agent: step.agent.clone(), logical };
+            let output = NamedOutput { text: cut.into(), agent: step.agent.clone(), logical };
             outcome.output = Some((step.key.clone(), output));
             self.texts.insert(step.key.clone(), text.clone());
         }

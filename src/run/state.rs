@@ -1,6 +1,7 @@
 //! The state of a run: nouns only. [`super::reduce`] is the one place that changes it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
@@ -230,8 +231,8 @@ pub struct Group {
 /// The output of a finished step that later steps may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedOutput {
-    /// The text.
-    pub text: String,
+    /// The text; shared, because it may be long and a picture of a run is made of several states.
+    pub text: Arc<str>,
     /// The agent.
     pub agent: String,
     /// The logical step.

@@ -363,7 +363,7 @@ fn step_ended(step: StepId, outcome: &StepOutcome, at: Timestamp, context: &Reco
     own.opt("acceptance", outcome.acceptance.as_deref().map(super::acceptance::encode));
     if let Some((name, output)) = &outcome.output {
         let mut entry = Obj::new();
-        entry.set("name", name).set("text", &output.text).set("agent", &output.agent);
+        entry.set("name", name).set("text", &*output.text).set("agent", &output.agent);
         entry.set("stepIndex", output.logical);
         own.set("output", entry);
     }

@@ -126,7 +126,7 @@ pub(super) fn outputs(state: &RunState) -> Obj {
 
 pub(super) fn output(output: &NamedOutput) -> Obj {
     let mut entry = Obj::new();
-    entry.set("text", &output.text).set("agent", &output.agent).set("stepIndex", output.logical);
+    entry.set("text", &*output.text).set("agent", &output.agent).set("stepIndex", output.logical);
     entry
 }
 

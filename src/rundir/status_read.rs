@@ -270,7 +270,7 @@ fn outputs(look: &Look<'_>) -> std::collections::BTreeMap<String, NamedOutput> {
 
 pub(super) fn output(look: &Look<'_>) -> NamedOutput {
     NamedOutput {
-        text: look.text("text").unwrap_or_default(),
+        text: look.str("text").unwrap_or_default().into(),
         agent: look.text("agent").unwrap_or_default(),
         logical: look.place("stepIndex").unwrap_or(0),
     }

@@ -488,7 +488,8 @@ fn outcome() -> impl Strategy<Value = StepOutcome> {
         |(phase, exit_code, error, timed_out, stopped, signal, output, acceptance)| {
             // The reader takes a stopped step without flags of ours for stopped by somebody.
             let stopped = stopped || phase == StepPhase::Stopped;
-            let output = output.map(|(name, text, agent, logical)| (name, NamedOutput { text, agent, logical }));
+            let output =
+                output.map(|(name, text, agent, logical)| (name, NamedOutput { text: text.into(), agent, logical }));
             StepOutcome { phase, exit_code, error, timed_out, stopped, signal, output, acceptance }
         },
     )

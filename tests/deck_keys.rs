@@ -347,6 +347,15 @@ fn play(stage: &Stage, action: Action) {
             stage.sees("the talk is over");
             stage.rest();
         }
+        Action::Replay => {
+            // A run that goes on is not played; one that is over is in tests/deck_replay.rs.
+            stage.press(action);
+            stage.sees("the run is not over yet");
+        }
+        Action::Slower | Action::Faster | Action::Seek(_) | Action::SkipIdle => {
+            stage.press(action);
+            stage.sees("nothing is played; P plays a run that is over again");
+        }
         Action::Steer => {
             stage.press(action);
             stage.sees("╭─ steer ");

@@ -52,6 +52,8 @@ pub enum Command {
     Run(RunArgs),
     /// Open the deck on a run, running or finished, own or foreign.
     Attach(AttachArgs),
+    /// Play a finished run again in the deck.
+    Replay(ReplayArgs),
     /// List runs with state, age, task, steps and cost.
     Ls(LsArgs),
     /// Show one run and its steps.
@@ -260,6 +262,20 @@ pub struct AttachArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub show: ShowArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub root: RootArgs,
+}
+
+/// `subdeck replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// Which run.
+    #[arg(value_name = "RUN", default_value = "@last")]
+    pub run: String,
+    /// Draw with ASCII characters only.
+    #[arg(long)]
+    pub ascii: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub root: RootArgs,

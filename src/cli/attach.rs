@@ -29,8 +29,17 @@ pub fn attach(args: &AttachArgs) -> anyhow::Result<ExitCode> {
 /// Opens the deck on a run and prints the summary after it has left the screen. A run that goes on
 /// with a session of this one is shown next, and begins in the same root.
 pub fn deck(world: &World, root: &RootArgs, dir: &RunDir, show: &ShowArgs) -> anyhow::Result<ExitCode> {
-    let (dir, exit) = look(world, root, dir, show, false)?;
+    let (dir, exit) = look(world, root, dir, show, How::default())?;
     left(&dir, exit)
+}
+
+/// How the deck is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// There is the fleet to go back to.
+    pub from_fleet: bool,
+    /// The run is played again from its start.
+    pub replay: bool,
 }
 
 /// Opens the deck and returns how it was left, and on which run.
@@ -39,8 +48,9 @@ pub fn look(
     root: &RootArgs,
     dir: &RunDir,
     show: &ShowArgs,
-    from_fleet: bool,
+    how: How,
 ) -> anyhow::Result<(RunDir, DeckExit)> {
+    let How { from_fleet, mut replay } = how;
     let mut dir = dir.clone();
     loop {
         let read_only = read_only::asked(world, root).map(str::to_owned);
@@ -71,6 +81,8 @@ pub fn look(
             go_on: door,
             retry,
             from_fleet,
+            // Only this run is over; what goes on from it is not.
+            replay: std::mem::take(&mut replay),
         };
         match crate::deck::run(options)? {
             DeckExit::Elsewhere(path) => dir = RunDir::at(path),

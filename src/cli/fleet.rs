@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 
 use super::args::{FleetArgs, LsArgs, ShowArgs};
+use super::attach::{self, How};
 use super::load::{self, World};
-use super::{attach, find, launch, ls, read_only};
+use super::{find, launch, ls, read_only};
 use crate::deck::DeckExit;
 use crate::deck::fleet::{self, AgentChoice, Doors, FleetExit, FleetOptions, FleetUi, Wish};
 use crate::plan::agents;
@@ -45,7 +46,7 @@ pub fn fleet(args: &FleetArgs) -> anyhow::Result<ExitCode> {
             FleetExit::Quit => return Ok(ExitCode::SUCCESS),
             FleetExit::Signalled(signal) => crate::deck::die_by(signal),
         };
-        match attach::look(&world, &args.root, &RunDir::at(path), &show, true) {
+        match attach::look(&world, &args.root, &RunDir::at(path), &show, How { from_fleet: true, ..How::default() }) {
             Ok((_, DeckExit::Back)) => {}
             Ok((dir, exit)) => return attach::left(&dir, exit),
             // It went away between the key and the look at it; the list says so.

@@ -33,6 +33,7 @@ mod man;
 mod out;
 mod prune;
 mod read_only;
+mod replay;
 mod run;
 mod schema;
 mod show;
@@ -69,6 +70,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     answer(match command {
         Command::Run(args) => run::run(args),
         Command::Attach(args) => attach::attach(&args),
+        Command::Replay(args) => replay::replay(&args),
         Command::Ls(args) => ls::ls(&args),
         Command::Status(args) => status::status(&args),
         Command::Events(args) => events::events(&args),

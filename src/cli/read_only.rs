@@ -47,6 +47,7 @@ fn writes(command: &Command) -> Option<(&RootArgs, &'static str)> {
         | Command::Answer(_)
         | Command::Prune(_)
         | Command::Attach(_)
+        | Command::Replay(_)
         | Command::Ls(_)
         | Command::Status(_)
         | Command::Events(_)

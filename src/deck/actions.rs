@@ -8,6 +8,7 @@ use super::entries;
 use super::keymap::Key;
 use super::model::{self, Focus, Tab, UiState, ViewMode};
 use super::{answer_dialog, budget_dialog, compose, rows};
+use crate::run::replay::Step;
 use crate::run::{RunMode, RunState, StepPhase};
 use crate::text::SafeText;
 
@@ -51,6 +52,11 @@ pub enum Action {
     Answer,
     TakeBack,
     Retry,
+    Replay,
+    Slower,
+    Faster,
+    Seek(Step),
+    SkipIdle,
     NextAttention,
     Acknowledge,
     Why,
@@ -75,13 +81,15 @@ pub enum Section {
     Look,
     /// What reaches the run.
     Control,
+    /// Playing it again.
+    Replay,
     /// The deck itself.
     Deck,
 }
 
 impl Section {
     /// All of them in the order of the help.
-    pub const ALL: [Self; 4] = [Self::Control, Self::Look, Self::Move, Self::Deck];
+    pub const ALL: [Self; 5] = [Self::Control, Self::Look, Self::Replay, Self::Move, Self::Deck];
 
     /// Its heading.
     #[must_use]
@@ -90,6 +98,7 @@ impl Section {
             Self::Move => "move",
             Self::Look => "look",
             Self::Control => "control",
+            Self::Replay => "replay",
             Self::Deck => "deck",
         }
     }
@@ -159,7 +168,7 @@ pub const TABLE: &[Row] = actions![
     Action::Tab(Tab::Changes), "changes", "changes", [ch('5')], Look, false, "the paths its tools named, and what git says changed";
     Action::Tab(Tab::Events), "events", "events", [ch('6')], Look, false, "what happened to it, with the records";
     Action::Follow, "follow", "follow", [ch('f')], Look, false, "go to the end of the output and stay there";
-    Action::Freeze, "freeze", "freeze", [ch(' ')], Look, false, "hold the picture; the run goes on";
+    Action::Freeze, "freeze", "freeze", [ch(' ')], Look, false, "hold the picture, the run goes on; pause a replay";
     Action::Wrap, "wrap", "wrap", [ch('W')], Look, false, "wrap long lines or cut them";
     Action::Fold, "fold", "fold", [ch('F')], Look, false, "show lines that say the same once, or every time";
     Action::Reveal, "reveal", "reveal", [ch('M')], Look, false, "show what looks like a key, or mask it";
@@ -167,6 +176,18 @@ pub const TABLE: &[Row] = actions![
     Action::Search, "search", "find", [ch('/')], Look, false, "look for a text in the whole output, of one step or of all";
     Action::SearchNext, "search next", "next", [ch('n')], Look, false, "the next match in the same direction";
     Action::SearchPrevious, "search previous", "previous", [ch('N')], Look, false, "the next match in the other direction";
+    Action::Replay, "replay", "replay", [ch('P')], Replay, false, "play a run that is over again; there: back to how it ended";
+    Action::Slower, "slower", "slower", [ch('<')], Replay, false, "half as fast, down to as fast as it happened";
+    Action::Faster, "faster", "faster", [ch('>')], Replay, false, "twice as fast, up to 64 times";
+    Action::Seek(Step::EventBack), "event back", "event", [ch(',')], Replay, false, "pause one event earlier";
+    Action::Seek(Step::Event), "event on", "event", [ch('.')], Replay, false, "pause one event later";
+    Action::Seek(Step::MarkBack), "mark back", "mark", [ch('{')], Replay, false, "to the call, need, request or end before";
+    Action::Seek(Step::Mark), "mark on", "mark", [ch('}')], Replay, false, "to the next call, need, request or end";
+    Action::Seek(Step::JumpBack), "jump back", "10 s", [ch('(')], Replay, false, "10 s back";
+    Action::Seek(Step::Jump), "jump on", "10 s", [ch(')')], Replay, false, "10 s on";
+    Action::Seek(Step::Start), "beginning", "beginning", [ch('B')], Replay, false, "to the first event";
+    Action::Seek(Step::End), "ending", "ending", [ch('E')], Replay, false, "to the last event";
+    Action::SkipIdle, "idle times", "idle", [ch('I')], Replay, false, "pass over times in which nothing happens, or play them";
     Action::Down, "down", "select", [ch('j'), code(KeyCode::Down)], Move, false, "next step, or a line down";
     Action::Up, "up", "select", [ch('k'), code(KeyCode::Up)], Move, false, "previous step, or a line up";
     Action::Left, "left", "fold", [code(KeyCode::Left)], Move, false, "fold the group; among stages the one before";
@@ -214,6 +235,24 @@ pub struct Situation<'a> {
 /// The reason, ready to be shown.
 pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), String> {
     let step = at.state.step(ui.selected);
+    let section = row(action).map(|r| r.section);
+    match &ui.replay {
+        Some(_) if section == Some(Section::Control) && !matches!(action, Action::NextAttention | Action::Why) => {
+            let key = ui.keymap.hint(Action::Replay);
+            return Err(format!("this plays again what happened; {key} shows the run as it is"));
+        }
+        Some(replay) if section == Some(Section::Replay) && action != Action::Replay && replay.reading.is_some() => {
+            return Err("what happened is still being read".to_owned());
+        }
+        None if action == Action::Replay && !at.state.is_over() && at.state.lost.is_none() => {
+            return Err("the run is not over yet".to_owned());
+        }
+        None if section == Some(Section::Replay) && action != Action::Replay => {
+            let key = ui.keymap.hint(Action::Replay);
+            return Err(format!("nothing is played; {key} plays a run that is over again"));
+        }
+        _ => {}
+    }
     if row(action).is_some_and(|r| r.section == Section::Control)
         && !matches!(action, Action::NextAttention | Action::Acknowledge | Action::Why)
     {
@@ -302,7 +341,7 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
         wanted.push(Action::Back);
     } else {
         wanted.push(Action::Down);
-        if ui.from_fleet && ui.mode == ViewMode::List && ui.filter.is_none() {
+        if (ui.from_fleet || ui.replay.is_some()) && ui.mode == ViewMode::List && ui.filter.is_none() {
             wanted.push(Action::Back);
         }
     }
@@ -320,7 +359,13 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     if compose::withdrawable(at.state, ui).is_some() {
         wanted.push(Action::TakeBack);
     }
+    if ui.replay.is_some() {
+        wanted.extend([Action::Freeze, Action::Seek(Step::Event), Action::Seek(Step::Mark), Action::Faster]);
+    }
     wanted.extend([Action::Steer, Action::Retry, Action::Interrupt, Action::StopStep]);
+    if ui.replay.is_none() {
+        wanted.push(Action::Replay);
+    }
     if !ui.zoom {
         wanted.push(Action::View);
         if ui.mode == ViewMode::List {

@@ -6,6 +6,7 @@ mod effects;
 mod git;
 mod hook;
 mod others;
+mod replaying;
 mod requests;
 mod searching;
 mod telling;
@@ -30,6 +31,7 @@ use super::history::History;
 use super::model::{UiState, ViewMode};
 use super::notify::{Channel, Notifier};
 use super::reading::Message;
+use super::replay::{Known, Player};
 use super::sums::Sums;
 use super::terminal::Screen;
 use super::theme::{Palette, Theme};
@@ -48,13 +50,27 @@ pub trait Source: Feed {
     fn wait(&mut self) -> impl Future<Output = ()>;
 }
 
-/// A picture that stands still.
-struct Frozen {
-    state: RunState,
-    history: History,
-    /// How long each log was: what came later is not part of the picture, but what came before can be scrolled to.
-    lengths: BTreeMap<StepId, u64>,
-    at: Timestamp,
+/// A picture of another moment than now.
+enum Moment {
+    /// It stands still.
+    Frozen {
+        known: Box<Known>,
+        /// How long each log was: what came later is not part of the picture, but what came before can be scrolled to.
+        lengths: BTreeMap<StepId, u64>,
+        at: Timestamp,
+    },
+    /// The run plays again.
+    Replay(Box<Player>),
+}
+
+impl Moment {
+    /// The run then.
+    const fn known(&self) -> &Known {
+        match self {
+            Self::Frozen { known, .. } => known,
+            Self::Replay(player) => player.now(),
+        }
+    }
 }
 
 /// The deck at work.
@@ -63,7 +79,8 @@ pub(super) struct App<'a, S> {
     ui: UiState,
     history: History,
     facts: (Option<StepId>, StepFacts),
-    frozen: Option<Frozen>,
+    /// The moment that is shown, where it is not the newest one.
+    moment: Option<Moment>,
     theme: Theme,
     /// The colours are those that fit the background.
     asks_background: bool,
@@ -99,6 +116,8 @@ pub(super) struct App<'a, S> {
     messages: Arc<BTreeMap<u64, Message>>,
     /// What git says of a step's folder.
     git: git::Git,
+    /// The run is played again as soon as it was looked at.
+    replay: bool,
 }
 
 enum Wake {
@@ -138,7 +157,18 @@ pub(super) fn wall() -> Timestamp {
 impl<'a, S: Source> App<'a, S> {
     pub(super) fn new(source: S, options: DeckOptions<'a>) -> Self {
         let DeckOptions {
-            read_only, mouse, keymap, go_on: door, retry, palette, ascii, notify, hook, from_fleet, ..
+            read_only,
+            mouse,
+            keymap,
+            go_on: door,
+            retry,
+            palette,
+            ascii,
+            notify,
+            hook,
+            from_fleet,
+            replay,
+            ..
         } = options;
         let (can_go_on, can_retry) = (door.is_some(), retry.is_some());
         Self {
@@ -146,7 +176,7 @@ impl<'a, S: Source> App<'a, S> {
             ui: UiState { mouse, keymap, can_go_on, can_retry, from_fleet, ..UiState::new(Screen::size()) },
             history: History::default(),
             facts: (None, StepFacts::default()),
-            frozen: None,
+            moment: None,
             theme: Theme { palette: palette.unwrap_or_default(), ascii },
             asks_background: palette.is_none(),
             channel: notify,
@@ -168,6 +198,7 @@ impl<'a, S: Source> App<'a, S> {
             second: 0,
             messages: Arc::default(),
             git: git::Git::default(),
+            replay,
         }
     }
 
@@ -207,6 +238,9 @@ impl<'a, S: Source> App<'a, S> {
         self.select_what_runs();
         self.notifier = Notifier::new(self.source.state(), &self.ui);
         self.take_drafts();
+        if self.replay {
+            self.begin_replay();
+        }
         for input in early::input(&answers.typed) {
             if let Then::Leave(exit) = self.take(&input, &mut screen, &mut keys)? {
                 return Ok(exit);
@@ -233,6 +267,7 @@ impl<'a, S: Source> App<'a, S> {
             }
             dirty |= expire(&mut self.ui, wall());
             dirty |= self.find_on();
+            dirty |= self.play_on();
             self.tell(&mut screen);
             if unread && last_look.elapsed() >= FRAME {
                 dirty |= self.take_news();
@@ -324,28 +359,32 @@ impl<'a, S: Source> App<'a, S> {
             self.newest = Some(newest);
         }
         self.history.add(self.source.state(), &changes.news, &changes.places);
-        if (changes.state || self.ui.known.is_none()) && self.frozen.is_none() {
+        if (changes.state || self.ui.known.is_none()) && self.moment.is_none() {
             self.ui.known = Some(Arc::new(Sums::of(self.source.state())));
         }
-        self.ui.settle(self.source.state());
+        if self.moment.is_none() {
+            self.ui.settle(self.source.state());
+        }
         if changes.state || !changes.news.is_empty() {
             self.note_news();
         }
         let answered = self.take_answers();
         let unread = self.count_unread(&changes.output);
         if answered || progressed || changes.state || !changes.news.is_empty() && reading.is_none() {
-            return self.frozen.is_none();
+            return self.moment.is_none();
+        }
+        if self.moment.is_some() {
+            return false;
         }
         let visible = layout::visible_logs(&self.ui, self.shown());
         let badges = self.ui.mode == ViewMode::Tabs && !self.ui.zoom;
-        self.frozen.is_none()
-            && (badges && unread || changes.output.iter().any(|id| visible.iter().any(|(v, _)| v == id)))
+        badges && unread || changes.output.iter().any(|id| visible.iter().any(|(v, _)| v == id))
     }
 
     /// The state that is on the screen: a picture that stands still has its own, and the layout and the sums that are
     /// known are of that one.
     pub(super) fn shown(&self) -> &RunState {
-        self.frozen.as_ref().map_or(self.source.state(), |frozen| &frozen.state)
+        self.moment.as_ref().map_or(self.source.state(), |moment| &moment.known().state)
     }
 
     /// The first look is at what goes on, not at what is over.
@@ -367,7 +406,7 @@ impl<'a, S: Source> App<'a, S> {
 
     /// When something has to be done without being woken.
     fn deadline(&self, due_since: Option<Instant>) -> Option<Instant> {
-        if self.finding.is_some() || self.to_index().is_some() {
+        if self.finding.is_some() || self.to_index().is_some() || self.is_loading() {
             return Some(Instant::now());
         }
         let now = wall();
@@ -378,7 +417,8 @@ impl<'a, S: Source> App<'a, S> {
             let into = now.micros().rem_euclid(1_000_000);
             Instant::now() + Duration::from_micros(u64::try_from(1_000_000 - into).unwrap_or(1_000_000))
         });
-        [frame, expiry, telling, second].into_iter().flatten().min()
+        let replay = self.replay_due().map(|due| Instant::now() + due.max(FRAME));
+        [frame, expiry, telling, second, replay].into_iter().flatten().min()
     }
 
     fn take(&mut self, input: &Input, screen: &mut Screen, keys: &mut Option<EventStream>) -> Result<Then, DeckError> {
@@ -387,8 +427,8 @@ impl<'a, S: Source> App<'a, S> {
         }
         let read_only = self.why_read_only(&self.source.hands());
         let now = wall();
-        let state = self.frozen.as_ref().map_or(self.source.state(), |f| &f.state);
-        let history = self.frozen.as_ref().map_or(&self.history, |f| &f.history);
+        let then = self.moment.as_ref().map(Moment::known);
+        let (state, history) = then.map_or((self.source.state(), &self.history), |then| (&then.state, &then.history));
         let cx = Context { state, read_only: read_only.as_ref(), history, now };
         for effect in update(&mut self.ui, cx, input) {
             if let Then::Leave(exit) = self.perform(effect, now, screen, keys)? {

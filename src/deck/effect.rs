@@ -86,6 +86,8 @@ pub enum UiEffect {
     Leave,
     /// Back to the fleet; the run goes on.
     Fleet,
+    /// Play the run again, or show it as it is again.
+    Replay(bool),
     /// Give the terminal back to the shell.
     Suspend,
     /// Draw everything anew.

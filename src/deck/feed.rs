@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use crate::run::replay::Tape;
 use crate::run::{Event, Raise, RunState, SteerMode, StepId, Stream, Timestamp};
 use crate::rundir::Match;
 use crate::text::SafeText;
@@ -185,6 +186,15 @@ pub trait Feed {
     /// What happened last, oldest first, for as long as not everything was read.
     fn newest(&self) -> Vec<Event>;
 
+    /// What happened, to be played again from its beginning.
+    fn tape(&self) -> Box<dyn Tape>;
+
+    /// How long a step's log was at a moment, in virtual bytes; `None` where nothing tells it.
+    fn log_len_at(&mut self, step: StepId, at: Timestamp) -> Option<u64>;
+
+    /// When a step printed something next after a moment, where anything tells it.
+    fn printed_after(&mut self, step: StepId, at: Timestamp) -> Option<Timestamp>;
+
     /// The file that holds the log of a step.
     fn log_path(&self, step: StepId) -> Option<PathBuf>;
 
@@ -226,6 +236,7 @@ pub mod fake {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::run::replay::{Piece, Recorded};
 
     /// A run that only exists in a test.
     #[derive(Default)]
@@ -244,6 +255,39 @@ pub mod fake {
         pub records: BTreeMap<u64, String>,
         /// What [`Feed::drafts`] gives.
         pub drafts: BTreeMap<StepId, KeptDraft>,
+        /// What [`Feed::tape`] gives.
+        pub tape: FakeTape,
+    }
+
+    /// Events from memory; so many bytes each, so many in a record.
+    #[derive(Clone, Default)]
+    pub struct FakeTape {
+        /// What is known before them.
+        pub beginning: RunState,
+        /// What happened.
+        pub events: Vec<Event>,
+    }
+
+    impl Tape for FakeTape {
+        fn beginning(&self) -> RunState {
+            self.beginning.clone()
+        }
+
+        fn read(&mut self, place: u64, most: u64) -> Piece {
+            let from = usize::try_from(place).unwrap_or(usize::MAX).min(self.events.len());
+            let to =
+                from.saturating_add(usize::try_from(most / 100).unwrap_or(usize::MAX).max(1)).min(self.events.len());
+            let recorded =
+                |(event, place): (&Event, u64)| Recorded { event: event.clone(), place, record: Some(place) };
+            Piece {
+                events: self.events[from..to].iter().zip(place..).map(recorded).collect(),
+                next: (to < self.events.len()).then_some(to as u64),
+            }
+        }
+
+        fn len(&self) -> u64 {
+            self.events.len() as u64
+        }
     }
 
     impl FakeFeed {
@@ -337,6 +381,20 @@ pub mod fake {
 
         fn newest(&self) -> Vec<Event> {
             Vec::new()
+        }
+
+        fn tape(&self) -> Box<dyn Tape> {
+            Box::new(self.tape.clone())
+        }
+
+        fn log_len_at(&mut self, step: StepId, at: Timestamp) -> Option<u64> {
+            let log = self.logs.get(&step)?;
+            let came = log.iter().take_while(|line| line.at.is_some_and(|then| then <= at)).last();
+            log.iter().all(|line| line.at.is_some()).then(|| came.map_or(0, |line| line.end))
+        }
+
+        fn printed_after(&mut self, step: StepId, at: Timestamp) -> Option<Timestamp> {
+            self.logs.get(&step)?.iter().find_map(|line| line.at.filter(|then| *then > at))
         }
 
         fn log_path(&self, _step: StepId) -> Option<PathBuf> {

@@ -96,6 +96,14 @@ impl History {
         }
     }
 
+    /// How many entries there are in all.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        let steps: usize = self.steps.values().map(VecDeque::len).sum();
+        let said: usize = self.said.values().map(VecDeque::len).sum();
+        self.ticker.len() + self.budget.len() + steps + said
+    }
+
     /// The entries of a step, oldest first.
     pub fn of(&self, step: StepId) -> impl DoubleEndedIterator<Item = &Entry> {
         self.steps.get(&step).into_iter().flatten()

@@ -9,8 +9,11 @@ use super::app::Source;
 use super::app::wall;
 use super::feed::{Answer, Changes, Feed, Hands, KeptDraft, LogLine, Request, Searched, StepFacts};
 use super::logs::Logs;
-use crate::run::{ControlSource, Event, RunMode, RunState, RunnerKind, SteerMode, StepId, Stream};
-use crate::rundir::{self, Answered, Follower, Health, Inbox, LineIndex, LogSearch, Match, RunDir, drafts, plan_doc};
+use crate::run::replay::Tape;
+use crate::run::{ControlSource, Event, RunMode, RunState, RunnerKind, SteerMode, StepId, Stream, Timestamp};
+use crate::rundir::{
+    self, Answered, Follower, Health, Inbox, LineIndex, LogSearch, Match, Recording, RunDir, drafts, plan_doc,
+};
 use crate::text::SafeText;
 
 /// Follows a run directory and writes its control files.
@@ -193,6 +196,22 @@ impl Feed for LiveFeed {
 
     fn newest(&self) -> Vec<Event> {
         self.follower.newest(NEWEST)
+    }
+
+    fn tape(&self) -> Box<dyn Tape> {
+        Box::new(Recording::open(&self.dir))
+    }
+
+    fn log_len_at(&mut self, step: StepId, at: Timestamp) -> Option<u64> {
+        // What stands in for a log was written at the end.
+        if self.stand_in(step).is_some() {
+            return None;
+        }
+        self.logs.get(step).len_at(at)
+    }
+
+    fn printed_after(&mut self, step: StepId, at: Timestamp) -> Option<Timestamp> {
+        self.logs.get(step).printed_after(at)
     }
 
     fn log_path(&self, step: StepId) -> Option<PathBuf> {

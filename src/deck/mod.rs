@@ -27,6 +27,7 @@ pub mod notify;
 pub mod overlay;
 mod probe;
 pub mod reading;
+pub mod replay;
 pub mod rows;
 pub mod said;
 pub mod sums;
@@ -73,6 +74,8 @@ pub struct DeckOptions<'a> {
     pub go_on: Option<GoOn<'a>>,
     /// How a run is started that does again what failed in this one; without it the deck does not offer to.
     pub retry: Option<Retry<'a>>,
+    /// The run is over and is played again from the start.
+    pub replay: bool,
     /// The deck was opened from the fleet, so that there is a level above it.
     pub from_fleet: bool,
 }

@@ -9,6 +9,7 @@ pub use super::effect::{Fate, Sent, UiEffect};
 use super::entries::Sieve;
 use super::keymap::Keymap;
 pub use super::overlay::{AnswerDialog, BudgetDialog, Composer, Danger, Overlay, Question};
+use super::replay::Replay;
 use super::rows;
 use crate::run::{RunState, RunnerKind, SteerMode, Steerable, StepId, StepPhase, StepState, Timestamp};
 use crate::text::SafeText;
@@ -79,6 +80,8 @@ pub struct UiState {
     pub can_retry: bool,
     /// One level above this deck there is the fleet.
     pub from_fleet: bool,
+    /// The run is over and plays again.
+    pub replay: Option<Replay>,
 }
 
 /// How steps are laid out.
@@ -310,6 +313,16 @@ impl UiState {
             // A filter keeps the selected step in the list only as long as it is that.
             rows::settle(self, state);
         }
+    }
+
+    /// Begins to show the run as it was at another moment.
+    pub fn begin_replay(&mut self, replay: Replay) {
+        self.replay = Some(replay);
+        // These speak of the whole logs.
+        self.unread.clear();
+        self.search = None;
+        self.searching = None;
+        self.ticker_back = 0;
     }
 
     /// To be called after a frame was drawn: what stands there has been seen.

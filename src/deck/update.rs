@@ -6,6 +6,7 @@
 
 mod mouse;
 mod overlays;
+mod replay;
 
 use std::time::Duration;
 
@@ -185,6 +186,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
             ui.ticker_back = 0;
             scroll(ui, cx, Scroll::End);
         }
+        Action::Freeze if ui.replay.is_some() => replay::pause(ui, cx.now),
         Action::Freeze => {
             ui.frozen = if ui.frozen.is_some() { None } else { Some(cx.now) };
             return vec![UiEffect::Freeze(ui.frozen.is_some())];
@@ -227,6 +229,11 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::Retry => {
             ui.overlays.push(Overlay::Confirm { what: Danger::Retry, question: Question::new(cx.now) });
         }
+        Action::Replay => return vec![UiEffect::Replay(ui.replay.is_none())],
+        Action::Slower => replay::change_speed(ui, cx.now, false),
+        Action::Faster => replay::change_speed(ui, cx.now, true),
+        Action::Seek(step) => replay::step(ui, cx.now, step),
+        Action::SkipIdle => replay::skip_idle(ui, cx.now),
         Action::NextAttention => jump(ui, cx.state),
         Action::Acknowledge => return acknowledge(ui, cx),
         Action::Why => ui.overlays.push(Overlay::Why { step: ui.selected, top: 0 }),
@@ -334,6 +341,8 @@ fn back(ui: &mut UiState) -> Vec<UiEffect> {
         ui.filter = None;
     } else if ui.mode != ViewMode::List {
         ui.mode = ViewMode::List;
+    } else if ui.replay.is_some() {
+        return vec![UiEffect::Replay(false)];
     } else if ui.from_fleet {
         return vec![UiEffect::Fleet];
     } else {

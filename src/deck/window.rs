@@ -40,6 +40,8 @@ pub struct Window {
     pub percent: u8,
     /// The number of the last visible line, from 1, and of all, where they were counted.
     pub line: Option<(u64, u64)>,
+    /// Nothing tells how long the log was at the moment that is shown, so none of it is.
+    pub untimed: bool,
 }
 
 /// One row: a line of the log, or a part of one that was wrapped.
@@ -101,7 +103,7 @@ pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u1
     let last = rows.last().map_or(0, |r| r.anchor.line);
     let at_end = pane.output == Position::Follow || reaches_end(&rows);
     let percent = if at_end || len == 0 { 100 } else { u8::try_from(last.saturating_mul(100) / len).unwrap_or(100) };
-    Window { rows, len, behind, at_end, percent, line: None }
+    Window { rows, len, behind, at_end, percent, line: None, untimed: false }
 }
 
 struct View {

@@ -21,6 +21,7 @@ pub mod permission;
 mod question;
 mod raise;
 mod reduce;
+pub mod replay;
 pub mod retry;
 mod signs;
 mod state;

@@ -13,6 +13,7 @@ use crate::run::{StepId, Stream, Timestamp};
 mod lines;
 mod search;
 mod streams;
+mod times;
 
 pub use lines::LineIndex;
 pub use search::{LogSearch, Match};
@@ -39,7 +40,7 @@ pub struct LogLine {
     pub bytes: Vec<u8>,
     /// The stream it came on; `Out` when that is not known.
     pub stream: Stream,
-    /// When it came, to the second, where that is known.
+    /// When it came, to a quarter of a second, where that is known.
     pub at: Option<Timestamp>,
     /// The attempt that printed it, from 1; 1 when that is not known.
     pub attempt: u8,

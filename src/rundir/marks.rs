@@ -17,8 +17,9 @@ use crate::run::{Stream, Timestamp};
 const HEADER: [u8; 16] = *b"SUBDECKMARKS\x01\0\0\0";
 /// How many bytes a mark has.
 const SIZE: u64 = 24;
-/// After this time a mark is made even when nothing changed, so that times are known to the second.
-const EVERY: Duration = Duration::from_secs(1);
+/// After this time a mark is made even when nothing changed, so that times are known to a quarter of a
+/// second.
+const EVERY: Duration = Duration::from_millis(250);
 
 /// From here on the log's bytes came at this time, on this stream, in this attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +96,8 @@ impl MarkWriter {
     }
 
     /// Notes that the bytes from `offset` on come now; to be called before they are written, so that a reader never
-    /// meets bytes whose mark is still to come. Appends a mark when stream or attempt changed or a second
-    /// went by since the last one.
+    /// meets bytes whose mark is still to come. Appends a mark when stream or attempt changed or a quarter
+    /// of a second went by since the last one.
     ///
     /// # Errors
     /// What the file system says; the log itself is not affected.
@@ -216,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_made_on_change_and_every_second() {
+    fn a_mark_is_made_on_change_and_four_times_a_second() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("output-0.marks");
         let mut writer = MarkWriter::open(&path).unwrap();
         let notes = [
             (0, 0, Stream::Out, 1),
-            (10, 999, Stream::Out, 1),
-            (20, 1000, Stream::Out, 1),
+            (10, 249, Stream::Out, 1),
+            (20, 250, Stream::Out, 1),
             (30, 1001, Stream::Err, 1),
             (40, 1002, Stream::Out, 1),
             (50, 1003, Stream::Out, 2),

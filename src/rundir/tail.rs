@@ -31,6 +31,8 @@ pub(super) struct Tail {
     path: PathBuf,
     file: Option<(File, u64)>,
     offset: u64,
+    /// Where it is read from when it is read anew.
+    begin: u64,
     /// How long it was at the last look.
     len: u64,
     /// The beginning of a line whose end is not there yet, unless it is too long to be kept.
@@ -43,7 +45,12 @@ pub(super) struct Tail {
 impl Tail {
     /// The file at this path, which need not exist yet.
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, offset: 0, len: 0, partial: Vec::new(), partial_len: 0, bad: 0 }
+        Self { path, file: None, offset: 0, begin: 0, len: 0, partial: Vec::new(), partial_len: 0, bad: 0 }
+    }
+
+    /// The same from the beginning of a line on.
+    pub(super) fn from(path: PathBuf, offset: u64) -> Self {
+        Self { offset, begin: offset, ..Self::new(path) }
     }
 
     /// How many lines could not be read.
@@ -71,8 +78,11 @@ impl Tail {
             self.restart();
         }
         self.len = meta.len();
+        if self.len < self.offset {
+            return piece;
+        }
         let Some((file, _)) = &self.file else { return piece };
-        let end = meta.len().min(self.offset + most);
+        let end = meta.len().min(self.offset.saturating_add(most));
         piece.behind = end < meta.len();
         let mut buffer = vec![0; usize::try_from((end - self.offset).min(256 * 1024)).unwrap_or(0)];
         while self.offset < end {
@@ -117,10 +127,15 @@ impl Tail {
     }
 
     fn restart(&mut self) {
-        self.offset = 0;
+        self.offset = self.begin;
         self.partial.clear();
         self.partial_len = 0;
         self.bad = 0;
+    }
+
+    /// Where the first line begins that was not given yet.
+    pub(super) const fn place(&self) -> u64 {
+        self.offset.saturating_sub(self.partial_len)
     }
 
     /// How far the file was read, and how long it was at the last look, in bytes.

@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{App, Source, wall};
+use super::{App, Moment, Source, wall};
+use crate::deck::changes::Diff;
 use crate::deck::entries;
 use crate::deck::feed::Hands;
 use crate::deck::model::{Position, Tab};
@@ -13,53 +14,44 @@ use crate::deck::view::{self, Scene, layout};
 use crate::deck::window::{Windows, fetch};
 use crate::text::SafeText;
 
+/// Why nothing is written from a replay.
+const REPLAYED: &str = "this plays again what happened";
 /// Messages of transcripts that are kept at most.
 const KEPT_MESSAGES: usize = 1000;
 
 impl<S: Source> App<'_, S> {
     pub(super) fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
         let wall = wall();
-        if self.frozen.is_none() {
-            let windows = self.windows();
-            self.name_window(screen)?;
+        let windows = self.windows();
+        self.name_window(screen)?;
+        if !matches!(self.moment, Some(Moment::Frozen { .. })) {
             self.look_up_facts();
-            let hands = self.source.hands();
-            let read_only = self.why_read_only(&hands);
-            let trouble = self.source.troubles().into_iter().next();
-            // Nobody knows how long the steps of a lost run went on after its last sign.
-            let last = self.source.state().last_update.filter(|_| matches!(hands, Hands::Lost(_) | Hands::Gone(_)));
-            let scene = Scene {
-                state: self.source.state(),
-                hands: &hands,
-                read_only: read_only.as_ref(),
-                trouble: trouble.as_ref(),
-                now: last.unwrap_or(wall),
-                wall,
-                reveal: self.ui.reveal,
-                theme: self.theme,
-                history: self.newest.as_ref().unwrap_or(&self.history),
-                facts: &self.facts.1,
-                facts_of: self.facts.0,
-                zone: &self.zone,
-            };
-            view::limit(&scene, &mut self.ui, &windows);
-            return screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &windows));
         }
         let hands = self.source.hands();
         let read_only = self.why_read_only(&hands);
         let trouble = self.source.troubles().into_iter().next();
-        let windows = self.windows();
-        let Some(frozen) = &self.frozen else { return Ok(()) };
+        let (then, now, hands) = match &self.moment {
+            Some(moment @ Moment::Frozen { at, .. }) => (Some(moment.known()), *at, hands),
+            // Whoever had the run then had it in hand.
+            Some(moment @ Moment::Replay(_)) => (Some(moment.known()), self.replay_clock(), Hands::Live),
+            None => {
+                // Nobody knows how long the steps of a lost run went on after its last sign.
+                let last = self.source.state().last_update.filter(|_| matches!(hands, Hands::Lost(_) | Hands::Gone(_)));
+                (None, last.unwrap_or(wall), hands)
+            }
+        };
+        let newest = (self.source.state(), self.newest.as_ref().unwrap_or(&self.history));
+        let (state, history) = then.map_or(newest, |then| (&then.state, &then.history));
         let scene = Scene {
-            state: &frozen.state,
+            state,
             hands: &hands,
             read_only: read_only.as_ref(),
             trouble: trouble.as_ref(),
-            now: frozen.at,
+            now,
             wall,
             reveal: self.ui.reveal,
             theme: self.theme,
-            history: &frozen.history,
+            history,
             facts: &self.facts.1,
             facts_of: self.facts.0,
             zone: &self.zone,
@@ -74,14 +66,21 @@ impl<S: Source> App<'_, S> {
         if tab == Some(Tab::Transcript) {
             self.read_messages();
             windows.messages = Arc::clone(&self.messages);
-        } else if tab == Some(Tab::Changes) {
+        } else if tab == Some(Tab::Changes) && self.ui.replay.is_none() {
             self.ask_git();
             windows.diff = self.git.diff.clone();
+        } else if tab == Some(Tab::Changes) {
+            let folder = self.source.folder(self.ui.selected).unwrap_or_default();
+            let diff = Diff::failed(self.ui.selected, &folder.display().to_string(), "git tells of now, not of then");
+            windows.diff = Some(Arc::new(diff));
         }
         for (id, size) in layout::visible_logs(&self.ui, self.shown()) {
-            let limit = self.frozen.as_ref().map(|f| f.lengths.get(&id).copied().unwrap_or(0));
+            let then = self.length_then(id);
+            let limit = then.map(|known| known.unwrap_or(0));
             let mut window = fetch(&mut self.source, &mut self.ui, id, size, limit);
+            window.untimed = then == Some(None);
             if id == self.ui.selected
+                && self.ui.replay.is_none()
                 && matches!(self.ui.pane(id).output, Position::At { .. })
                 && let Some(row) = window.rows.last()
             {
@@ -98,8 +97,8 @@ impl<S: Source> App<'_, S> {
 
     /// Reads the messages that a transcript may show around the entry that the keys are at.
     fn read_messages(&mut self) {
-        let frozen = self.frozen.as_ref();
-        let (state, history) = frozen.map_or((self.source.state(), &self.history), |f| (&f.state, &f.history));
+        let then = self.moment.as_ref().map(Moment::known);
+        let (state, history) = then.map_or((self.source.state(), &self.history), |then| (&then.state, &then.history));
         let Some(step) = state.step(self.ui.selected) else { return };
         let listed = entries::listed(&self.ui, step, history);
         let high = usize::from(self.ui.size.1);
@@ -144,6 +143,7 @@ impl<S: Source> App<'_, S> {
 
     pub(super) fn why_read_only(&self, hands: &Hands) -> Option<SafeText> {
         match hands {
+            _ if self.ui.replay.is_some() => Some(SafeText::line(REPLAYED)),
             Hands::Lost(_) => Some(SafeText::line("the runner is gone")),
             Hands::Gone(what) => Some(SafeText::line(&format!("the run's directory {what}"))),
             _ => self.read_only.clone(),

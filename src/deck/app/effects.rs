@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use crossterm::event::EventStream;
 
-use super::{App, Frozen, Source, Then};
+use super::{App, Moment, Source, Then};
 use crate::deck::entries;
 use crate::deck::feed::{Hands, Request};
 use crate::deck::model::{Fate, Overlay, Sent, UiEffect};
 use crate::deck::reading::Reader;
+use crate::deck::replay::Known;
 use crate::deck::sums::Sums;
 use crate::deck::terminal::{self, Screen};
 use crate::deck::update::say;
@@ -76,14 +77,20 @@ impl<S: Source> App<'_, S> {
             UiEffect::Freeze(true) => {
                 let (state, history) = (self.source.state().clone(), self.history.clone());
                 let lengths = state.steps.iter().map(|s| (s.id, self.source.log_len(s.id))).collect();
-                self.frozen = Some(Frozen { state, history, lengths, at: now });
+                self.moment = Some(Moment::Frozen { known: Box::new(Known { state, history }), lengths, at: now });
             }
-            UiEffect::Freeze(false) => {
-                self.frozen = None;
-                self.ui.known = Some(Arc::new(Sums::of(self.source.state())));
-            }
+            UiEffect::Freeze(false) => self.show_newest(),
+            UiEffect::Replay(true) => self.begin_replay(),
+            UiEffect::Replay(false) => self.end_replay(),
         }
         Ok(Then::Stay)
+    }
+
+    /// Shows the run as it is.
+    pub(super) fn show_newest(&mut self) {
+        self.moment = None;
+        self.ui.known = Some(Arc::new(Sums::of(self.source.state())));
+        self.ui.settle(self.source.state());
     }
 
     /// Writes a request. Returns whether it is on disk.
@@ -118,8 +125,8 @@ impl<S: Source> App<'_, S> {
 
     /// Shows the entry that the keys are at in full.
     fn open(&mut self, step: StepId) {
-        let frozen = self.frozen.as_ref();
-        let (state, history) = frozen.map_or((self.source.state(), &self.history), |f| (&f.state, &f.history));
+        let then = self.moment.as_ref().map(Moment::known);
+        let (state, history) = then.map_or((self.source.state(), &self.history), |then| (&then.state, &then.history));
         let Some(found) = state.step(step) else { return };
         let listed = entries::listed(&self.ui, found, history);
         let reader = Reader { state, history, zone: &self.zone };

@@ -35,7 +35,7 @@ impl<S: Source> App<'_, S> {
     /// Begins a search, or goes to the next match.
     pub(super) fn find(&mut self, opposite: bool) {
         let step = self.ui.selected;
-        let len = self.source.log_len(step);
+        let len = self.log_end(step);
         let position = self.ui.pane(step).output;
         let Some(search) = &self.ui.search else { return };
         let back = search.back != opposite;
@@ -48,13 +48,36 @@ impl<S: Source> App<'_, S> {
         };
         let needle = search.needle.clone();
         let others = if search.everywhere { self.others(step, back) } else { VecDeque::new() };
-        let near = self.source.nearby(step, &needle, from, back, SLICE);
+        let near = self.source.nearby(step, &needle, from, back, SLICE).filter(|at| *at < len);
         let goal = if near.is_none() { Some(Goal { from, back }) } else { None };
         self.finding = Some(Finding { step, needle, goal, others });
         self.ui.searching = Some(0);
         if let Some(at) = near {
             self.show_match(step, at, None);
         }
+    }
+
+    /// Where the log of a step ends at the moment that is shown.
+    fn log_end(&mut self, step: StepId) -> u64 {
+        match self.length_then(step) {
+            Some(then) => then.unwrap_or(0),
+            None => self.source.log_len(step),
+        }
+    }
+
+    /// Looks at the next slice, as far as the log goes at the moment that is shown: what was printed later is not there.
+    fn search_on(&mut self, step: StepId, needle: &str) -> Searched {
+        let searched = self.source.search(step, needle, SLICE);
+        let end = self.log_end(step);
+        if searched.len <= end {
+            return searched;
+        }
+        let total = if searched.upto <= end {
+            searched.total
+        } else {
+            self.source.found(step, needle, end, true).map_or(0, |last| last.nth)
+        };
+        Searched { upto: searched.upto.min(end), len: end, total }
     }
 
     /// The steps around this one in the direction of a search, this one last.
@@ -79,12 +102,12 @@ impl<S: Source> App<'_, S> {
             self.ui.searching = None;
             return true;
         }
-        let searched = self.source.search(step, &needle, SLICE);
+        let searched = self.search_on(step, &needle);
         let mut changed = false;
         if let Some(Goal { from, back }) = goal
             && (!back || searched.upto >= from || searched.is_done())
         {
-            match self.source.found(step, &needle, from, back) {
+            match self.source.found(step, &needle, from, back).filter(|found| found.at < searched.len) {
                 Some(found) => {
                     self.reach(step, found.at, Some(found.nth), None);
                     changed = true;
@@ -112,7 +135,7 @@ impl<S: Source> App<'_, S> {
     /// Goes on in the next of the other steps, if there is one.
     fn next_step(&mut self, back: bool) -> bool {
         let Some(next) = self.finding.as_mut().and_then(|finding| finding.others.pop_front()) else { return false };
-        let from = if back { self.source.log_len(next) } else { 0 };
+        let from = if back { self.log_end(next) } else { 0 };
         if let Some(finding) = &mut self.finding {
             finding.step = next;
             finding.goal = Some(Goal { from, back });
@@ -135,7 +158,8 @@ impl<S: Source> App<'_, S> {
             return say(&mut self.ui, wall(), true, &text);
         }
         let end = if back { searched.len } else { 0 };
-        match self.source.found(step, needle, end, back).filter(|_| !everywhere) {
+        let found = self.source.found(step, needle, end, back).filter(|found| found.at < searched.len);
+        match found.filter(|_| !everywhere) {
             Some(found) => {
                 let text = if back { "nothing above; this is below" } else { "nothing below; this is above" };
                 self.reach(step, found.at, Some(found.nth), Some(text));
@@ -162,7 +186,7 @@ impl<S: Source> App<'_, S> {
         // The line that holds the match begins at the last line start that is not behind it.
         let line = self.source.lines_before(step, at + 1, 1).pop().filter(|l| l.end > at);
         let line = line.or_else(|| self.source.lines_from(step, at, 1).pop()).map_or(at, |l| l.start);
-        let seen = self.source.log_len(step);
+        let seen = self.log_end(step);
         let pane = self.ui.pane_mut(step);
         pane.tab = Tab::Output;
         pane.output = Position::At { top: Anchor { line, row: 0 }, seen };

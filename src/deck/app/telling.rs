@@ -17,7 +17,7 @@ impl<S: Source> App<'_, S> {
         }
         let state = self.source.state();
         // A picture that stands still has the sums of its own state, not of what goes on behind it.
-        let still = if self.frozen.is_some() { self.ui.known.take() } else { None };
+        let still = if self.moment.is_some() { self.ui.known.take() } else { None };
         let items = self.notifier.look(state, &self.ui, now);
         self.ui.known = self.ui.known.take().or(still);
         if items.is_empty() || self.hook_words.is_empty() {

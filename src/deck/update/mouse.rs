@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::overlays::on_reading_key;
-use super::{Context, perform, scroll};
+use super::{Context, perform, replay, scroll};
 use crate::deck::actions::Action;
 use crate::deck::entries;
 use crate::deck::feed::{Hands, StepFacts};
@@ -11,6 +11,7 @@ use crate::deck::model::{Focus, Overlay, Scroll, UiEffect, UiState};
 use crate::deck::theme::Theme;
 use crate::deck::view::layout::{Spot, spot};
 use crate::deck::view::{self, Scene};
+use crate::run::replay::Step;
 
 /// Takes a click or a turn of the wheel.
 pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> Vec<UiEffect> {
@@ -55,6 +56,7 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
                 ui.focus = Focus::Output;
             }
             Some(Spot::Ticker) => ui.focus = Focus::Ticker,
+            Some(Spot::Scrubber { part, of }) => replay::scrub(ui, part, of),
             None => {}
         },
         MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
@@ -69,6 +71,9 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
                 Some(Spot::Ticker) => {
                     ui.ticker_back =
                         if by > 0 { ui.ticker_back.saturating_sub(3) } else { ui.ticker_back.saturating_add(3) };
+                }
+                Some(Spot::Scrubber { .. }) => {
+                    replay::step(ui, cx.now, if by > 0 { Step::Jump } else { Step::JumpBack });
                 }
                 None => {}
             }

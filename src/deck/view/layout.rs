@@ -24,6 +24,8 @@ pub struct Layout {
     pub panes: Vec<(StepId, Rect)>,
     /// What just happened.
     pub ticker: Rect,
+    /// The line about where a replay is; empty without one.
+    pub scrubber: Rect,
     /// The line about requests and notices.
     pub control: Rect,
     /// The hints.
@@ -63,6 +65,13 @@ pub enum Spot {
     Output(StepId),
     /// The ticker.
     Ticker,
+    /// One of the equal parts of the time that a replay is over.
+    Scrubber {
+        /// Which, from 0.
+        part: usize,
+        /// Of how many.
+        of: usize,
+    },
 }
 
 /// Takes rows off an area.
@@ -100,6 +109,9 @@ pub fn layout(ui: &UiState, state: &RunState) -> Layout {
     out.footer = rest.bottom(1);
     if height >= 12 {
         out.control = rest.bottom(1);
+    }
+    if ui.replay.is_some() {
+        out.scrubber = rest.bottom(1);
     }
     let rows = u16::try_from(rows::listed(ui, state).len()).unwrap_or(u16::MAX).max(1);
     if ui.zoom {
@@ -276,6 +288,11 @@ pub fn spot(ui: &UiState, state: &RunState, x: u16, y: u16) -> Option<Spot> {
     }
     if layout.tabs.contains(at) && layout.shape == Shape::Tabs {
         return super::tabs::hit(ui, state, x.saturating_sub(layout.tabs.x)).map(Spot::Step);
+    }
+    if let Some(replay) = ui.replay.as_ref().filter(|_| layout.scrubber.contains(at)) {
+        let track = super::scrubber::track(layout.scrubber, replay);
+        let part = x.checked_sub(track.x).filter(|part| *part < track.width)?;
+        return Some(Spot::Scrubber { part: usize::from(part), of: usize::from(track.width) });
     }
     if layout.ticker.contains(at) {
         return Some(Spot::Ticker);

@@ -11,6 +11,7 @@ mod output;
 pub mod overlay;
 pub(super) mod paint;
 mod rail;
+mod scrubber;
 mod secrets;
 mod sections;
 mod sub_row;
@@ -154,6 +155,7 @@ pub fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &UiState, windows: &Windows
                 }
             }
             ticker::draw(buf, parts.ticker, shape, scene, ui);
+            scrubber::draw(buf, parts.scrubber, scene, ui);
             rail::control(buf, parts.control, scene, ui);
             rail::footer(buf, parts.footer, parts.control.is_empty(), scene, ui);
         }

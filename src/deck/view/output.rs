@@ -152,7 +152,7 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
 
 fn rows(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scene: &Scene<'_>) {
     if window.rows.is_empty() {
-        return nothing(buf, area, step, scene);
+        return nothing(buf, area, step, window, scene);
     }
     for (row, dy) in window.rows.iter().zip(0_u16..).take(usize::from(area.height)) {
         log_row(buf, area, dy, row, scene);
@@ -160,9 +160,10 @@ fn rows(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scene: 
 }
 
 /// What stands where a step printed nothing: why, and what it is to do.
-fn nothing(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene<'_>) {
+fn nothing(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scene: &Scene<'_>) {
     let theme = scene.theme;
     let text = match &step.phase {
+        _ if window.untimed => "its log tells no times: what it had printed by then is not known".to_owned(),
         StepPhase::Pending => waits(scene.state, step).unwrap_or_else(|| "not started yet".to_owned()),
         StepPhase::Running => match step.started_at {
             Some(at) => format!("no output yet, started {} ago", clock(scene.now.since(at))),

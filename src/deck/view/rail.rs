@@ -13,6 +13,8 @@ use crate::deck::compose;
 use crate::deck::feed::Hands;
 use crate::deck::history::short;
 use crate::deck::model::{Danger, Fate, Overlay, UiState, living};
+use crate::deck::replay::Replay;
+use crate::run::replay::Step;
 use crate::run::{Metric, RunState, TargetState};
 use crate::text::{SafeText, clock, clock_long, cost, count, or_unknown, span};
 
@@ -37,10 +39,10 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
     }
     left.push(piece(format!("{} {}", face.glyph, face.word), face.style).gap(2));
     left.extend(frozen(scene, ui));
-    if let Some(percent) = ui.reading {
+    if let Some(percent) = ui.reading.filter(|_| ui.replay.is_none()) {
         left.push(piece(format!("reading what happened {percent}%"), theme.dim()).rank(7).gap(2));
     }
-    if scene.read_only.is_some() {
+    if scene.read_only.is_some() && ui.replay.is_none() {
         left.push(piece("read-only", theme.halted()).rank(6).gap(2));
     }
     if let Some(from) = &state.resumed_from {
@@ -91,6 +93,9 @@ const fn inset(area: Rect) -> Rect {
 }
 
 fn frozen(scene: &Scene<'_>, ui: &UiState) -> Option<Piece> {
+    if ui.replay.is_some() {
+        return Some(piece(format!(" REPLAY {} ", scene.time_of_day(scene.now)), scene.theme.alarm()).gap(2));
+    }
     let since = ui.frozen?;
     Some(piece(format!(" FROZEN {} ", clock(scene.wall.since(since))), scene.theme.alarm()).gap(2))
 }
@@ -234,6 +239,9 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         let style = if notice.bad { theme.bad() } else { theme.plain() };
         return Some(vec![piece(notice.text.to_string(), style)]);
     }
+    if let Some(replay) = &ui.replay {
+        return Some(replayed(replay, scene, ui));
+    }
     if let Some(text) = standing(scene) {
         return Some(vec![piece(text.to_string(), theme.halted())]);
     }
@@ -260,6 +268,24 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         return Some(vec![piece("stopping everything; the deck leaves when the last child has ended", theme.bold())]);
     }
     request(scene, ui)
+}
+
+/// What happened last where a replay is.
+fn replayed(replay: &Replay, scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
+    let theme = scene.theme;
+    if replay.reading.is_none() && replay.cursor.is_at_end(&replay.line) {
+        let key = |action| piece(ui.keymap.hint(action), theme.key());
+        return vec![
+            piece("this is the end; ", theme.plain()),
+            key(Action::Freeze),
+            piece(" plays it again, ", theme.plain()),
+            key(Action::Replay),
+            piece(" shows the run as it is", theme.plain()),
+        ];
+    }
+    let Some(entry) = scene.history.ticker.back() else { return Vec::new() };
+    let step = entry.step.map(|step| format!("step {step}: ")).unwrap_or_default();
+    vec![piece(scene.time_of_day(entry.at), theme.dim()), piece(format!("{step}{}", entry.text), theme.plain()).gap(2)]
 }
 
 /// What stays true and must be known.
@@ -408,6 +434,15 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             Action::NextStep => {
                 format!("{} {}", ui.keymap.hint(Action::PreviousStep), ui.keymap.hint(Action::NextStep))
             }
+            Action::Seek(Step::Event) => {
+                let back = ui.keymap.hint(Action::Seek(Step::EventBack));
+                format!("{back} {}", ui.keymap.hint(action))
+            }
+            Action::Seek(Step::Mark) => {
+                let back = ui.keymap.hint(Action::Seek(Step::MarkBack));
+                format!("{back} {}", ui.keymap.hint(action))
+            }
+            Action::Faster => format!("{} {}", ui.keymap.hint(Action::Slower), ui.keymap.hint(action)),
             Action::Interrupt => [(); 2].map(|()| ui.keymap.hint(action)).join(" "),
             _ => ui.keymap.hint(action),
         };
@@ -420,7 +455,8 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             Action::Palette | Action::Search => 2,
             Action::Follow | Action::Filter => 3,
             Action::Down | Action::NextStep => 4,
-            Action::Interrupt => 5,
+            Action::Replay => 1,
+            Action::Interrupt | Action::Faster => 5,
             Action::StopStep | Action::TakeBack | Action::Retry => 6,
             // Nobody is to be kept where he cannot see the way back.
             Action::Back => 9,
@@ -430,7 +466,14 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             Action::Help => 11,
             _ => 12,
         };
-        out.extend(hint(&key, info.short, rank, scene).map(|p| p.does(action)));
+        let word = match (action, &ui.replay) {
+            (Action::Freeze, Some(replay)) if replay.cursor.plays() => "pause",
+            (Action::Freeze, Some(_)) => "play",
+            (Action::Faster, Some(_)) => "speed",
+            (Action::Back, Some(_)) if !ui.zoom => "leave",
+            _ => info.short,
+        };
+        out.extend(hint(&key, word, rank, scene).map(|p| p.does(action)));
     }
     out
 }

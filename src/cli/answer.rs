@@ -20,7 +20,7 @@ pub fn answer(args: &AnswerArgs) -> anyhow::Result<ExitCode> {
     let world = World::look()?;
     let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
-    follower.poll();
+    follower.catch_up();
     let open = open(follower.state(), step);
     if args.answer.is_none() && !args.dismiss {
         let open = open.into_iter().filter(|(_, q)| args.question.as_ref().is_none_or(|name| *name == q.id));

@@ -102,7 +102,7 @@ pub fn left(dir: &RunDir, exit: DeckExit) -> anyhow::Result<ExitCode> {
         tell!("subdeck: the run's directory was removed");
         return Ok(out::code(ExitCause::Lost));
     };
-    follower.poll();
+    follower.catch_up();
     let state = follower.state();
     tell_summary(state, Output::Text, Fate::Whole);
     match exit {

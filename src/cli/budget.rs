@@ -18,7 +18,7 @@ pub fn budget(args: &BudgetArgs) -> anyhow::Result<ExitCode> {
     let world = World::look()?;
     let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
-    follower.poll();
+    follower.catch_up();
     if args.changes.is_empty() {
         return budget_table::print(follower.state(), step, args.json);
     }

@@ -28,7 +28,7 @@ pub fn steer(args: &SteerArgs) -> anyhow::Result<ExitCode> {
     find::writable(&dir)?;
     let message = if args.text == "-" { message_from(&mut std::io::stdin().lock())? } else { args.text.clone() };
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
-    follower.poll();
+    follower.catch_up();
     tell_suspended(&follower);
     // With no step named the sender addresses every running one.
     let targets: Vec<StepId> = step.into_iter().collect();
@@ -175,7 +175,7 @@ fn signal_runner(dir: &RunDir) -> Result<(), String> {
 fn opened(dir: &RunDir) -> anyhow::Result<Follower> {
     find::writable(dir)?;
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
-    follower.poll();
+    follower.catch_up();
     Ok(follower)
 }
 

@@ -23,7 +23,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let world = World::look()?;
     let dir = find::run(&world, args.root.root.as_deref(), &args.run)?;
     let mut follower = Follower::open(dir.path()).context("cannot read the run directory")?;
-    follower.poll();
+    follower.catch_up();
     let state = follower.state();
     let unreadable = tell_unreadable(&follower);
     tell_suspended(&follower);

@@ -101,6 +101,8 @@ pub struct Follower {
     /// How long the logs of each step were, and whether nothing more comes.
     sizes: Vec<(u64, bool)>,
     behind: bool,
+    /// All events that there were at one time are reduced.
+    caught_up: bool,
     started: bool,
     /// The last look.
     looked: Option<Instant>,
@@ -132,6 +134,7 @@ impl Follower {
             health: Health::Starting,
             sizes: Vec::new(),
             behind: false,
+            caught_up: false,
             started: false,
             looked: None,
             woken: false,
@@ -181,8 +184,14 @@ impl Follower {
             changes.state |= self.picture();
         }
         changes.behind = self.behind;
+        self.caught_up |= !self.behind;
         changes.output = self.grown();
         changes
+    }
+
+    /// Looks until everything is read that is there, for who looks once and tells what is so.
+    pub fn catch_up(&mut self) {
+        while self.poll().behind {}
     }
 
     /// The run as it is known.
@@ -428,6 +437,8 @@ impl Follower {
     /// What both sources say together.
     fn merged(&self) -> RunState {
         match &self.snapshot {
+            // The first part of what happened tells neither what was used nor what was said last.
+            Some(snapshot) if self.behind && !self.caught_up => snapshot.clone(),
             Some(snapshot) => merge::merge(&self.reduced, snapshot, self.behind),
             // What the plan says is all that is known of a run that is being started.
             None if self.reduced.started_at.is_none() => plan_doc::unstarted(&self.dir),

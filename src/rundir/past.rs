@@ -293,7 +293,9 @@ mod tests {
         let mut aside = Follower::open(dir.path()).unwrap().newest_only();
         let first = aside.poll();
         assert!(first.behind && aside.reading().is_some() && !aside.is_over());
-        assert!(aside.state().ended_at.is_some(), "the status is shown meanwhile");
+        let meanwhile = aside.state();
+        assert!(meanwhile.ended_at.is_some(), "the status is shown meanwhile");
+        assert!(meanwhile.tokens().is_zero(), "the first part of a sum is none");
         let (newest, progress) = read(&mut aside);
         assert!(progress.is_sorted(), "{progress:?}");
         assert_eq!((aside.state(), aside.is_over()), (whole.state(), true));

@@ -39,9 +39,7 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
     }
     left.push(piece(format!("{} {}", face.glyph, face.word), face.style).gap(2));
     left.extend(frozen(scene, ui));
-    if let Some(percent) = ui.reading.filter(|_| ui.replay.is_none()) {
-        left.push(piece(format!("reading what happened {percent}%"), theme.dim()).rank(7).gap(2));
-    }
+    left.extend(reading(scene, ui));
     if scene.read_only.is_some() && ui.replay.is_none() {
         left.push(piece("read-only", theme.halted()).rank(6).gap(2));
     }
@@ -92,6 +90,12 @@ const fn inset(area: Rect) -> Rect {
     Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area }
 }
 
+/// How much of a long event log was read.
+fn reading(scene: &Scene<'_>, ui: &UiState) -> Option<Piece> {
+    let percent = ui.reading.filter(|_| ui.replay.is_none())?;
+    Some(piece(format!("reading what happened {percent}%"), scene.theme.dim()).rank(7).gap(2))
+}
+
 fn frozen(scene: &Scene<'_>, ui: &UiState) -> Option<Piece> {
     if ui.replay.is_some() {
         return Some(piece(format!(" REPLAY {} ", scene.time_of_day(scene.now)), scene.theme.alarm()).gap(2));
@@ -121,6 +125,7 @@ pub(super) fn step_header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &
         piece(format!("{} {}", face.glyph, face.word), face.style).gap(2),
     ];
     left.extend(frozen(scene, ui));
+    left.extend(reading(scene, ui));
     let now = SafeText::line(&now_text(scene.state, step, scene.now)).truncate(usize::from(area.width / 3));
     left.push(piece(now.to_string(), theme.dim()).rank(2).gap(2));
     let mut right = vec![piece(elapsed(step, scene.now), theme.bold())];

@@ -7,7 +7,7 @@ mod support;
 
 use jsonschema::Validator;
 use serde_json::Value;
-use subdeck::headless::{json_event, json_output, status_json};
+use subdeck::headless::{json_event, json_line, json_output, status_json};
 use subdeck::run::{
     AgentEvent, AgentKind, Answer, AnsweredBy, Artifact, Asking, Attempt, Choice, Condition, ControlSource, CostUsd,
     End, Ending, EndingCause, Event, ExitInfo, Family, Limit, Limits, MessageRole, Metric, NextAttempt, Notice,
@@ -235,7 +235,10 @@ fn every_kind_of_event_is_in_the_schema_with_all_that_it_can_carry() {
         .iter()
         .map(|kind| kind["$ref"].as_str().unwrap().trim_start_matches("#/$defs/").to_owned())
         .collect();
-    let line = json_output(&state, StepId(0), &log_line());
+    let log = log_line();
+    let output = json_output(&state, StepId(0), &log);
+    let line = serde_json::to_value(&output).unwrap();
+    assert_eq!(json_line(&output), json_line(&line), "its keys stand where those of every line stand");
     assert!(validator.is_valid(&line), "no event of the schema: {line:#}");
     seen.insert(line["type"].as_str().unwrap().to_owned());
     assert_eq!(seen, published);

@@ -1,17 +1,19 @@
 //! JSON as it is printed, in one place: what is unknown is absent, and no character can drive a terminal.
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// One document on one line, without a line feed.
 #[must_use]
-pub fn line(value: &Value) -> String {
-    escape(&value.to_string())
+pub fn line(value: &impl Serialize) -> String {
+    // Nothing that is printed has keys that are no texts, which is all that could fail.
+    escape(serde_json::to_string(value).unwrap_or_default())
 }
 
 /// One document over several lines, without a line feed at the end.
 #[must_use]
 pub fn document(value: &Value) -> String {
-    escape(&format!("{value:#}"))
+    escape(format!("{value:#}"))
 }
 
 /// Unknown is absent at every depth, never a made-up value.
@@ -28,7 +30,11 @@ pub fn without_nulls(value: Value) -> Value {
 
 /// The same JSON without the characters that could drive a terminal or turn its text around; serializing escapes
 /// those below a space only.
-fn escape(json: &str) -> String {
+fn escape(json: String) -> String {
+    // Most of what is printed is plain.
+    if json.is_ascii() && memchr::memchr(0x7f, json.as_bytes()).is_none() {
+        return json;
+    }
     let drives = |c: char| {
         matches!(c, '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
             || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}')

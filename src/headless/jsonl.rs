@@ -1,6 +1,9 @@
 //! The normalised event vocabulary of `--output jsonl` and `events --json`, version 1. Its schema is in
 //! `assets/schema/events.json`.
 
+use std::borrow::Cow;
+
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::json::without_nulls;
@@ -21,14 +24,43 @@ pub fn event(state: &RunState, event: &Event) -> Option<Value> {
     Some(line(state, kind, Some(event.at), step, fields))
 }
 
+/// A line that a plain command printed. There may be millions of them, so it is written as it is, with its keys in the
+/// order that every other line has.
+#[derive(Serialize)]
+struct OutputLine<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    attempt: u8,
+    cut: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    run: &'a str,
+    step: u32,
+    stream: &'static str,
+    text: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ts: Option<i64>,
+    r#type: &'static str,
+    v: u32,
+}
+
 /// A line that a plain command printed, or a piece of one; what it says is what `logs --json` says.
 #[must_use]
-pub fn output(state: &RunState, step: StepId, log: &LogLine) -> Value {
-    let fields = json!({
-        "stream": stream_word(log.stream), "attempt": log.attempt, "text": String::from_utf8_lossy(&log.bytes),
-        "cut": log.cut,
-    });
-    line(state, "output", log.at, Some(step), fields)
+pub fn output<'a>(state: &'a RunState, step: StepId, log: &'a LogLine) -> impl Serialize + use<'a> {
+    let found = state.step(step);
+    OutputLine {
+        agent: found.map(|s| s.agent.as_str()),
+        attempt: log.attempt,
+        cut: log.cut,
+        id: found.map(|s| s.key.as_str()),
+        run: state.id.as_str(),
+        step: step.number(),
+        stream: stream_word(log.stream),
+        text: String::from_utf8_lossy(&log.bytes),
+        ts: log.at.map(Timestamp::millis),
+        r#type: "output",
+        v: VERSION,
+    }
 }
 
 fn line(state: &RunState, kind: &str, at: Option<Timestamp>, step: Option<StepId>, fields: Value) -> Value {

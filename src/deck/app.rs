@@ -21,6 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crossterm::event::{Event as Input, EventStream};
 use jiff::tz::TimeZone;
+use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::Instant;
@@ -33,7 +34,7 @@ use super::notify::{Channel, Notifier};
 use super::reading::Message;
 use super::replay::{Known, Player};
 use super::sums::Sums;
-use super::terminal::Screen;
+use super::terminal::{self, Screen};
 use super::theme::{Palette, Theme};
 use super::update::{Context, clocks_run, expire, expires_at, update};
 use super::view::layout;
@@ -255,9 +256,13 @@ impl<'a, S: Source> App<'a, S> {
         let mut last_look = Instant::now();
         loop {
             if std::mem::take(&mut self.lent) {
-                // Ctrl-C and Ctrl-Z in another program reached this one too, and were not meant for it. They are there
-                // already; the loop only has to be told.
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                // Ctrl-C and Ctrl-Z in another program reached this one too, and were not meant for it. They came long
+                // ago, but whichever thread heard of them may not have told yet. Signals are told in the order of their
+                // numbers, so once one of our own with a higher number is told, they are too.
+                drain(&mut resizes).await;
+                terminal::signal_self(Signal::WINCH);
+                let _ = tokio::time::timeout(Duration::from_secs(1), resizes.recv()).await;
+                self.ui.size = Screen::size();
                 drain(&mut interrupts).await;
                 drain(&mut suspends).await;
                 drain(&mut continues).await;

@@ -242,6 +242,11 @@ pub fn stop_self() {
     let _ = rustix::process::kill_current_process_group(Signal::STOP);
 }
 
+/// Sends this process a signal that it listens to.
+pub fn signal_self(signal: Signal) {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+}
+
 /// Whether a cell holds a character that is made of several.
 fn is_cluster(cell: &Cell) -> bool {
     !cell.symbol().is_ascii() && cell.symbol().chars().nth(1).is_some()

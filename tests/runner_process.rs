@@ -321,11 +321,14 @@ fn a_command_whose_words_nobody_reads_is_interrupted_all_the_same() {
     assert_eq!(status.code(), Some(2));
 }
 
-/// The child of the command that is to become the runner, as soon as there is one.
+/// The runner of the command, as soon as there is one. Until its own program begins, the command waits for it and can
+/// hear nothing, so that whoever suspends it then suspends both.
 fn newborn(command: u32) -> u32 {
     wait_for("the runner", || {
         let children = fs::read_to_string(format!("/proc/{command}/task/{command}/children")).ok()?;
-        children.split_whitespace().next()?.parse().ok()
+        let child = children.split_whitespace().next()?.parse().ok()?;
+        let words = fs::read_to_string(format!("/proc/{child}/cmdline")).ok()?;
+        words.contains("__runner").then_some(child)
     })
 }
 

@@ -5,8 +5,8 @@
 //! in memory up to a bound. Knows nothing of what the lines mean beyond [`super::child_record::lean`].
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -64,22 +64,19 @@ impl EventLog {
         value.and_then(|v| v.trim().parse().ok()).filter(|n| *n > 0).unwrap_or(EVENTS_MAX_BYTES)
     }
 
-    /// Opens the log for appending, mode 0600, and makes it when there is none. A torn last line of an earlier
-    /// writer is ended first, so that it spoils nothing but itself.
+    /// Opens the log for appending, mode 0600, and makes it when there is none. The part of a last line at which an earlier
+    /// writer was killed is cut off: nobody can read it, and only the last line of a log may be torn.
     ///
     /// # Errors
     /// What the file system says.
     pub fn open(path: &Path, cap: u64) -> io::Result<Self> {
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
-        let size = file.metadata()?.len();
-        let mut torn = None;
-        if size > 0 {
-            let mut last = [b'\n'];
-            file.seek(SeekFrom::End(-1))?;
-            file.read_exact(&mut last)?;
-            torn = (last != [b'\n']).then_some(Torn { done: 0, len: size });
+        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let found = file.metadata()?.len();
+        let size = whole_lines(&file, found)?;
+        if size < found {
+            file.set_len(size)?;
         }
-        let inner = Inner { file, size, cap, marked: false, torn, backlog: Vec::new() };
+        let inner = Inner { file, size, cap, marked: false, torn: None, backlog: Vec::new() };
         Ok(Self { inner: Arc::new(Mutex::new(inner)) })
     }
 
@@ -160,6 +157,22 @@ impl EventLog {
         // A thread that panicked in here left whole lines and true counters, so its poison means nothing.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How many of the first `size` bytes of a file are whole lines.
+fn whole_lines(file: &File, size: u64) -> io::Result<u64> {
+    const CHUNK: u64 = 64 * 1024;
+    let mut end = size;
+    while end > 0 {
+        let begin = end.saturating_sub(CHUNK);
+        let mut chunk = vec![0; usize::try_from(end - begin).unwrap_or(0)];
+        file.read_exact_at(&mut chunk, begin)?;
+        if let Some(feed) = memchr::memrchr(b'\n', &chunk) {
+            return Ok(begin + feed as u64 + 1);
+        }
+        end = begin;
+    }
+    Ok(0)
 }
 
 impl Inner {
@@ -262,13 +275,19 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_last_line_is_ended_before_the_next_one() {
+    fn a_torn_last_line_of_an_earlier_writer_is_cut_off() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("events.jsonl");
-        std::fs::write(&path, b"{\"whole\":1}\n{\"torn\":").unwrap();
-        let log = EventLog::open(&path, 1000).unwrap();
-        log.append(b"{\"next\":1}\n").unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"whole\":1}\n{\"torn\":\n{\"next\":1}\n");
+        let long = "x".repeat(200_000);
+        for (whole, torn) in
+            [("{\"whole\":1}\n", "{\"torn\":"), ("", "{\"to"), ("{}\n", long.as_str()), ("{}\n", ""), ("", "")]
+        {
+            std::fs::write(&path, format!("{whole}{torn}")).unwrap();
+            let log = EventLog::open(&path, 1000).unwrap();
+            assert_eq!(log.size(), whole.len() as u64);
+            log.append(b"{\"next\":1}\n").unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{whole}{{\"next\":1}}\n"));
+        }
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Tail {
             self.file = Some((file, meta.ino()));
             self.restart();
         }
-        if meta.len() < self.offset {
+        if meta.len() < self.offset || (meta.len() > self.len && self.partial_is_gone()) {
             piece.restarted = true;
             self.restart();
         }
@@ -124,6 +124,16 @@ impl Tail {
             self.offset += read as u64;
         }
         piece
+    }
+
+    /// Whether the beginning of a line that was read is not there any more: its writer was killed in the middle of it, and
+    /// the next one has cut it off. Of one that is too long to be kept nobody knows.
+    fn partial_is_gone(&self) -> bool {
+        if self.partial.is_empty() || self.partial.len() as u64 != self.partial_len {
+            return false;
+        }
+        let Some((file, _)) = &self.file else { return false };
+        again(file, self.offset - self.partial_len, self.partial_len).is_none_or(|bytes| bytes != self.partial)
     }
 
     fn restart(&mut self) {
@@ -180,6 +190,20 @@ mod tests {
             line != b"bad"
         });
         (lines, piece)
+    }
+
+    #[test]
+    fn a_torn_line_that_the_next_writer_cut_off_is_forgotten() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("events.jsonl");
+        let mut tail = Tail::new(path.clone());
+        fs::write(&path, "one\ntor").unwrap();
+        assert_eq!(lines(&mut tail).0, ["one"]);
+        let log = crate::rundir::EventLog::open(&path, u64::MAX).unwrap();
+        log.append(b"a line that is longer\n").unwrap();
+        let (read, piece) = lines(&mut tail);
+        assert_eq!((read, piece.restarted), (vec!["one".to_owned(), "a line that is longer".to_owned()], true));
+        assert_eq!(tail.bad_lines(), 0);
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Runs of the package's own runner, done again: the same config, and a scripted agent that prints what its agents
-//! printed. Our status, events and result are the recorded ones, but for the differences that are listed here.
+//! Runs of the package's own runner, done again: the same config, and a scripted agent in json mode that prints what its
+//! agents printed. Our status, events and result are the recorded ones, value for value, but for the differences that are
+//! listed here with their reasons; a listed difference that is none fails the test too.
 
 #[allow(dead_code)]
 #[path = "support/scripted.rs"]
@@ -8,13 +9,15 @@ mod scripted;
 #[path = "support/runs.rs"]
 mod support;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use scripted::Scene;
 use serde_json::{Value, json};
 use support::{Run, wait_for};
 
-/// What differs because it is another run: times, processes, places.
+/// What is another value in every run, at whatever depth: times, processes, places, ids. That it is there, and what kind of
+/// value it is, is compared.
 const OF_THE_RUN: [&str; 27] = [
     "runId",
     "startedAt",
@@ -44,20 +47,127 @@ const OF_THE_RUN: [&str; 27] = [
     "lastRequestedAt",
     "lastDeliveredAt",
 ];
-/// What ours has beyond the recorded: one key for everything that the package does not know, and the outputs of all
-/// steps by their ids where the package has those with a name of their own.
-const OURS: [&str; 2] = ["subdeck", "outputs"];
-/// What the recorded has beyond ours: `skills` is always empty, since ours refuses to use any; the rest describes
-/// features of the package that ours does not have (extensions, acceptance, contracts) and that these runs did not use.
-const THEIRS: [&str; 8] = [
-    "skills",
-    "acceptance",
-    "execution",
-    "review",
-    "effects",
-    "artifactPaths",
-    "outputState",
-    "runtimeAcknowledgedExtensions",
+
+/// A difference that is meant: where, what both say, and why. `[]` stands for any place in a list, and a `*` at the end for
+/// whatever follows.
+struct Known {
+    at: &'static str,
+    /// Whether this is it, from our value and the recorded one.
+    is: fn(&Value, &Value) -> bool,
+    #[allow(dead_code, reason = "for who reads this")]
+    why: &'static str,
+}
+
+const fn known(at: &'static str, is: fn(&Value, &Value) -> bool, why: &'static str) -> Known {
+    Known { at, is, why }
+}
+
+fn only_ours(ours: &Value, theirs: &Value) -> bool {
+    !ours.is_null() && theirs.is_null()
+}
+
+fn only_theirs(ours: &Value, theirs: &Value) -> bool {
+    ours.is_null() && !theirs.is_null()
+}
+
+/// Ours is the name that a child gives its model, theirs the one that was asked for.
+fn without_provider(ours: &Value, theirs: &Value) -> bool {
+    let (Some(ours), Some(theirs)) = (ours.as_str(), theirs.as_str()) else { return false };
+    theirs.strip_suffix(ours).is_some_and(|provider| provider.ends_with('/'))
+}
+
+/// Theirs are among ours, in their order.
+fn more_lines(ours: &Value, theirs: &Value) -> bool {
+    let (Some(ours), Some(theirs)) = (ours.as_array(), theirs.as_array()) else { return false };
+    let mut ours = ours.iter();
+    theirs.iter().all(|line| ours.any(|own| own == line))
+}
+
+fn numbers(ours: &Value, theirs: &Value) -> bool {
+    ours.is_number() && theirs.is_number()
+}
+
+const DIFFERENCES: &[Known] = &[
+    known("status.subdeck", only_ours, "one key for what the package does not know"),
+    known("status.steps[].subdeck", only_ours, "one key for what the package does not know"),
+    known("result.results[].subdeck", only_ours, "one key for what the package does not know"),
+    known("run subagent.run.started.subdeck", only_ours, "one key for what the package does not know"),
+    known("step subagent.step.completed.subdeck", only_ours, "one key for what the package does not know"),
+    known("step subagent.step.failed.subdeck", only_ours, "one key for what the package does not know"),
+    known("run subagent.run.completed.subdeck", only_ours, "one key for what the package does not know"),
+    known("run subagent.steer.requested.subdeck", only_ours, "one key for what the package does not know"),
+    known("run subagent.steer.delivered.message", only_theirs, "how its extension took the message, in its own words"),
+    known(
+        "child message_end.message.content[].text",
+        |ours, theirs| {
+            [ours, theirs].iter().all(|said| said.as_str().is_some_and(|t| t.contains("\n\nonly the second child\n\n")))
+        },
+        "what stands around a message to a running agent is worded by the runner",
+    ),
+    known("result.error", only_ours, "the error of the run, which the package has in the status alone"),
+    known(
+        "status.steps[].recentTools[].args",
+        |ours, theirs| ours.is_string() && theirs == "",
+        "arguments that the package has no preview for",
+    ),
+    known(
+        "status.steps[].tokens",
+        |ours, theirs| ours.is_null() && theirs["total"].as_f64().is_some_and(|n| n <= 0.0),
+        "of a step without usage nothing is said; in chains the package comes to less than nothing (trap 26)",
+    ),
+    known(
+        "step subagent.step.failed.tokens",
+        |ours, theirs| ours.is_null() && theirs["total"].as_f64().is_some_and(|n| n <= 0.0),
+        "as in the status",
+    ),
+    known(
+        "status.outputs.*",
+        only_ours,
+        "the outputs of all steps by their ids; the package has those with a name of their own",
+    ),
+    known(
+        "result.outputs.*",
+        only_ours,
+        "the outputs of all steps by their ids; the package has those with a name of their own",
+    ),
+    known("status.processTerminal", only_theirs, "written by a parent that saw the runner close; there is none here"),
+    known(
+        "status.steps[].processTerminal",
+        only_theirs,
+        "written by a parent that saw the runner close; there is none here",
+    ),
+    known("status.sessionFile", only_ours, "named before the child makes it, so that it can be resumed"),
+    known("status.steps[].sessionFile", only_ours, "named before the child makes it, so that it can be resumed"),
+    known("result.sessionFile", only_ours, "named before the child makes it, so that it can be resumed"),
+    known("result.results[].sessionFile", only_ours, "named before the child makes it, so that it can be resumed"),
+    known("status.steps[].model", without_provider, "the model that answered, not the one that was asked for"),
+    known("result.results[].model", without_provider, "the model that answered, not the one that was asked for"),
+    known("status.steps[].recentOutput", more_lines, "the tools and what they gave, too, as in the log"),
+    known("status.steps[].skills", only_theirs, "always empty there; ours uses none"),
+    known("status.steps[].toolCount", |ours, theirs| *ours == 0.0 && theirs.is_null(), "a count of nothing is a count"),
+    known(
+        "status.steps[].tokens.*",
+        numbers,
+        "in chains the reference counts how much the sessions of all steps have grown, and looks too early (trap 26)",
+    ),
+    known("status.totalTokens.*", numbers, "the reference takes the last step's for the sum (trap 26)"),
+    known("result.totalTokens.*", numbers, "the reference takes the last step's for the sum (trap 26)"),
+    known(
+        "run subagent.run.completed.totalTokens.*",
+        numbers,
+        "the reference takes the last step's for the sum (trap 26)",
+    ),
+    known("step subagent.step.completed.tokens.*", numbers, "as in the status"),
+    known("child message_start.message.*", only_theirs, "message_end says it all again"),
+    known("child turn_end.message", only_theirs, "message_end has said it"),
+    known("child turn_end.toolResults", only_theirs, "message_end has said it"),
+    known("child agent_end.messages", only_theirs, "message_end has said it"),
+    known(
+        "child message_end.message.content[].text",
+        |ours, theirs| *ours == "[prompt redacted]" && theirs.as_str().is_some_and(|t| t.starts_with("Task: ")),
+        "a prompt stands in no file (trap 20)",
+    ),
+    known("child message_end.message.timestamp", only_theirs, "of the prompt nothing is kept but that it was said"),
 ];
 
 fn fixture(name: &str, file: &str) -> PathBuf {
@@ -73,56 +183,24 @@ fn records(name: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What both have and say differently: ours names the model that answered, not the one that was asked for, and shows
-/// the tools and their output among the last lines, as the log does.
-const OTHERWISE: [&str; 2] = ["model", "recentOutput"];
-
-/// Without what differs, at every depth. Whether a count of nothing is 0 or left out differs in both directions.
+/// With a word for its kind in the place of each value that belongs to the run, at every depth.
 fn comparable(value: &Value) -> Value {
     match value {
-        Value::Object(fields) => {
-            let lists: [&[&str]; 4] = [&OF_THE_RUN, &OURS, &THEIRS, &OTHERWISE];
-            let skip = |key: &str, value: &Value| {
-                lists.iter().any(|list| list.contains(&key))
-                    || (matches!(key, "toolCount" | "turnCount") && value == 0)
-                    || (key == "tokens" && value["total"] == 0)
-            };
-            let kept = fields.iter().filter(|(key, value)| !skip(key, value));
-            Value::Object(kept.map(|(key, value)| (key.clone(), comparable(value))).collect())
-        }
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| {
+                let kind = match value {
+                    Value::Number(_) => "a number",
+                    Value::String(_) => "a text",
+                    _ => "something",
+                };
+                let of_the_run = OF_THE_RUN.contains(&key.as_str());
+                (key.clone(), if of_the_run { json!(kind) } else { comparable(value) })
+            })
+            .collect(),
         Value::Array(items) => items.iter().map(comparable).collect(),
         Value::Number(number) => json!((number.as_f64().unwrap() * 1e9).round() / 1e9),
         other => other.clone(),
-    }
-}
-
-/// The reference counts the tokens of a step of a chain by how much the sessions of all steps have grown meanwhile, looks
-/// too early, and comes to less than nothing; so what it sums up is not the sum.
-fn without_wrong_sums(name: &str, value: &Value) -> Value {
-    let mut value = comparable(value);
-    if value.get("success").is_some() {
-        // Of a result ours repeats the error of the run, which the recorded has in the status alone.
-        value.as_object_mut().unwrap().remove("error");
-    }
-    if name.starts_with("direct-chain") {
-        let fields = value.as_object_mut().unwrap();
-        fields.remove("totalTokens");
-        fields.remove("tokens");
-        for step in fields.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
-            let tokens = step.as_object_mut().unwrap().remove("tokens");
-            assert!(tokens.is_none_or(|t| t["total"].as_f64().unwrap().abs() > 0.0));
-        }
-    }
-    value
-}
-
-/// Of records that repeat the conversation, and of the one that holds the task, ours keeps only what they say.
-fn child_record(record: &Value) -> Value {
-    let role = record["message"]["role"].as_str().unwrap_or_default();
-    match record["type"].as_str().unwrap() {
-        kind @ ("agent_end" | "turn_end" | "message_start") => json!({ "type": kind }),
-        kind @ "message_end" if role == "user" => json!({ "type": kind, "role": role }),
-        _ => comparable(record),
     }
 }
 
@@ -130,18 +208,15 @@ fn is_child(record: &Value) -> bool {
     record["subagentSource"] == "child"
 }
 
-/// The records of one child, in its order. Ours talks to it over its protocol, so it answers the task too.
+/// The records of one child, in its order; what it answers to requests of ours over rpc nobody answered in json mode.
 fn of_child(records: &[Value], step: usize) -> Vec<Value> {
-    records
-        .iter()
-        .filter(|r| is_child(r) && r["subagentStepIndex"] == step && r["type"] != "response")
-        .map(child_record)
-        .collect()
+    let own = records.iter().filter(|r| is_child(r) && r["subagentStepIndex"] == step);
+    own.filter(|r| r["type"] != "response").cloned().collect()
 }
 
 /// The runner's own records: those of the run and its groups in their order, and of each step its own. Those of steps
 /// at the same time come in the order of their ends.
-fn of_runner(name: &str, records: &[Value], step: Option<usize>) -> Vec<Value> {
+fn of_runner(records: &[Value], step: Option<usize>) -> Vec<Value> {
     let own = records.iter().filter(|r| !is_child(r) && r["type"].as_str().unwrap().starts_with("subagent."));
     let of = own.filter(|r| {
         let of_step = r["type"].as_str().unwrap().starts_with("subagent.step.");
@@ -150,20 +225,12 @@ fn of_runner(name: &str, records: &[Value], step: Option<usize>) -> Vec<Value> {
             Some(index) => of_step && r["stepIndex"] == index,
         }
     });
-    // Of a message ours tells too that it waits in the queue of the agent, and says how it arrived in words of its own.
-    let of = of.filter(|r| r["type"] != "subagent.steer.queued");
-    of.map(|record| {
-        let mut record = without_wrong_sums(name, record);
-        if record["type"] == "subagent.steer.delivered" {
-            record.as_object_mut().unwrap().remove("message");
-        }
-        record
-    })
-    .collect()
+    // Of a message ours tells too that it waits in the queue of the agent.
+    of.filter(|r| r["type"] != "subagent.steer.queued").cloned().collect()
 }
 
 /// Prepares to play a recorded run again; returns the config too.
-fn prepare(name: &str) -> (Scene, String) {
+fn prepare(name: &str, transport: &str) -> (Scene, String) {
     let theirs = records(name);
     let mut config = read(name, "config.json");
     let status = read(name, "status.json");
@@ -190,42 +257,130 @@ fn prepare(name: &str) -> (Scene, String) {
         }
         scene.script(&index.to_string(), &script);
     }
-    let place = |steps: &mut Vec<Value>| {
-        for step in steps {
-            step["cwd"] = scene.world.project().to_str().unwrap().into();
-        }
-    };
     let mut steps = config["steps"].as_array().unwrap().clone();
     for step in &mut steps {
-        if let Some(members) = step.get_mut("parallel").and_then(Value::as_array_mut) {
-            place(members);
+        match step.get_mut("parallel").and_then(Value::as_array_mut) {
+            Some(members) => members.iter_mut().for_each(|member| place(&scene, member, transport)),
+            None => place(&scene, step, transport),
         }
     }
-    let mut singles: Vec<Value> = steps;
-    for step in singles.iter_mut().filter(|s| s.get("parallel").is_none()) {
-        step["cwd"] = scene.world.project().to_str().unwrap().into();
-    }
     let fields = config.as_object_mut().unwrap();
-    for key in ["id", "steps", "cwd", "asyncDir", "resultPath", "sessionDir", "placeholder"] {
+    for key in ["id", "steps", "cwd", "asyncDir", "resultPath", "placeholder"] {
         fields.remove(key);
     }
-    let path = scene.config(&singles, config);
+    if fields.contains_key("sessionDir") {
+        fields.insert("sessionDir".to_owned(), scene.world.project().join("sessions").to_str().unwrap().into());
+    }
+    let path = scene.config(&steps, config);
     (scene, path)
+}
+
+/// A step works in our project, and a pi is spoken to so.
+fn place(scene: &Scene, step: &mut Value, transport: &str) {
+    step["cwd"] = scene.world.project().to_str().unwrap().into();
+    if step.get("runner").is_none() {
+        step["runner"] = json!({ "type": "pi", "transport": transport });
+    }
+}
+
+/// What differs between our run and the recorded one, and which of the known differences were found.
+#[derive(Default)]
+struct Found {
+    unknown: BTreeSet<String>,
+    known: BTreeSet<&'static str>,
+}
+
+impl Found {
+    fn compare(&mut self, ours: &Value, theirs: &Value, at: &str) {
+        self.walk(&comparable(ours), &comparable(theirs), at);
+    }
+
+    /// Records one by one, each under its type.
+    fn lists(&mut self, ours: &[Value], theirs: &[Value], at: &str) {
+        let kinds = |list: &[Value]| list.iter().map(|r| r["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+        if kinds(ours) != kinds(theirs) {
+            self.unknown.insert(format!("{at}: {:?} are not {:?}", kinds(ours), kinds(theirs)));
+            return;
+        }
+        for (one, two) in ours.iter().zip(theirs) {
+            self.compare(one, two, &format!("{at} {}", one["type"].as_str().unwrap()));
+        }
+    }
+
+    fn walk(&mut self, ours: &Value, theirs: &Value, at: &str) {
+        match (ours, theirs) {
+            _ if ours == theirs => {}
+            (Value::Object(one), Value::Object(two)) => {
+                let keys: BTreeSet<_> = one.keys().chain(two.keys()).collect();
+                keys.into_iter().for_each(|key| self.walk(&ours[key], &theirs[key], &format!("{at}.{key}")));
+            }
+            (Value::Array(one), Value::Array(two)) if one.len() == two.len() => {
+                one.iter().zip(two).for_each(|(one, two)| self.walk(one, two, &format!("{at}[]")));
+            }
+            _ => {
+                let place = |known: &&Known| match known.at.strip_suffix('*') {
+                    Some(begin) => at.starts_with(begin),
+                    None => at == known.at,
+                };
+                match DIFFERENCES.iter().filter(place).find(|known| (known.is)(ours, theirs)) {
+                    Some(known) => drop(self.known.insert(known.at)),
+                    None => drop(self.unknown.insert(format!("{at}: {ours} is not {theirs}"))),
+                }
+            }
+        }
+    }
+
+    fn run(&mut self, name: &str, scene: &Scene, run: &Run) {
+        self.compare(&run.wait_end(), &read(name, "status.json"), "status");
+        self.compare(&scene.result(run), &read(name, "result.json"), "result");
+        let (ours, theirs) = (run.events(), records(name));
+        self.lists(&of_runner(&ours, None), &of_runner(&theirs, None), "run");
+        for step in 0..5 {
+            self.lists(&of_runner(&ours, Some(step)), &of_runner(&theirs, Some(step)), "step");
+            self.lists(&of_child(&ours, step), &of_child(&theirs, step), "child");
+        }
+        self.tokens(name, run);
+    }
+
+    /// What each step used is what its agent said that it used; of chains the recorded numbers are none.
+    fn tokens(&mut self, name: &str, run: &Run) {
+        let status = run.status();
+        let mut total = [0.0, 0.0];
+        for (step, known) in status["steps"].as_array().unwrap().iter().enumerate() {
+            let said = records(name).into_iter().filter(|r| {
+                is_child(r)
+                    && r["subagentStepIndex"] == step
+                    && r["type"] == "message_end"
+                    && r["message"]["role"] == "assistant"
+            });
+            let mut used = [0.0, 0.0];
+            for record in said {
+                for (sum, key) in used.iter_mut().zip(["input", "output"]) {
+                    *sum += record["message"]["usage"][key].as_f64().unwrap_or(0.0);
+                }
+            }
+            for ((key, used), total) in ["input", "output"].iter().zip(used).zip(&mut total) {
+                *total += used;
+                assert_eq!(known["tokens"][key].as_f64().unwrap_or(0.0), used, "{name}: {key} of step {step}");
+            }
+        }
+        for (key, total) in ["input", "output"].iter().zip(total) {
+            assert_eq!(status["totalTokens"][key].as_f64().unwrap_or(0.0), total, "{name}: {key}");
+        }
+    }
 }
 
 #[test]
 fn a_recorded_run_comes_out_the_same() {
+    let mut found = Found::default();
     for name in ["direct-chain", "direct-chain-fail", "direct-mixed", "direct-parallel"] {
-        let (scene, path) = prepare(name);
+        let (scene, path) = prepare(name, "json");
         let (run, _) = scene.run(&path);
-        assert_comes_out_the_same(name, &scene, &run);
+        found.run(name, &scene, &run);
     }
-}
-
-#[test]
-fn a_recorded_run_that_was_steered_comes_out_the_same() {
+    // A message can reach a running pi of ours over rpc only; in the recorded run an extension of the package took it.
     let name = "direct-par-steer-one";
-    let (scene, path) = prepare(name);
+    let (scene, path) = prepare(name, "rpc");
     let run = scene.detach(&path);
     wait_for("the place where it was steered", || scene.scripts().join("asked").exists().then_some(()));
     let request = json!({ "type": "steer", "id": "b4857599-3088-49d6-a1b5-65850dad76ea", "ts": 1795952508561i64,
@@ -234,54 +389,8 @@ fn a_recorded_run_that_was_steered_comes_out_the_same() {
         "steer-requests/1795952508561-YjQ4NTc1OTktMzA4OC00OWQ2LWExYjUtNjU4NTBkYWQ3NmVh.json",
         &request.to_string(),
     );
-    assert_comes_out_the_same(name, &scene, &run);
-}
-
-fn assert_comes_out_the_same(name: &str, scene: &Scene, run: &Run) {
-    let (ours, theirs) = (run.wait_end(), read(name, "status.json"));
-    assert_same(&without_wrong_sums(name, &ours), &without_wrong_sums(name, &theirs), &format!("{name} status"));
-    assert_same(
-        &without_wrong_sums(name, &scene.result(run)),
-        &without_wrong_sums(name, &read(name, "result.json")),
-        &format!("{name} result"),
-    );
-    let (ours, theirs) = (run.events(), records(name));
-    assert_eq!(of_runner(name, &ours, None), of_runner(name, &theirs, None), "{name}");
-    for step in 0..5 {
-        assert_eq!(of_runner(name, &ours, Some(step)), of_runner(name, &theirs, Some(step)), "{name} {step}");
-        let (mine, other) = (of_child(&ours, step), of_child(&theirs, step));
-        for (one, two) in mine.iter().zip(&other) {
-            assert_same(one, two, &format!("{name} {step}"));
-        }
-        assert_eq!(mine.len(), other.len(), "{name} {step}");
-    }
-}
-
-/// The places where two values differ.
-fn differences(ours: &Value, theirs: &Value, at: &str, found: &mut Vec<String>) {
-    match (ours, theirs) {
-        (Value::Object(one), Value::Object(two)) => {
-            let mut keys: Vec<_> = one.keys().chain(two.keys()).collect();
-            keys.sort_unstable();
-            keys.dedup();
-            for key in keys {
-                differences(&ours[key], &theirs[key], &format!("{at}.{key}"), found);
-            }
-        }
-        (Value::Array(one), Value::Array(two)) if one.len() == two.len() => {
-            for (index, (one, two)) in one.iter().zip(two).enumerate() {
-                differences(one, two, &format!("{at}[{index}]"), found);
-            }
-        }
-        _ if ours == theirs => {}
-        // The reference shows nothing of arguments that it does not know.
-        _ if at.ends_with(".args") && theirs == "" => {}
-        _ => found.push(format!("{at}: {ours} is not {theirs}")),
-    }
-}
-
-fn assert_same(ours: &Value, theirs: &Value, at: &str) {
-    let mut found = Vec::new();
-    differences(ours, theirs, at, &mut found);
-    assert!(found.is_empty(), "{found:#?}");
+    found.run(name, &scene, &run);
+    assert!(found.unknown.is_empty(), "{:#?}", found.unknown);
+    let stale: Vec<_> = DIFFERENCES.iter().map(|known| known.at).filter(|at| !found.known.contains(at)).collect();
+    assert!(stale.is_empty(), "these differ no more: {stale:#?}");
 }

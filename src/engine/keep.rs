@@ -7,13 +7,13 @@ use tokio::sync::mpsc::Sender;
 use super::intake::{Intake, Piece};
 use super::live_log::LiveLog;
 use super::notes::Note;
-use crate::run::{AgentEvent, StepId, Stream, Timestamp};
+use crate::run::{AgentEvent, StepId, StepState, Stream, Timestamp};
 use crate::text::prefix;
 
 /// Bytes of a stream's end that are kept in memory for errors and final texts (runner-behaviour 1.6).
 const TAIL: usize = 128 * 1024;
-/// Lines of output that one report to the engine carries at most (runner-behaviour 9).
-const LINES_A_NOTE: usize = 10;
+/// Lines of one message, or of bytes that came together, that the engine is told at most (runner-behaviour 9).
+const LINES_A_MESSAGE: usize = 10;
 /// Longest line in a report, in bytes.
 const LINE_BYTES: usize = 512;
 /// A buffer for text is kept for the next piece unless one burst made it huge.
@@ -40,6 +40,8 @@ pub(super) struct Pending {
     /// Text for the live log, written once a chunk.
     pub(super) text: Vec<u8>,
     pub(super) text_stream: Option<Stream>,
+    /// Where the messages in it begin.
+    pub(super) messages: Vec<usize>,
     /// The unfinished last line of the text, for the lines that the engine is told.
     pub(super) lines: Vec<String>,
     pub(super) partial: String,
@@ -110,6 +112,7 @@ impl Keeper {
             self.flush_log();
         }
         self.pending.text_stream = Some(stream);
+        self.pending.messages.push(self.pending.text.len());
         self.pending.text.extend_from_slice(text.as_bytes());
     }
 
@@ -119,17 +122,41 @@ impl Keeper {
         if !text.is_empty() {
             let appended = self.log.append(stream, self.attempt, self.at, &text);
             self.trouble(appended.err());
-            self.gather_lines(&text);
+            self.gather_messages(&text);
         }
+        self.pending.messages.clear();
         if text.capacity() <= BUFFER {
             self.pending.text = text;
             self.pending.text.clear();
         }
     }
 
+    /// Remembers the newest lines of each of the newest messages; however many there are, no more are looked at than can be
+    /// kept.
+    fn gather_messages(&mut self, text: &[u8]) {
+        let starts = std::mem::take(&mut self.pending.messages);
+        let (mut first, mut end, mut lines) = (starts.len(), text.len(), 0);
+        while first > 0 && lines < StepState::KEPT_LINES {
+            first -= 1;
+            let start = starts.get(first).copied().unwrap_or(end);
+            let message = text.get(start..end).unwrap_or_default();
+            lines += memchr::memrchr_iter(b'\n', message).take(LINES_A_MESSAGE).count();
+            end = start;
+        }
+        if first > 0 {
+            self.pending.partial.clear();
+        }
+        let ends = starts.iter().copied().skip(1).chain([text.len()]);
+        for (start, end) in starts.iter().copied().zip(ends).skip(first) {
+            self.gather_lines(text.get(start..end).unwrap_or_default());
+        }
+        self.pending.messages = starts;
+    }
+
     /// Remembers the newest non-blank lines; only the end of a large chunk is looked at.
     pub(super) fn gather_lines(&mut self, bytes: &[u8]) {
-        let start = bytes.len().saturating_sub(LINES_A_NOTE * LINE_BYTES);
+        let known = self.pending.lines.len();
+        let start = bytes.len().saturating_sub(LINES_A_MESSAGE * LINE_BYTES);
         if start > 0 {
             self.pending.partial.clear();
         }
@@ -146,7 +173,9 @@ impl Keeper {
                 }
             }
         }
-        let surplus = self.pending.lines.len().saturating_sub(LINES_A_NOTE);
+        let surplus = self.pending.lines.len().saturating_sub(known + LINES_A_MESSAGE);
+        self.pending.lines.drain(known..known + surplus);
+        let surplus = self.pending.lines.len().saturating_sub(StepState::KEPT_LINES);
         self.pending.lines.drain(..surplus);
     }
 

@@ -11,7 +11,7 @@ use super::foreign_limits::{attention, control, grant, tool_budget, turn_budget,
 use super::reader::{Fields, Reader, Spanned};
 use super::stored::parse_mode;
 use super::tree::{Kind, Node};
-use super::{Budget, SystemPromptMode};
+use super::{Budget, SystemPromptMode, read_runner};
 
 /// Fields of the whole run that this version cannot honour.
 const RUN_LATER: &[(&str, &str)] = &[
@@ -76,6 +76,9 @@ pub(super) fn plan(reader: &mut Reader<'_>, root: &Node) -> DraftPlan {
         fixed: Some(fixed),
         ..DraftPlan::default()
     };
+    if let Some(node) = present(&fields, "share").filter(|node| matches!(node.kind, Kind::Bool(true))) {
+        reader.warn(node.span.clone(), &node.path, "`share` is not used by this version: nothing is uploaded");
+    }
     let limit = whole(reader, &fields, "globalConcurrencyLimit", 1);
     match fields.get("steps").map(|n| (&n.kind, n)) {
         Some((Kind::Array(nodes), node)) => {
@@ -174,7 +177,11 @@ fn runner(reader: &mut Reader<'_>, node: &Node) -> Option<Spanned<DraftRunner>> 
     let fields = reader.open(node, "a runner")?;
     let of = word(reader, &fields, "type")?;
     match of.value.as_str() {
-        "pi" => Some(Spanned::of(node, DraftRunner::pi())),
+        // How pi is spoken to is a word of ours; without it over rpc, so that it can be steered.
+        "pi" => {
+            let transport = read_runner::transport(reader, &fields);
+            Some(Spanned::of(node, DraftRunner::Pi { transport, command: None, args: Vec::new(), env: Vec::new() }))
+        }
         "external-cli" => {
             let command = required(reader, &fields, "command")?.value;
             let args = list(reader, &fields, "args").unwrap_or_default();

@@ -104,7 +104,7 @@ fn refuse(reader: &mut Reader<'_>, fields: &Fields<'_>, type_of: &str, keys: &[&
     }
 }
 
-fn transport(reader: &mut Reader<'_>, fields: &Fields<'_>) -> PiTransport {
+pub(super) fn transport(reader: &mut Reader<'_>, fields: &Fields<'_>) -> PiTransport {
     match reader.word(fields, "transport") {
         None => PiTransport::Rpc,
         Some(word) => match word.value.as_str() {

@@ -30,6 +30,11 @@ const MOST_A_LOOK: usize = 500;
 /// this long (run-directory 6).
 const UNFINISHED: Duration = Duration::from_secs(2);
 
+/// Where requests to add steps to a chain lie (run-directory 3.8), and why none is granted: whoever waits for the steps is to
+/// learn that they will not be run.
+const APPENDS: &str = "append-requests";
+const NO_APPEND: &str = "this version adds no steps to a run that goes on; start a run of their own for them";
+
 /// What the file system says of who put a request there.
 #[derive(Clone, Copy)]
 struct Sender {
@@ -89,6 +94,7 @@ impl InboxReader {
             self.dir.stop_requests(),
             self.dir.subdeck_requests(),
             supervisor::requests(&self.dir),
+            self.dir.path().join(APPENDS),
             control.join("steer-capabilities"),
             control.join("steer-acks"),
         ];
@@ -142,6 +148,8 @@ impl InboxReader {
             self.vouch(request, Sender { owner, what: "a file" }, &mut taken);
         }
         taken.extend(self.requests(&supervisor::requests(&self.dir), |_, bytes| supervisor::read(bytes)));
+        let appends = self.dir.path().join(APPENDS);
+        taken.extend(self.requests(&appends, |_, _| Err(NO_APPEND.to_owned())));
         taken.extend(self.changed_capabilities());
         for folder in self.ack_folders() {
             taken.extend(self.acks(&folder));
@@ -411,6 +419,21 @@ mod tests {
         assert!(reader.take().is_empty());
         assert!(control.join("unknown.json").exists());
         assert!(!control.join("steer-acks/0/y.json").exists());
+    }
+
+    #[test]
+    fn steps_that_are_to_be_added_are_refused_with_the_reason() {
+        let (_temp, dir, mut reader) = inbox();
+        let folder = dir.path().join(APPENDS);
+        assert!(reader.folders().contains(&folder));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("5-x.json"), r#"{"id":"x","createdAt":5,"steps":[]}"#).unwrap();
+        let taken = reader.take();
+        let [ControlRequest::Rejected { file, reason }] = taken.as_slice() else { panic!("{taken:?}") };
+        assert!(file == "5-x.json" && reason.contains("adds no steps"), "{reason}");
+        assert!(!folder.join("5-x.json").exists() && dir.rejected().join("5-x.json").exists());
+        assert!(fs::read_to_string(dir.rejected().join("5-x.json.reason")).unwrap().contains("adds no steps"));
+        assert!(reader.take().is_empty());
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Nested {
 fn timeless(state: &RunState) -> RunState {
     let mut plain = RunState { last_update: None, last_activity: None, next_seq: 0, ..state.clone() };
     for step in &mut plain.steps {
-        step.last_activity = None;
+        (step.last_activity, step.heard) = (None, false);
         step.recent_output.clear();
     }
     plain

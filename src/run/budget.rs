@@ -250,7 +250,9 @@ pub fn sentence(metric: Metric, used: f64, limits: &super::Limits) -> String {
         }
         _ => {
             let hard = limit(limits, metric).hard.unwrap_or_default();
-            format!("Over budget: {} used, {} allowed.", metric.words(used), metric.words(hard))
+            let guard = metric == Metric::ToolCalls && limits.tool_calls_observed;
+            let guard = if guard { " No guard in the agent refused them, so the runner ended it." } else { "" };
+            format!("Over budget: {} used, {} allowed.{guard}", metric.words(used), metric.words(hard))
         }
     }
 }

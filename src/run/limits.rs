@@ -80,8 +80,8 @@ pub struct Limits {
     /// A hard limit on tokens or money lets the running child go on and only keeps the next one from starting, as
     /// runner configs mean it (runner-behaviour 3.3).
     pub usage_spares_children: bool,
-    /// The hard limit on tool calls is kept by a guard inside the agent, and only seen and told here, as runner configs
-    /// mean it (runner-behaviour 3.2).
+    /// The hard limit on tool calls is kept by a guard inside the agent, as runner configs mean it (runner-behaviour 3.2);
+    /// it is seen and told here, and kept here only when there turns out to be no guard.
     pub tool_calls_observed: bool,
 }
 

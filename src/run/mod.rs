@@ -27,6 +27,8 @@ mod signs;
 mod state;
 mod steering;
 mod step_state;
+#[cfg(test)]
+pub(crate) mod story;
 mod sub_agent;
 mod values;
 pub mod words;

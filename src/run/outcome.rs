@@ -159,7 +159,9 @@ pub fn exit_code(state: &RunState) -> ExitCause {
         }
         _ if over_budget(state) => ExitCause::OverBudget,
         _ if state.lost.is_some() => ExitCause::Lost,
-        RunPhase::Paused if state.steps.iter().any(|s| s.phase == StepPhase::Failed) => ExitCause::Failed,
+        RunPhase::Paused if state.steps.iter().any(|s| matches!(s.phase, StepPhase::Failed | StepPhase::Rejected)) => {
+            ExitCause::Failed
+        }
         // What paused it is that somebody would have had to be asked.
         RunPhase::Paused if state.steps.iter().any(|s| s.unanswered.is_some()) => ExitCause::NeedsPerson,
         RunPhase::Paused => ExitCause::Paused,
@@ -172,7 +174,8 @@ mod tests {
     use super::*;
     use crate::run::{Metric, StepState, Timestamp};
 
-    /// What can be true of a run at its end; every combination of them is looked at.
+    /// What can be true of a run at its end. Every combination of them, and more, is looked at where the files of a run are
+    /// written: `rundir::tests::ends`.
     const FLAGS: [&str; 9] = [
         "stopped",
         "run timed out",
@@ -226,46 +229,6 @@ mod tests {
             state.steps.push(StepState::default());
         }
         state
-    }
-
-    /// Check 52: of each list the first that is true decides (runner-behaviour 11, product 2).
-    #[test]
-    fn the_first_of_several_causes_decides() {
-        let phases = [
-            ("stopped", RunPhase::Stopped),
-            ("run timed out", RunPhase::Failed),
-            ("run over budget", RunPhase::Failed),
-            ("step over budget", RunPhase::Failed),
-            // What steps did to themselves is nothing to a run that was interrupted.
-            ("interrupted", RunPhase::Paused),
-            ("step timed out", RunPhase::Failed),
-            ("step failed", RunPhase::Failed),
-            ("step stopped", RunPhase::Stopped),
-            ("step pending", RunPhase::Failed),
-        ];
-        let causes = [
-            ("stopped", ExitCause::Stopped),
-            ("run timed out", ExitCause::TimedOut),
-            ("step timed out", ExitCause::TimedOut),
-            ("run over budget", ExitCause::OverBudget),
-            ("step over budget", ExitCause::OverBudget),
-            ("step failed", ExitCause::Failed),
-            ("interrupted", ExitCause::Paused),
-            ("step stopped", ExitCause::Stopped),
-            ("step pending", ExitCause::Failed),
-        ];
-        for flags in 0..1u32 << FLAGS.len() {
-            let mut state = run(flags);
-            let has = |name: &str| FLAGS.iter().position(|f| *f == name).is_some_and(|bit| flags & (1 << bit) != 0);
-            let phase = phases.iter().find(|(name, _)| has(name)).map_or(RunPhase::Complete, |(_, p)| p.clone());
-            let cause = causes.iter().find(|(name, _)| has(name)).map_or(ExitCause::Complete, |(_, c)| *c);
-            let names: Vec<&str> = FLAGS.into_iter().filter(|name| has(name)).collect();
-            let end = verdict(&state);
-            assert_eq!(end.phase, phase, "{names:?}");
-            assert!(end.phase != RunPhase::Failed || end.error.is_some(), "{names:?}");
-            (state.phase, state.error, state.ended_at) = (end.phase, end.error, Some(Timestamp::from_millis(1)));
-            assert_eq!(exit_code(&state), cause, "{names:?}");
-        }
     }
 
     #[test]

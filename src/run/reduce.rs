@@ -114,6 +114,7 @@ fn run_started(state: &mut RunState, meta: &RunMeta, at: Timestamp) {
         state.anomalies += 1;
         return;
     }
+    let before = std::mem::take(state);
     *state = RunState {
         id: meta.id.clone(),
         name: meta.name.clone(),
@@ -134,7 +135,7 @@ fn run_started(state: &mut RunState, meta: &RunMeta, at: Timestamp) {
         logical_count: meta.logical_count,
         resumed_from: meta.resumed_from.clone(),
         contract: meta.contract.clone(),
-        anomalies: state.anomalies,
+        anomalies: before.anomalies,
         ..RunState::default()
     };
     for (step, id) in meta.steps.iter().zip(0u32..) {
@@ -164,11 +165,20 @@ fn run_started(state: &mut RunState, meta: &RunMeta, at: Timestamp) {
             ..StepState::default()
         });
     }
+    // Other runners tell of an end that was asked for beforehand before they tell of the beginning (runner-behaviour 14.24).
+    let (by, message) = (before.ended_by.as_ref(), before.error.as_deref().unwrap_or_default());
+    if before.stopped {
+        run_stopped(state, message, by, at);
+    } else if before.timed_out {
+        run_timed_out(state, message, by, at);
+    } else if before.interrupted {
+        run_interrupted(state, by, at);
+    }
 }
 
 /// The run pauses at once; its steps follow when their children are gone (run-directory 3.2).
 fn run_interrupted(state: &mut RunState, source: Option<&ControlSource>, at: Timestamp) {
-    if state.phase != RunPhase::Running || state.is_ending() {
+    if state.phase != RunPhase::Running || state.is_ending() || state.ended_at.is_some() {
         state.anomalies += 1;
         return;
     }

@@ -104,8 +104,7 @@ fn failed_to_start(tried: &Tried<'_>) -> bool {
         (None, None) => false,
     };
     let report = tried.report;
-    let heard = tried.step.last_activity.is_some_and(|at| started.is_some_and(|start| at >= start));
-    let silent = !heard
+    let silent = !tried.step.heard
         && !report.saw_any_event
         && !report.terminal_record_seen()
         && report.protocol_error.is_none()

@@ -57,6 +57,9 @@ pub struct StepState {
     pub exit: Option<ExitInfo>,
     /// When the child last did something.
     pub last_activity: Option<Timestamp>,
+    /// It did something since its newest attempt began; known to the runner only. A clock that was set back in between
+    /// leaves this true.
+    pub heard: bool,
     /// Open tool calls, in the order they were started.
     pub open: Vec<OpenCall>,
     /// Calls that ended, oldest first, at most [`StepState::KEPT_TOOLS`].
@@ -91,6 +94,9 @@ pub struct StepState {
     pub changed_files: bool,
     /// The tool whose call the agent's own guard refused because too many were made (runner-behaviour 3.2).
     pub blocked_tool: Option<String>,
+    /// How many turns there were when a call was begun that its budget of calls blocks (runner-behaviour 3.2); known to the
+    /// runner only.
+    pub beyond_calls: Option<u64>,
     /// What was asked of it.
     pub steering: Steering,
     /// Facts of a plain command (run-directory 2.1.1).
@@ -178,6 +184,22 @@ impl StepState {
             return None;
         }
         self.started_at.map(|start| self.ended_at.unwrap_or(now).since(start))
+    }
+
+    /// Since when it gives no sign of life: since the newest one, or since its newest attempt began if there was none. `None`
+    /// before it began.
+    #[must_use]
+    pub fn silent_since(&self) -> Option<Timestamp> {
+        if self.heard && self.last_activity.is_some() {
+            return self.last_activity;
+        }
+        self.attempts.last().and_then(|attempt| attempt.started_at).max(self.started_at)
+    }
+
+    /// Whether the agent went on after a call that its budget blocks, though a guard in it would have refused that one.
+    #[must_use]
+    pub fn has_no_guard(&self) -> bool {
+        self.blocked_tool.is_none() && self.beyond_calls.is_some_and(|turns| self.turn_count > turns)
     }
 
     /// The loudest level among its notices.

@@ -77,7 +77,7 @@ const LEAN_TEXT: usize = 200;
 /// The lean form of an annotated child line that bears state, for use beyond the cap: texts are cut, everything else
 /// stays. `None` for records without meaning for the state (law 5).
 pub(super) fn lean(line: &[u8]) -> Option<Vec<u8>> {
-    const BEARING: [&str; 15] = [
+    const BEARING: [&str; 17] = [
         "session",
         "agent_start",
         "agent_end",
@@ -92,6 +92,8 @@ pub(super) fn lean(line: &[u8]) -> Option<Vec<u8>> {
         "queue_update",
         "response",
         "extension_ui_request",
+        "subdeck_usage",
+        "subdeck_subagent",
         "model_change",
     ];
     if !BEARING.contains(&type_of(line)?.as_str()) {

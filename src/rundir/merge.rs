@@ -161,6 +161,7 @@ fn add_history(step: &mut StepState, events: &StepState) {
     }
     step.retrying = step.retrying.take().or_else(|| events.retrying.clone());
     step.settled_at = step.settled_at.or(events.settled_at);
+    step.heard |= events.heard;
     // A foreign status counts cached tokens nowhere and loses some of the others in chains (runner-behaviour 14.26).
     if events.tokens.total() >= step.tokens.total() {
         step.tokens = events.tokens;

@@ -155,15 +155,13 @@ impl Rules<'_> {
         {
             return;
         }
-        let Some(started) = step.attempts.last().and_then(|a| a.started_at).or(step.started_at) else { return };
-        let heard = step.last_activity.filter(|at| *at >= started);
-        match (heard, step.thresholds.first_event_ms, step.thresholds.idle_ms) {
-            (None, Some(ms), _) if step.runner.is_agent() => {
+        let Some(since) = step.silent_since() else { return };
+        match (step.heard, step.thresholds.first_event_ms, step.thresholds.idle_ms) {
+            (false, Some(ms), _) if step.runner.is_agent() => {
                 let evidence = |ms| format!("no event since it was started {} ago", seconds(ms));
-                self.timed(Reason::NoFirstEvent, step.attempt().to_string(), started, ms, evidence);
+                self.timed(Reason::NoFirstEvent, step.attempt().to_string(), since, ms, evidence);
             }
-            (heard, _, Some(ms)) => {
-                let since = heard.unwrap_or(started);
+            (_, _, Some(ms)) => {
                 let evidence = |ms| format!("no observed activity for {}", seconds(ms));
                 // Longer than the threshold, not as long (runner-behaviour 4.3).
                 self.timed(Reason::Idle, String::new(), since, ms.saturating_add(1), evidence);

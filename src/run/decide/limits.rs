@@ -32,13 +32,23 @@ pub(super) fn run(decision: &mut Decision, state: &RunState) {
         let hard = limit.hard.filter(|_| !state.limits.usage_spares_children);
         for (stage, at) in [(Stage::Soft, limit.soft), (Stage::Hard, hard)] {
             let told = state.budget.at(metric, stage).is_some() || (over && stage == Stage::Hard);
-            if at.is_some_and(|at| used >= at) && !told {
+            let reached = match (metric, stage) {
+                (Metric::ToolCalls, Stage::Hard) => at.is_some_and(|at| used > at) && blocked(state),
+                _ => at.is_some_and(|at| used >= at),
+            };
+            if reached && !told {
                 over |= stage == Stage::Hard;
                 let message = budget::run_sentence(metric, used, &state.limits);
                 decision.due.push(Effect::Reach { step: None, metric, stage, used, message });
             }
         }
     }
+}
+
+/// Whether a call is open that may not be made once the run has used its calls, as with those of a step.
+fn blocked(state: &RunState) -> bool {
+    let running = state.steps.iter().filter(|step| step.phase == StepPhase::Running);
+    running.flat_map(|step| &step.open).any(|call| state.limits.tool_block.blocks(&call.tool))
 }
 
 /// The limits of a running step. Of several ends only the one that came first is told, however late it is looked at.
@@ -76,8 +86,7 @@ fn idle(state: &RunState, step: &StepState) -> Option<End> {
     if !step.open.is_empty() || step.retrying.is_some() || !step.questions.is_empty() {
         return None;
     }
-    let started = step.attempts.last().and_then(|a| a.started_at).or(step.started_at);
-    let due = state.gaps.due(step.last_activity.max(started)?, Duration::from_millis(ms));
+    let due = state.gaps.due(step.silent_since()?, Duration::from_millis(ms));
     Some((due, EndingCause::StepTimeout, format!("Subagent timed out: no sign of life for {ms}ms.")))
 }
 
@@ -138,10 +147,12 @@ fn counts(decision: &mut Decision, step: &StepState) {
                 }
             }
             Metric::Turns => {}
-            // The call that is one too many ends it, if it is one that is blocked and nobody else sees to that
-            // (runner-behaviour 3.2).
-            Metric::ToolCalls if used > hard && !step.limits.tool_calls_observed => {
-                if step.open.iter().any(|call| step.limits.tool_block.blocks(&call.tool)) {
+            // The call that is one too many ends it, if it is one that is blocked. Where a guard in the agent is to refuse
+            // it, the agent is ended only when it goes on with what none refused (runner-behaviour 3.2).
+            Metric::ToolCalls if used > hard => {
+                let blocked = || step.open.iter().any(|call| step.limits.tool_block.blocks(&call.tool));
+                let unguarded = || step.has_no_guard() && !step.last_word && step.settled_at.is_none();
+                if if step.limits.tool_calls_observed { unguarded() } else { blocked() } {
                     reach(Stage::Hard);
                 }
             }

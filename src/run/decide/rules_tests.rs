@@ -295,6 +295,50 @@ fn turns_end_a_step_once_no_tool_is_open() {
     assert_eq!(play.done()[2..], [(3, "turns deferred"), (9, "turns hard"), (9, "SIGTERM")]);
 }
 
+/// A runner config leaves the blocked calls to a guard in the agent; where the agent goes on with one that none refused
+/// there is no guard, and the runner ends it (runner-behaviour 3.2).
+#[test]
+fn calls_that_a_guard_is_to_refuse_end_the_step_only_when_there_is_none() {
+    let refusal = |id: &str, preview: &str| AgentEvent::ToolEnded {
+        call: Some(id.into()),
+        tool: None,
+        outcome: ToolOutcome::Error,
+        preview: preview.into(),
+    };
+    let soft = [(1, "tool_calls soft"), (1, "raise budget_soft")];
+    let begin = || {
+        let mut play = Play::of(limited(|l| {
+            l.tool_calls = Some(Limit { soft: Some(1), hard: Some(1) });
+            l.tool_block = ToolBlock::Names(vec!["read".into()]);
+            l.tool_calls_observed = true;
+        }));
+        play.says(1, open("A", "read")).says(2, close("A", ToolOutcome::Ok)).says(3, open("B", "read"));
+        play
+    };
+    let mut play = begin();
+    play.says(4, refusal("B", "Tool budget hard limit reached (1).")).says(5, turn(1, 0.0, false));
+    play.says(6, open("C", "read")).says(7, turn(1, 0.0, false)).until(20);
+    assert_eq!(play.done(), soft, "it was refused");
+    let mut play = begin();
+    play.says(4, close("B", ToolOutcome::Ok)).says(5, turn(1, 0.0, true)).until(20);
+    assert_eq!(play.done(), soft, "it ends anyway");
+    let mut play = begin();
+    play.says(4, close("B", ToolOutcome::Ok)).until(5);
+    assert_eq!(play.done(), soft, "the refusal may still come with its result");
+    play.says(6, turn(1, 0.0, false)).until(20);
+    assert_eq!(play.done()[2..], [(6, "tool_calls hard"), (6, "SIGTERM")]);
+    let error = play.state.steps[0].ending.as_ref().unwrap().message.clone();
+    assert!(error.starts_with("Over budget: 2 tool calls used, 1 tool call allowed. No guard"), "{error}");
+    // Another tool than those that are blocked may go on.
+    let mut play = Play::of(limited(|l| {
+        l.tool_calls = Some(Limit { soft: None, hard: Some(1) });
+        l.tool_block = ToolBlock::Names(vec!["write".into()]);
+        l.tool_calls_observed = true;
+    }));
+    play.says(1, open("A", "read")).says(2, open("B", "read")).says(3, turn(1, 0.0, false)).until(20);
+    assert_eq!(play.done(), []);
+}
+
 #[test]
 fn calls_tokens_and_money_have_two_limits() {
     let calls =
@@ -313,6 +357,20 @@ fn calls_tokens_and_money_have_two_limits() {
     let mut play = Play::of(calls(ToolBlock::Names(vec!["write".into()])));
     three(&mut play);
     assert_eq!(play.done(), soft, "other tools may go on");
+
+    // The calls of the run are those of all its steps, and the one beyond the limit is one too many there too.
+    for (block, ends) in [(ToolBlock::All, true), (ToolBlock::Names(vec!["write".into()]), false)] {
+        let limits =
+            Limits { tool_calls: Some(Limit { soft: Some(2), hard: Some(3) }), tool_block: block, ..Limits::default() };
+        let mut play = Play::new(vec![meta(), meta()], RunMeta { limits, ..RunMeta::default() });
+        for (at, step) in [(1, 0), (2, 1), (3, 0), (4, 1)] {
+            play.at(at, What::Agent { step: StepId(step), event: open(&at.to_string(), "read") });
+        }
+        play.until(10);
+        let told = [(2, "run tool_calls soft")];
+        let ended = [(4, "run tool_calls hard"), (4, "SIGTERM"), (4, "SIGTERM")];
+        assert_eq!(play.done(), if ends { [&told[..], &ended].concat() } else { told.to_vec() });
+    }
 
     let tokens = Limit { soft: Some(10), hard: Some(20) };
     let mut play = Play::of(limited(|l| l.tokens = Some(tokens)));

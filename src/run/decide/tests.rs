@@ -149,6 +149,35 @@ fn the_drain_waits_for_moving_output_but_not_for_ever() {
     }
 }
 
+/// An agent that goes on after it had said its last word is not cut off (runner-behaviour 1.5, trap 18).
+#[test]
+fn an_agent_that_goes_on_is_not_drained() {
+    for (goes_on, want) in [
+        (AgentEvent::AgentEnded { will_retry: true }, vec![]),
+        (AgentEvent::AgentStarted, vec![]),
+        (
+            AgentEvent::AgentEnded { will_retry: false },
+            vec![(1000, "drain"), (1000, "SIGTERM child"), (4000, "SIGKILL")],
+        ),
+    ] {
+        let mut state = running(RunnerKind::Pi, RunMeta::default(), None);
+        let mut say = |at, event| {
+            reduce(&mut state, &Event { at: ms(at), what: What::Agent { step: StepId(0), event } });
+        };
+        say(0, AgentEvent::Settled { aborted: false });
+        say(500, goes_on.clone());
+        assert_eq!(names(&play(&mut state, 60_000)), want, "{goes_on:?}");
+        let mut say = |at, event| {
+            reduce(&mut state, &Event { at: ms(at), what: What::Agent { step: StepId(0), event } });
+        };
+        if want.is_empty() {
+            say(70_000, AgentEvent::Settled { aborted: false });
+            assert_eq!(decide(&state, ms(70_999)).due, [], "{goes_on:?}");
+            assert_eq!(decide(&state, ms(71_000)).due.len(), 1, "the next last word is one again: {goes_on:?}");
+        }
+    }
+}
+
 #[test]
 fn nothing_is_due_for_a_child_that_is_gone_or_a_run_that_is_over() {
     let mut state = running(RunnerKind::Pi, RunMeta { deadline_at: Some(ms(5)), ..Default::default() }, None);

@@ -44,6 +44,10 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
             (step.last_word, step.calls_pending) = (false, false);
             step.retrying = None;
             step.changed_files |= about.mutates;
+            let hard = step.limits.tool_calls.and_then(|limit| limit.hard);
+            if hard.is_some_and(|hard| step.tool_count > hard) && step.limits.tool_block.blocks(tool) {
+                step.beyond_calls.get_or_insert(step.turn_count);
+            }
             watch::called(step, tool, args, *about, at);
             // A second start of the same call replaces the first (runner-behaviour 14.10).
             let before = step.open.len();

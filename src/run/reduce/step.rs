@@ -47,12 +47,14 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
     let mut strange = false;
     let mut started = false;
     let mut active = false;
+    let mut opened = false;
     let mut changed = None;
     match what {
         What::StepStarted { .. } => {
             if step.phase == StepPhase::Pending {
                 step.phase = StepPhase::Running;
                 step.started_at = Some(at);
+                step.heard = false;
                 started = true;
             } else {
                 strange = true;
@@ -69,6 +71,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
                 started_at: Some(at),
                 ..Attempt::default()
             });
+            (step.heard, step.beyond_calls) = (false, None);
             step.settled_at = None;
             step.retrying = None;
             step.next_attempt = None;
@@ -119,7 +122,6 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
                 let question = step.questions.remove(index);
                 // Neither the silence nor the open call was the agent's while it waited.
                 active = true;
-                step.last_activity = Some(at);
                 let call = step.open.iter_mut().find(|c| c.call.is_some() && c.call == question.asking.call);
                 if let Some(call) = call {
                     call.started_at = at;
@@ -143,6 +145,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
             strange = raise.apply(&mut step.limits).is_err();
             if let Some(metric) = raise.metric() {
                 step.budget.forget(metric);
+                step.beyond_calls = None;
             }
         }
         What::ChildSpawned { pid, start_ticks, .. } => {
@@ -156,7 +159,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
         }
         What::Agent { event, .. } => {
             active = true;
-            step.last_activity = Some(at);
+            opened = matches!(event, AgentEvent::ToolStarted { .. });
             strange = agent_event(step, event, at, seq);
             if let AgentEvent::ToolStarted { path: Some(path), about, .. } = event
                 && about.mutates
@@ -166,7 +169,6 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
         }
         What::OutputLines { lines, .. } => {
             active = true;
-            step.last_activity = Some(at);
             for line in lines {
                 step.recent_output.push_back(line.clone());
             }
@@ -174,10 +176,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
                 step.recent_output.pop_front();
             }
         }
-        What::OutputSeen { .. } => {
-            active = true;
-            step.last_activity = Some(at);
-        }
+        What::OutputSeen { .. } => active = true,
         What::ChildExited { exit, .. } => {
             step.pid = None;
             step.exit = Some(*exit);
@@ -238,6 +237,10 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
         What::TreeSwept { survivors, .. } => step.survivors.clone_from(survivors),
         _ => {}
     }
+    if active && let Some(step) = state.step_mut(id) {
+        step.last_activity = Some(at);
+        step.heard = true;
+    }
     if let Some(path) = changed {
         watch::changes(state, id, path, at);
     }
@@ -247,6 +250,8 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
     if started || active {
         state.current = Some(id);
         state.last_activity = state.last_activity.max(Some(at));
+    }
+    if opened {
         state.next_seq = seq + 1;
     }
     if strange {

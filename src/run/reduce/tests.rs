@@ -179,6 +179,15 @@ fn an_interrupt_pauses_at_once_and_leaves_pending_steps() {
     assert_eq!(s.steps[0].phase, StepPhase::Paused);
     assert_eq!(s.steps[0].ending.as_ref().map(|e| e.cause), Some(EndingCause::Interrupt));
     assert_eq!(s.steps[1].phase, StepPhase::Pending);
+    // Its end is that of the interrupt until its child is gone, and from then on that one (runner-behaviour 14.35).
+    assert_eq!(s.steps[0].ended_at, Some(Timestamp::from_millis(10)));
+    let mut later = s.clone();
+    let paused = StepOutcome { phase: StepPhase::Paused, ..Default::default() };
+    apply(&mut later, 15, What::StepEnded { step: StepId(0), outcome: Box::new(paused.clone()) });
+    assert_eq!(later.steps[0].ended_at, Some(Timestamp::from_millis(15)));
+    apply(&mut later, 20, What::OutputSeen { step: StepId(0), bytes: 1 });
+    apply(&mut later, 21, What::StepEnded { step: StepId(0), outcome: Box::new(paused) });
+    assert_eq!(later.steps[0].elapsed(Timestamp::from_millis(99)), Some(Duration::from_millis(14)), "it stands still");
     // A second interrupt changes nothing; a stop does.
     apply(&mut s, 11, What::RunInterrupted { source: None });
     assert_eq!(s.anomalies, 1);
@@ -188,6 +197,21 @@ fn an_interrupt_pauses_at_once_and_leaves_pending_steps() {
     assert_eq!(s.steps[0].phase, StepPhase::Stopped);
     assert_eq!(s.steps[0].ending.as_ref().map(|e| e.cause), Some(EndingCause::RunStop));
     assert_eq!(s.steps[1].phase, StepPhase::Stopped);
+}
+
+/// A stop that lies there before a run begins may be told before the beginning (runner-behaviour 14.24).
+#[test]
+fn an_end_that_is_told_before_the_beginning_counts() {
+    let begin = || What::RunStarted(Box::new(RunMeta { steps: vec![StepMeta::default(); 2], ..RunMeta::default() }));
+    let stop = || What::RunStopped { message: "m".into(), source: None };
+    let orders = [[begin(), stop()], [stop(), begin()]].map(|order| {
+        let mut s = RunState::default();
+        order.into_iter().for_each(|what| apply(&mut s, 5, what));
+        apply(&mut s, 6, What::RunEnded { state: RunPhase::Stopped, error: Some("m".into()) });
+        s
+    });
+    assert_eq!(orders[0], orders[1]);
+    assert!(orders[0].stopped && orders[0].steps.iter().all(|s| s.phase == StepPhase::Stopped));
 }
 
 #[test]

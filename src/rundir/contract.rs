@@ -9,10 +9,15 @@ use crate::run::{Artifacts, RunContract, StepContract};
 
 /// The fields of a run, but for the graph.
 pub(super) fn run(obj: &mut Obj, contract: &RunContract) {
-    obj.flag("isNested", contract.nested);
+    obj.flag("isNested", contract.nested).opt("sessionDir", contract.session_dir.as_ref());
+    result(obj, contract);
+}
+
+/// Those of them that a result has too.
+pub(super) fn result(obj: &mut Obj, contract: &RunContract) {
     obj.opt("parentWorkflowRunId", contract.parent_workflow.as_ref());
     obj.opt("workflowKey", contract.workflow_key.as_ref());
-    obj.opt("artifactsDir", contract.artifacts_dir.as_ref()).opt("sessionDir", contract.session_dir.as_ref());
+    obj.opt("artifactsDir", contract.artifacts_dir.as_ref());
     obj.opt("launchContractDigest", contract.launch_digest.as_ref());
     obj.opt("launchResolvedExtensions", contract.launch_extensions.as_ref());
 }

@@ -8,7 +8,7 @@ use super::status::{self, cost_summary, tokens};
 use super::write::Op;
 use super::{RunDir, contract, graph, segment, supervision};
 use crate::plan::SummaryLimit;
-use crate::run::{RunMode, RunPhase, RunState, StepId, StepPhase, StepState, Timestamp};
+use crate::run::{Metric, RunMode, RunPhase, RunState, StepId, StepPhase, StepState, Timestamp};
 
 /// What a result needs to know besides the state.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +53,9 @@ impl ResultContext {
         (format!("{}\n\n{mark}", kept.trim_end()), true)
     }
 
-    pub(super) fn public(&self, state: &RunState) -> PathBuf {
+    /// Where the result of a run is once it is public.
+    #[must_use]
+    pub fn public(&self, state: &RunState) -> PathBuf {
         self.public.clone().unwrap_or_else(|| self.results.join(format!("{}.json", state.id.as_str())))
     }
 
@@ -165,7 +167,7 @@ fn close(obj: &mut Obj, state: &RunState, dir: &RunDir) {
     let newest = state.last_started.and_then(|id| state.step(id)).and_then(|s| s.session_file.as_ref());
     obj.opt("sessionFile", newest);
     obj.opt("workflowGraph", state.contract.graph.as_ref().map(|g| graph::encode(&g.now(state), state.id.as_str())));
-    contract::run(obj, &state.contract);
+    contract::result(obj, &state.contract);
     contract::task(obj, &state.contract);
 }
 
@@ -179,18 +181,41 @@ fn agent_label(state: &RunState) -> String {
     }
 }
 
-/// What the run came to, in words (runner-behaviour 11).
+/// What the run came to, in words (runner-behaviour 11): why it ended before its time, else what its steps said.
 #[must_use]
 pub fn summary(state: &RunState, texts: &BTreeMap<StepId, String>) -> String {
-    let spent = state.budget.exceeded.is_some() || state.steps.iter().any(|s| s.budget.exceeded.is_some());
-    if (state.stopped || state.timed_out || spent)
-        && let Some(error) = &state.error
-    {
-        return error.clone();
+    if let Some(reason) = reason(state) {
+        return reason;
     }
     let ran = state.steps.iter().filter(|s| s.started_at.is_some() || texts.contains_key(&s.id));
     let blocks = ran.map(|s| format!("{}:\n{}", s.agent, texts.get(&s.id).map_or("", String::as_str)));
     blocks.collect::<Vec<_>>().join("\n\n")
+}
+
+/// Of several reasons the first of this order: stop, time, turns, what else was used, pause.
+fn reason(state: &RunState) -> Option<String> {
+    let spent = |turns: bool| {
+        let over = move |s: &&StepState| s.budget.exceeded.is_some_and(|metric| (metric == Metric::Turns) == turns);
+        state.steps.iter().find(over).and_then(|s| s.error.clone())
+    };
+    if state.stopped || state.timed_out {
+        return state.error.clone();
+    }
+    if let Some(turns) = spent(true) {
+        return Some(turns);
+    }
+    if state.budget.exceeded.is_some() {
+        return state.error.clone();
+    }
+    spent(false).or_else(|| (state.phase == RunPhase::Paused).then(|| paused(state)))
+}
+
+/// Why it pauses: somebody interrupted it, or nobody could be asked what one of its agents wanted to know.
+fn paused(state: &RunState) -> String {
+    match state.steps.iter().find_map(|s| s.unanswered.as_ref()) {
+        Some(question) => format!("Paused, because nobody could be asked: {question}"),
+        None => "Paused by an interrupt; it goes on when somebody resumes it.".to_owned(),
+    }
 }
 
 fn entry(state: &RunState, step: &StepState, context: &ResultContext) -> Obj {

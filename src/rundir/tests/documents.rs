@@ -253,7 +253,7 @@ fn a_result_has_the_fields_of_the_table_in_every_state() {
         ("complete", (true, 0, "scout:\nFound it.\n\nworker:\n\n\nlint:\n")),
         ("failed", (false, 1, "scout:\nFound it.\n\nworker:\n\n\nlint:\n")),
         ("stopped", (false, 1, "Subagent stopped by user.")),
-        ("paused", (false, 0, "scout:\nFound it.\n\nworker:\n\n\nlint:\n")),
+        ("paused", (false, 0, "Paused by an interrupt; it goes on when somebody resumes it.")),
         ("timed out", (false, 1, "Subagent timed out after 60000ms.")),
     ]);
     for (name, state) in ends() {

@@ -88,11 +88,49 @@ fn told_tool_limit(scene: &Scene, run: &Run) -> Option<u64> {
     limits.iter().find(|l| l["key"] == "tool_timeout").map(|l| l["hard"].as_u64().unwrap())
 }
 
+/// The clock of a build for tests can be told to go faster, so that five minutes are a second and a half.
 #[test]
 fn check_15_only_quick_tools_have_a_limit_that_nobody_set() {
-    // That it ends them, and at which millisecond, is a table of the core: run::decide::tests.
+    if !cfg!(debug_assertions) {
+        println!("skipped: the clock of a release build cannot be told to go faster");
+        return;
+    }
+    let quick = ["read", "grep", "find", "ls", "edit", "write", "structured_output"];
+    let others = ["bash", "mcp__web__fetch"];
+    let mut scripts: Vec<String> = quick.iter().map(|tool| format!("open A {tool}\nhang")).collect();
+    scripts.extend(others.iter().map(|tool| format!("open A {tool}\nwait 2200\nclose A {tool}\nsay fine")));
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    let scene = Scene::new(&scripts);
+    let members: Vec<Value> = scripts.iter().map(|_| step(json!({}))).collect();
+    let config = scene.config(&[json!({ "parallel": members, "concurrency": 9 })], json!({}));
+    let mut command = scene.subdeck(&["run", "--no-tui", &config]);
+    let done = Done::of(command.env("SUBDECK_TEST_CLOCK_SPEED", "200").output().unwrap());
+    assert_eq!(done.code, 5, "{done:?}");
+    let run = scene.world.only_run();
+    let (status, result) = (run.wait_end(), scene.result(&run));
+    let at = |kind: &str, index: usize| {
+        let of = |e: &Value| e["stepIndex"] == index || e["subagentStepIndex"] == index;
+        run.events_of(kind).iter().find(|e| of(e)).map(when)
+    };
+    // Each of the quick ones is ended after its five minutes, and for that reason.
+    for (index, tool) in quick.iter().enumerate() {
+        let step = &status["steps"][index];
+        let error = format!("Tool '{tool}' timed out after 300000ms.");
+        assert_eq!((&step["status"], &step["timedOut"]), (&"failed".into(), &true.into()), "{step}");
+        assert_eq!((&step["error"], &result["results"][index]["error"]), (&json!(error), &json!(error)));
+        let open = at("subdeck.signal.sent", index).unwrap() - at("tool_execution_start", index).unwrap();
+        assert!(open >= 300_000.0, "{tool}: {open}");
+    }
+    // Any other one is not, though it is open for longer.
+    for (index, tool) in others.iter().enumerate().map(|(n, tool)| (quick.len() + n, tool)) {
+        let step = &status["steps"][index];
+        assert_eq!((&step["status"], step.get("error")), (&"complete".into(), None), "{step}");
+        let open = at("tool_execution_end", index).unwrap() - at("tool_execution_start", index).unwrap();
+        assert!(open > 300_000.0, "{tool}: {open}");
+    }
+    // What the binary tells of it.
     let scene = Scene::new(&["open A bash\nuntil one\nclose A -\nopen B read\nuntil two\nclose B -\nsay fine"]);
-    let run = scene.detach(&scene.config(&[step(json!({}))], json!({})));
+    let run = scene.detach(&scene.config(&[crate::step(json!({}))], json!({})));
     run.wait("bash", |s| s["currentTool"] == "bash");
     assert_eq!(told_tool_limit(&scene, &run), None);
     scene.touch("one");

@@ -6,6 +6,9 @@
 //! | trap | where it is tried, or why it cannot occur |
 //! |---|---|
 //! | 1 arrays per step that do not grow | steps are state in one list; open calls belong to their step |
+//! | 2 exceptions in a step | `what_goes_wrong_beside_a_child...`, `check_50`; a status that cannot be written: `check_10` |
+//! | 3 logs that cannot be written | `what_goes_wrong_beside_a_child...`, `output_on_a_full_disk...` of checks_persistence |
+//! | 4 a full disk | checks 4 to 6 and 11 to 13 of checks_persistence, `a_run_can_be_stopped_on_a_full_disk` |
 //! | 5 exit is not close | `check_23`; `run::decide::rules_tests` (no limit for a child that is gone); tests/children.rs |
 //! | 7 an interrupt blocks a later stop | `run::decide::tests` (a stop after an interrupt); a KILL ends each ladder |
 //! | 8 attention that stays, tools of steps that are over | `check_14`, `check_23`, `check_27`, `silence_is_told_and_taken_back...` |
@@ -18,27 +21,28 @@
 //! | 15 the time of a tool is no time of the run | `check_14` |
 //! | 16 no answer is retried, a failed tool never | `a_failed_tool_is_no_reason...`, `run::retry` |
 //! | 17 starts that fail | `a_child_that_never_began...`, `run::retry` (late, or with a word, it did start) |
-//! | 18 the drain | `run::decide::tests` (moving output), `run::judge` (what is a success), tests/children.rs |
+//! | 18 the drain | `an_agent_that_goes_on_after_its_last_word...`; `run::decide::tests` (it goes on, moving output), `run::judge` (what is a success) |
 //! | 19 lines of 16 MiB | tests/children.rs (`long-line`), agents::framing |
 //! | 20 prompts | `check_30`, tests/documents.rs (`check_prompts`), tests/package.rs (artifacts and transcripts) |
 //! | 21 variables of nested runs | agents::pi::command, tests/package.rs (empty, and set for who may start agents) |
 //! | 22 usage never ends a child of a runner config | `the_usage_of_a_runner_config_spares_who_runs...` |
 //! | 23 turns wait for an open tool, the last word may come | `turns_beyond_the_last_one...`, `run::decide::rules_tests` |
-//! | 24 a stop that lies there already | `a_stop_that_lies_there_already_keeps_everything_from_starting` |
+//! | 24 a stop that lies there already | `a_stop_that_lies_there_already...` (what is told first); `run::reduce::tests` (either order is read) |
 //! | 26 sums that disagree | one sum over the steps, for tokens and for money |
+//! | 27 no session | `check_02`; `engine::recorder::tests` |
 //! | 29 long output of plain commands | the streams are files; tests/children.rs |
 //! | 30 fail-fast | tests/runs.rs (a skipped member is no failure of its own, and its end is an event) |
-//! | 31 the order of a write | tests/checks_persistence.rs; `check_50` (the graph is of the same write) |
+//! | 31 the order of a write | `engine::recorder::tests` (result, status, those above); `check_50` (the graph is of the same write) |
 //! | 32 killed from outside | tests/children.rs (`kill KILL`: failed) |
 //! | 33 clean when shown | tests/children.rs (`assert_clean`) |
-//! | 35 times of what is over | `ended_at` of a step is final: `run::reduce::prop_tests` |
+//! | 35 times of what is over | an end is final: `run::reduce::prop_tests`; that of a pause until its child is gone: `run::reduce::tests` |
 //!
 //! Time that the machine sleeps (product 5) is tried in the core, where time is an argument: `run::decide::rules_tests`,
 //! `run::reduce::prop_tests`. By the binary it cannot be tried without a machine that sleeps: the runner asks the kernel how
 //! long that was, a stopped process is not asleep, and a namespace of times has one difference between its clocks from its
 //! first process on to its last.
 //!
-//! 2, 3, 4, 27: tests/checks_persistence.rs. 25, 28: there are neither groups that grow nor external jobs. 6, 34: nothing
+//! 25, 28: there are neither groups that grow nor external jobs. 6, 34: nothing
 //! runs `ps`, and there are no numbers of tabs in files.
 
 #[allow(dead_code)]
@@ -219,7 +223,7 @@ fn a_call_too_many_of_a_blocked_tool_ends_the_step_and_one_of_another_tool_does_
     assert_eq!((states(&status).as_slice(), done.code), (["complete"].as_slice(), 0), "{done:?}");
     assert_eq!(status["steps"][0].get("toolBudgetBlocked"), None);
 
-    // A runner config leaves it to the guard inside the agent: what goes beyond is seen and told, and ends nothing.
+    // A runner config leaves it to a guard inside the agent, and what goes beyond is seen and told.
     let scene =
         Scene::new(&["open A read\nclose A read\nopen B read\nclose B read\nenv PI_SUBAGENT_TOOL_BUDGET\nsay fine"]);
     let (run, done) = scene.run(&scene.config(&[step(json!({}))], budget.clone()));
@@ -232,20 +236,53 @@ fn a_call_too_many_of_a_blocked_tool_ends_the_step_and_one_of_another_tool_does_
     let guard: Value = serde_json::from_str(guard.trim()).unwrap();
     assert_eq!(guard, json!({ "hard": 1, "soft": 1, "block": ["read", "grep", "find", "ls"] }));
 
-    // The guard inside the agent refused a call: that is seen and told.
+    // An agent that goes on with what none refused has no guard: the runner ends it, and says why.
+    let scene = Scene::new(&["open A read\nclose A read\nopen B read\nclose B read\nturn 1 1 0\nhang"]);
+    let (run, done) = scene.run(&scene.config(&[step(json!({}))], budget.clone()));
+    let status = run.wait_end();
+    assert_eq!((states(&status).as_slice(), done.code), (["failed"].as_slice(), 6), "{done:?}");
+    let error = status["steps"][0]["error"].as_str().unwrap();
+    assert!(error.starts_with("Over budget: 2 tool calls used, 1 tool call allowed. No guard in the agent"), "{error}");
+    assert_eq!(
+        (&status["error"], &status["steps"][0]["toolBudget"]["outcome"]),
+        (&error.into(), &"hard-blocked".into())
+    );
+    scene.world.wait_until_empty();
+
+    // The guard inside the agent refused a call: that is seen and told, and it may go on.
     for refusal in [
         "broke B grep Tool budget hard limit reached (1).",
         "close B grep\nfailure B grep Tool budget hard limit reached (1).",
     ] {
-        let scene = Scene::new(&[&format!("open B grep\n{refusal}\nsay fine")]);
-        let (run, _) = scene.run(&scene.config(&[step(json!({}))], budget.clone()));
+        let scene = Scene::new(&[&format!(
+            "open A read\nclose A read\nopen B grep\n{refusal}\nturn 1 1 0\nturn 1 1 0\nsay fine"
+        )]);
+        let (run, done) = scene.run(&scene.config(&[step(json!({}))], budget.clone()));
         let status = run.wait_end();
+        assert_eq!((states(&status).as_slice(), done.code), (["complete"].as_slice(), 0), "{refusal}: {done:?}");
         for place in [&status, &status["steps"][0]] {
             assert_eq!(place["toolBudgetBlocked"], true, "{refusal}");
             let budget = &place["toolBudget"];
             assert_eq!((&budget["outcome"], &budget["blockedTool"]), (&"hard-blocked".into(), &"grep".into()));
         }
     }
+}
+
+/// An agent that says after its last word that it goes on is not ended by the drain (runner-behaviour 1.5, trap 18).
+#[test]
+fn an_agent_that_goes_on_after_its_last_word_is_not_drained() {
+    let goes_on = "{\"type\":\"agent_settled\"}\n{\"type\":\"agent_end\",\"messages\":[],\"willRetry\":true}";
+    let scene = Scene::new(&[&format!("turn 1 1 0\n{goes_on}\nwait 1600\nsay after all")]);
+    let (run, done) = scene.run(&scene.plan(JSON));
+    assert_eq!((states(&run.wait_end()).as_slice(), done.code), (["complete"].as_slice(), 0), "{done:?}");
+    assert_eq!(scene.result(&run)["results"][0]["output"], "after all");
+    assert!(run.events_of("subdeck.signal.sent").is_empty() && run.events_of("subdeck.step.ending").is_empty());
+    // One that does not say so is.
+    let scene = Scene::new(&["turn 1 1 0\n{\"type\":\"agent_settled\"}\nwait 60000\nsay too late"]);
+    let (run, _) = scene.run(&scene.plan(JSON));
+    let sent = run.events_of("subdeck.signal.sent");
+    assert_eq!((&sent[0]["signal"], &sent[0]["cause"]), (&"SIGTERM".into(), &"drain".into()));
+    assert!(!scene.result(&run).to_string().contains("too late"));
 }
 
 #[test]
@@ -528,4 +565,62 @@ fn a_stop_that_lies_there_already_keeps_everything_from_starting() {
     assert_eq!((states(&status).as_slice(), done.code), (["stopped", "stopped"].as_slice(), 3), "{done:?}");
     assert_eq!((&status["state"], scene.starts(0)), (&"stopped".into(), 0));
     assert!(!control.join("stop.json").exists(), "it was taken");
+    // Ours begins before it stops; that the reference does not, and is read all the same: `run::reduce::tests`.
+    let told: Vec<String> = run.events().iter().map(|e| e["type"].as_str().unwrap().to_owned()).collect();
+    let place = |kind: &str| told.iter().position(|t| t == kind).unwrap();
+    assert!(place("subagent.run.started") < place("subagent.run.stopped"), "{told:?}");
+    assert!(place("subagent.run.stopped") < place("subagent.run.completed"), "{told:?}");
+}
+
+/// What goes wrong in a step is that step's failure, and the run is ended in order (trap 2); what cannot be logged is told
+/// and fails nothing (trap 3).
+#[test]
+fn what_goes_wrong_beside_a_child_ends_in_order() {
+    let ended = |scene: &Scene, run: &Run| {
+        let status = run.wait_end();
+        assert_eq!(scene.result(run)["state"], status["state"]);
+        assert_eq!(run.events_of("subagent.run.completed").len(), 1);
+        status
+    };
+    // The folder of a step is gone when it is to begin.
+    let scene = Scene::new(&["say never", "say never", "say never"]);
+    let gone = scene.world.project().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    let first = step(json!({ "runner": { "type": "external-cli", "command": "rmdir", "args": [&gone] } }));
+    let (run, done) = scene.run(&scene.config(&[first, step(json!({ "cwd": &gone })), step(json!({}))], json!({})));
+    let status = ended(&scene, &run);
+    assert_eq!((states(&status).as_slice(), done.code), (["complete", "failed", "pending"].as_slice(), 1), "{done:?}");
+    assert!(status["steps"][1]["error"].as_str().unwrap().contains("gone"), "{status}");
+    // So is the program.
+    let scene = Scene::new(&[]);
+    let tool = scene.world.file("tool.sh", "#!/bin/sh\n");
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let call = |command: &str, args: Value| {
+        step(json!({ "runner": { "type": "external-cli", "command": command, "args": args } }))
+    };
+    let steps = [call("rm", json!([tool])), call(tool.to_str().unwrap(), json!([]))];
+    let (run, done) = scene.run(&scene.config(&steps, json!({})));
+    let status = ended(&scene, &run);
+    assert_eq!((states(&status).as_slice(), done.code), (["complete", "failed"].as_slice(), 1), "{done:?}");
+    let error = status["steps"][1]["error"].as_str().unwrap();
+    assert!(error.contains("tool.sh"), "{error}");
+    // An output that nobody gives is found out before anything begins; in the reference it ends the runner.
+    let scene = Scene::new(&["say never", "say never"]);
+    let asks = step(json!({ "task": "Use {outputs.nobody}." }));
+    let config = scene.config(&[step(json!({})), asks], json!({}));
+    let done = support::Done::of(scene.subdeck(&["run", "--no-tui", &config]).output().unwrap());
+    assert_eq!((done.code, scene.starts(0)), (2, 0), "{done:?}");
+    assert!(done.stderr.contains("nobody"), "{done:?}");
+    // The log of a step cannot be made.
+    let scene = Scene::new(&["out a line\nturn 1 1 0\nsay fine"]);
+    let config = scene.config(&[step(json!({}))], json!({}));
+    let written: Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+    let log = std::path::Path::new(written["asyncDir"].as_str().unwrap()).join("output-0.log");
+    std::fs::create_dir_all(log.join("in the way")).unwrap();
+    let (run, done) = scene.run(&config);
+    let status = ended(&scene, &run);
+    assert_eq!((states(&status).as_slice(), done.code), (["complete"].as_slice(), 0), "{done:?}");
+    assert_eq!(scene.result(&run)["results"][0]["output"], "fine");
+    let failed = run.events_of("subdeck.log.failed");
+    assert!(failed[0]["error"].as_str().unwrap().contains("directory"), "{failed:?}");
 }

@@ -15,8 +15,28 @@ pub fn now() -> Timestamp {
     let since_boot = clock(WITH_SLEEP);
     let (wall, boot) =
         *START.get_or_init(|| (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), since_boot));
-    let span = wall.saturating_add(since_boot.saturating_sub(boot));
+    let span = wall.saturating_add(since_boot.saturating_sub(boot).saturating_mul(speed()));
     Timestamp::from_millis(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// How long to wait until a moment comes; nothing when it has.
+#[must_use]
+pub fn wait_until(at: Timestamp) -> Duration {
+    at.since(now()) / speed()
+}
+
+/// How many times faster the runner's time goes than the world's. Only a build for tests can be told so, to see what comes
+/// after minutes.
+#[cfg(debug_assertions)]
+fn speed() -> u32 {
+    static SPEED: OnceLock<u32> = OnceLock::new();
+    let told = || std::env::var("SUBDECK_TEST_CLOCK_SPEED").ok()?.parse().ok();
+    *SPEED.get_or_init(|| told().unwrap_or(1).max(1))
+}
+
+#[cfg(not(debug_assertions))]
+const fn speed() -> u32 {
+    1
 }
 
 /// How long the machine has slept since it was started.

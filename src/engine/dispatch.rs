@@ -166,7 +166,7 @@ impl Engine {
             // Readers may wait for what children and signals need not wait for.
             self.recorder.flush_due();
             if !std::mem::replace(&mut open, true) {
-                super::runner::open_doors(&self.home, doors);
+                super::runner::open_doors(&self.home, doors, &mut self.recorder);
                 // What came before anybody watched is not lost.
                 look_at = Instant::now();
                 continue;
@@ -411,7 +411,7 @@ fn source_of(asked: Asked, run: Option<String>, step: Option<String>) -> Control
 }
 
 fn to_instant(at: crate::run::Timestamp) -> Instant {
-    Instant::now() + at.since(now())
+    Instant::now() + super::clock::wait_until(at)
 }
 
 async fn until(deadline: Option<Instant>) {

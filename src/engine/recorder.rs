@@ -215,11 +215,15 @@ impl<D: Disk> Recorder<D> {
         let _ = self.log.retry();
     }
 
+    /// Writes a document beside the status, as soon as there is room for it.
+    pub(super) fn keep(&mut self, path: &Path, bytes: Vec<u8>) {
+        let written = self.writer.write(path, bytes, now());
+        self.failed(written.err());
+    }
+
     /// Says that requests are not taken any more (run-directory 3.7).
     pub fn close_inbox(&mut self, state: &str) {
-        let path = self.dir.inbox_closed();
-        let written = self.writer.write(&path, inbox_closed::encode(now(), state), now());
-        self.failed(written.err());
+        self.keep(&self.dir.inbox_closed(), inbox_closed::encode(now(), state));
     }
 
     /// Writes status.json now.
@@ -307,7 +311,9 @@ impl<D: Disk> Recorder<D> {
         self.given_up.clear();
         let (state, error) = match (self.state.session_id.as_deref(), state) {
             (None | Some(""), RunPhase::Complete) => {
-                (RunPhase::Failed, Some("the run has no session, so it can have no result".to_owned()))
+                let path = self.result.public(&self.state);
+                let error = format!("the run has no session, so its result {} cannot be written", path.display());
+                (RunPhase::Failed, Some(error))
             }
             (_, state) => (state, error),
         };

@@ -149,16 +149,16 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
 
 /// What the first child need not wait for: the folders that others write into and the watch over them, the identity
 /// for those who look whether the runner lives, logs of its own, and the word that all of it is there.
-pub(super) fn open_doors(home: &Home, doors: &mut Doors) {
+pub(super) fn open_doors(home: &Home, doors: &mut Doors, recorder: &mut Recorder) {
     let (dir, way) = (home.dir(), home.way());
     super::keeper::own_stderr(way);
     // Results and requests make the folder that they need, should one be missing.
     let made = way.make_folders().and_then(|()| dir.root().map_or(Ok(()), |root| root.create()));
-    let keeper = std::os::unix::process::parent_id();
-    let known = made.and_then(|()| RunnerIdentity::of_this_process(Some(keeper)).write(way));
-    if let Err(error) = known {
+    if let Err(error) = made {
         complain("runner", &format_args!("the run directory is not complete: {error}"));
     }
+    let keeper = std::os::unix::process::parent_id();
+    recorder.keep(&dir.runner_json(), RunnerIdentity::of_this_process(Some(keeper)).encode());
     doors.watch = Watch::arrivals(doors.inbox.folders());
     // The folder of runs says when one of them is removed or renamed; only directories are made and removed in it.
     dir.root().into_iter().for_each(|root| doors.watch.departures(&root.runs()));

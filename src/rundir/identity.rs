@@ -65,11 +65,17 @@ impl RunnerIdentity {
     /// # Errors
     /// What the file system says.
     pub fn write(&self, dir: &RunDir) -> io::Result<()> {
+        write::replace(&dir.runner_json(), &self.encode())
+    }
+
+    /// The document.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
         let mut obj = Obj::new();
         obj.set("pid", self.pid).opt("startTicks", self.start_ticks).opt("bootId", self.boot_id.as_ref());
         obj.set("host", &self.host).set("uid", self.uid).set("version", &self.version);
         obj.opt("keeperPid", self.keeper_pid).opt("keeperStartTicks", self.keeper_start_ticks);
-        write::replace(&dir.runner_json(), &obj.pretty())
+        obj.pretty()
     }
 
     /// Reads it; `None` when there is none or it is not readable.

@@ -66,11 +66,30 @@ impl SmallDisk {
     /// Takes every page that is left.
     pub fn fill(&self) {
         let mut file = fs::OpenOptions::new().create(true).append(true).open(self.filler()).unwrap();
-        while file.write_all(&[b'x'; 4096]).is_ok() {}
         let probe = self.world.root().join("probe");
-        let full = fs::write(&probe, "x").unwrap_err();
-        assert_eq!(full.raw_os_error(), Some(28), "{full}");
-        fs::remove_file(probe).unwrap();
+        loop {
+            while file.write_all(&[b'x'; 4096]).is_ok() {}
+            let full = fs::write(&probe, "x");
+            fs::remove_file(&probe).unwrap();
+            // Somebody may just have given up a page.
+            let Err(full) = full else { continue };
+            assert_eq!(full.raw_os_error(), Some(28), "{full}");
+            return;
+        }
+    }
+
+    /// Gives so many pages back of those that [`SmallDisk::fill`] took.
+    pub fn give(&self, pages: u64) {
+        let file = fs::OpenOptions::new().write(true).open(self.filler()).unwrap();
+        file.set_len(file.metadata().unwrap().len() - pages * 4096).unwrap();
+    }
+
+    /// Removes everything.
+    pub fn empty(&self) {
+        for entry in fs::read_dir(self.world.root()).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
+        }
     }
 
     /// Makes the disk large.

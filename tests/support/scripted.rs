@@ -1,6 +1,9 @@
 //! Runs whose agents play scripts: `tests/bin/scripted.sh` in the place of pi, one script a step, and the runner configs
 //! and plans that start it.
 
+#[path = "replays.rs"]
+pub mod replays;
+
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -84,7 +87,9 @@ impl Scene {
     pub fn run(&self, plan: &str) -> (Run, Done) {
         let done = Done::of(self.subdeck(&["run", "--no-tui", plan]).output().unwrap());
         assert!(self.world.root().exists(), "{done:?}");
-        (self.world.only_run(), done)
+        let run = self.world.only_run();
+        replays::assert_told_by_the_log(&run.dir);
+        (run, done)
     }
 
     /// Starts a plan or a config in the background.

@@ -306,6 +306,48 @@ fn a_pause_under_way_has_a_provisional_result_and_a_stop_takes_it_back() {
     assert!(world.exists("async-subagent-results/ID.json"));
 }
 
+/// The order of a write (runner-behaviour 14.31): the result that can be recovered, the status, and only then those above
+/// are told. That the graph is that of the same write is `check_50` of the runs.
+#[test]
+fn a_status_comes_behind_its_result_and_before_those_above_are_told() {
+    let mut world = World::running();
+    let base = world.temp.path().join("nested-subagent-events/top-token");
+    let sink = base.join("events");
+    std::fs::create_dir_all(&sink).unwrap();
+    std::fs::write(base.join("route.json"), r#"{"rootRunId":"top","capabilityToken":"token","createdAt":1}"#).unwrap();
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let mut plan = crate::plan::Plan::default();
+    plan.extras.route = Some(crate::plan::Route {
+        root_run_id: "top".into(),
+        event_sink: text(&sink),
+        control_inbox: text(&base.join("controls")),
+        capability_token: "token".into(),
+    });
+    plan.extras.nested = Some(crate::plan::NestedSelf { parent_run_id: "parent".into(), ..Default::default() });
+    world.recorder.nested = super::super::nested::Nested::of(&plan, &world.recorder.dir);
+    assert!(world.recorder.nested.is_some());
+    let told = |sink: &Path| std::fs::read_dir(sink).unwrap().count();
+    let status = world.recorder.dir.status();
+    // The status has no room: nobody above learns of what is not in it.
+    world.done.lock().unwrap().clear();
+    world.set_mood(move |op| (op.path() == status).then_some(ENOSPC));
+    world.recorder.record(What::RunInterrupted { source: None });
+    world.recorder.flush_due();
+    let result = [
+        "async-subagent-results/result-pending/s/ID.json",
+        "async-subagent-results/result-index/sessions/s/ID.json",
+        "async-subagent-results/result-index/runs/ID.json",
+    ];
+    assert_eq!((world.places(), told(&sink)), (result.map(str::to_owned).to_vec(), 0));
+    // With the next change it has.
+    world.set_mood(|_| None);
+    world.done.lock().unwrap().clear();
+    world.recorder.record(What::ChildExited { step: StepId(0), exit: Default::default() });
+    world.recorder.write_status();
+    let places = [&result[..], &["async-subagent-runs/ID/status.json"]].concat();
+    assert_eq!((world.places(), told(&sink)), (places.iter().map(|p| (*p).to_owned()).collect(), 1));
+}
+
 #[test]
 fn a_pause_on_a_full_disk_is_not_seen_without_its_result() {
     let mut world = World::running();
@@ -330,7 +372,9 @@ fn a_run_without_a_session_has_no_result_and_says_so() {
     world.recorder.record(What::RunStarted(Box::new(meta)));
     world.recorder.end(RunPhase::Complete, None, BTreeMap::new());
     assert_eq!(world.status().phase, RunPhase::Failed);
-    assert!(world.status().error.unwrap().contains("session"));
+    let error = world.status().error.unwrap();
+    assert!(error.contains("session") && error.contains(&format!("async-subagent-results/{ID}.json")), "{error}");
+    assert_eq!(world.records("subagent.run.completed")[0]["status"], "failed");
     assert!(!world.recorder.is_pending());
 }
 

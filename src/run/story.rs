@@ -160,7 +160,7 @@ fn outcome() -> impl Strategy<Value = Box<StepOutcome>> {
     (phase, -1i32..3, option::of(name()), any::<bool>(), any::<bool>()).prop_map(
         |(phase, exit_code, error, timed_out, named)| {
             let stopped = phase == StepPhase::Stopped;
-            let output = NamedOutput { text: "t".to_owned(), agent: "a".to_owned(), logical: 0 };
+            let output = NamedOutput { text: "t".into(), agent: "a".to_owned(), logical: 0 };
             let output = named.then(|| ("out".to_owned(), output));
             Box::new(StepOutcome { phase, exit_code, error, timed_out, stopped, output, ..StepOutcome::default() })
         },

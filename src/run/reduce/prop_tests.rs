@@ -89,7 +89,7 @@ fn tell(meta: RunMeta, story: Vec<(Timestamp, What)>, attentive: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 250, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_a_state_holds_together(meta in begun(), story in story(80, false), attentive in any::<bool>()) {

@@ -142,7 +142,7 @@ fn check(meta: RunMeta, story: Vec<(Timestamp, What)>, full: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_event_log_gives_the_state_of_the_status(meta in begun(), story in story(60, false)) {

@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -52,14 +53,44 @@ fn fatal() -> Vec<i32> {
     numbers
 }
 
+/// What the two threads know of whoever is to be told.
+struct Told {
+    /// The newest deck or fleet of this process.
+    whom: Option<Sender<i32>>,
+    /// What asked it to go.
+    number: Option<i32>,
+    /// The threads are there.
+    listening: bool,
+}
+
+static TOLD: Mutex<Told> = Mutex::new(Told { whom: None, number: None, listening: false });
+
+fn told() -> MutexGuard<'static, Told> {
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Starts to listen. The receiver gets the number of the signal that asks the deck to go; a lost terminal counts as
-/// SIGHUP.
+/// SIGHUP. Of several receivers of one process, as of a fleet and the runs that are opened from it, the newest gets it,
+/// and two threads serve them all.
 ///
 /// # Errors
 /// When the threads cannot be started.
 pub fn watch() -> io::Result<Receiver<i32>> {
-    let (sender, receiver) = channel(4);
-    let hangup = sender.clone();
+    let (sender, receiver) = channel(1);
+    let mut told = told();
+    if !told.listening {
+        start()?;
+        told.listening = true;
+    }
+    // What came between two decks is for the one that comes.
+    if let Some(number) = told.number {
+        let _ = sender.try_send(number);
+    }
+    told.whom = Some(sender);
+    Ok(receiver)
+}
+
+fn start() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Installed before the thread starts, so that none finds the terminal taken and nobody listening.
     let mut listened: Vec<(i32, Signal)> = {
@@ -79,11 +110,11 @@ pub fn watch() -> io::Result<Receiver<i32>> {
             }
             Poll::Pending
         });
-        go(&sender, runtime.block_on(first));
+        go(runtime.block_on(first));
     };
     std::thread::Builder::new().name("deck-signals".to_owned()).spawn(listen)?;
-    std::thread::Builder::new().name("deck-tty".to_owned()).spawn(move || wait_for_hangup(&hangup))?;
-    Ok(receiver)
+    std::thread::Builder::new().name("deck-tty".to_owned()).spawn(wait_for_hangup)?;
+    Ok(())
 }
 
 /// Ends this process by a signal, as it would have ended without a deck.
@@ -107,12 +138,12 @@ fn lost(fds: &[PollFd<'_>]) -> bool {
 }
 
 /// Sleeps until the terminal hangs up. Asking for no event leaves only that one, so the thread wakes once in its life.
-fn wait_for_hangup(sender: &Sender<i32>) {
+fn wait_for_hangup() {
     loop {
         let stdin = io::stdin();
         let mut fds = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::empty())];
         match poll(&mut fds, None) {
-            Ok(_) if lost(&fds) => return go(sender, SIGHUP),
+            Ok(_) if lost(&fds) => return go(SIGHUP),
             Err(rustix::io::Errno::INTR) => {}
             // Where a terminal cannot be polled the signal has to do.
             _ => return,
@@ -120,8 +151,14 @@ fn wait_for_hangup(sender: &Sender<i32>) {
     }
 }
 
-fn go(sender: &Sender<i32>, number: i32) {
-    let _ = sender.try_send(number);
+fn go(number: i32) {
+    {
+        let mut told = told();
+        told.number = Some(number);
+        if let Some(whom) = &told.whom {
+            let _ = whom.try_send(number);
+        }
+    }
     std::thread::sleep(GRACE);
     terminal::leave_without_writing();
     die_by(number);

@@ -28,6 +28,7 @@ use rustix::process::Signal;
 use rustix::termios::{QueueSelector, tcflush};
 
 use super::probe::{self, Answers};
+use super::stray;
 use crate::text::SafeText;
 
 /// The modes are on.
@@ -278,6 +279,7 @@ fn own_stdout() -> io::Result<File> {
 fn enter_modes() -> io::Result<()> {
     enable_raw_mode()?;
     ENTERED.store(true, Ordering::SeqCst);
+    stray::put_aside();
     let mut out = own_stdout()?;
     let mut bytes = Vec::new();
     // 22;2t puts the window's title aside.
@@ -321,6 +323,7 @@ pub fn leave() {
     // What the terminal still sent, such as mouse reports, is not for the shell.
     let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     let _ = disable_raw_mode();
+    stray::give_back();
 }
 
 /// Leaves the modes without a write that could block: for a terminal that does not read.

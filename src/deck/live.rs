@@ -28,6 +28,8 @@ pub struct LiveFeed {
     search: Option<Search>,
     /// The numbers of lines of the logs that were scrolled.
     lines: BTreeMap<StepId, LineIndex>,
+    /// There is no room for what a run that lives has to say.
+    full: bool,
 }
 
 /// A text that is looked for in the log of a step.
@@ -49,7 +51,7 @@ impl LiveFeed {
         let follower = Follower::open(path).map_err(|error| error.to_string())?.newest_only();
         let dir = RunDir::at(path);
         let logs = Logs::new(dir.clone());
-        Ok(Self { logs, dir, read_only, follower, plan: None, search: None, lines: BTreeMap::new() })
+        Ok(Self { logs, dir, read_only, follower, plan: None, search: None, lines: BTreeMap::new(), full: false })
     }
 
     /// What stands in for the log of a step that has none: a workflow's parent keeps none of the children that it runs
@@ -88,7 +90,10 @@ fn begun<'a>(search: &'a mut Option<Search>, step: StepId, needle: &str) -> Opti
 impl Feed for LiveFeed {
     fn poll(&mut self) -> Changes {
         let rundir::Changes { state, output, news, places, health, .. } = self.follower.poll();
-        Changes { state: state || health, output, news, places }
+        // A runner that finds no room cannot say so, and its picture would stand still without a reason.
+        let full = *self.follower.health() == Health::Live && rundir::is_full(self.dir.path());
+        let filled = std::mem::replace(&mut self.full, full) != full;
+        Changes { state: state || health || filled, output, news, places }
     }
 
     fn state(&self) -> &RunState {
@@ -108,7 +113,9 @@ impl Feed for LiveFeed {
     }
 
     fn troubles(&self) -> Vec<SafeText> {
-        self.follower.notices().iter().map(|text| SafeText::line(text)).collect()
+        let full = self.full.then_some("the disk of this run is full: what it has to say waits until there is room");
+        let notices = self.follower.notices();
+        full.into_iter().chain(notices.iter().map(String::as_str)).map(SafeText::line).collect()
     }
 
     fn log_len(&mut self, step: StepId) -> u64 {

@@ -37,6 +37,15 @@ impl Logs {
         if log.is_resting() {
             log.refresh();
         }
+        if log.is_starved() {
+            // The one that is looked at is worth more than all others.
+            self.open.retain(|other| *other == step);
+            self.logs.iter_mut().filter(|(other, _)| **other != step).for_each(|(_, log)| log.rest());
+        }
+        let log = self.logs.entry(step).or_insert_with(|| StepLog::open(dir, step));
+        if log.is_starved() {
+            log.refresh();
+        }
         log
     }
 }

@@ -235,6 +235,8 @@ const fn palette(n: u8) -> Color {
 
 /// Our glyphs and what stands for them where only ASCII may be drawn.
 const ASCII: &[(&str, &str)] = &[
+    // What was taken out of a text.
+    ("\u{fffd}", "?"),
     ("○", "o"),
     ("◌", "."),
     ("●", "*"),

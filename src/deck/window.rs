@@ -188,8 +188,15 @@ impl View {
     fn back(&self, feed: &mut dyn Feed, position: u64, wanted: usize) -> Vec<Row> {
         let mut count = wanted + 1;
         loop {
-            let lines = feed.lines_before(self.step, position, count);
+            let mut lines = feed.lines_before(self.step, position, count);
             let all = lines.len() < count;
+            // Whether the last piece of a long line was written over shows in what comes behind it.
+            if position < self.len && lines.last().is_some_and(is_piece) {
+                let next = feed.lines_from(self.step, position, 1);
+                lines.extend(next);
+                drop_overwritten(&mut lines);
+                lines.retain(|line| line.start < position);
+            }
             let (mut rows, known) = self.rows(lines, !all, false);
             let enough = rows.len() >= wanted;
             let surplus = rows.len().saturating_sub(wanted);
@@ -216,6 +223,7 @@ impl View {
     /// which no line beside these can say the same.
     fn rows(&self, mut lines: Vec<LogLine>, before: bool, after: bool) -> (Vec<Row>, Range<u64>) {
         lines.retain(|l| l.start < self.len);
+        drop_overwritten(&mut lines);
         if !self.fold {
             return (lines.iter().flat_map(|line| self.rows_of(line, line.end)).collect(), 0..u64::MAX);
         }
@@ -270,6 +278,24 @@ impl View {
         };
         parts.into_iter().enumerate().map(row).collect()
     }
+}
+
+/// Whether a line is a piece of one that is too long and goes on behind it.
+fn is_piece(line: &LogLine) -> bool {
+    line.cut && line.end - line.start == line.bytes.len() as u64
+}
+
+/// Leaves out the pieces of long lines that the pieces behind them write over: a line is one row of progress however
+/// often a carriage return begins it anew.
+fn drop_overwritten(lines: &mut Vec<LogLine>) {
+    let restarts = |line: &LogLine| {
+        let bytes = line.bytes.strip_suffix(b"\r").unwrap_or(&line.bytes);
+        memchr::memchr(b'\r', bytes).is_some()
+    };
+    let over = |pair: &[LogLine]| matches!(pair, [piece, next] if is_piece(piece) && next.start == piece.end && next.stream == piece.stream && restarts(next));
+    let gone: Vec<bool> = lines.windows(2).map(over).collect();
+    let mut gone = gone.into_iter();
+    lines.retain(|_| !gone.next().unwrap_or(false));
 }
 
 #[cfg(test)]
@@ -398,6 +424,36 @@ mod tests {
             last = first;
         }
         assert!(looks < 20, "{looks}");
+    }
+
+    #[test]
+    fn pieces_of_a_line_that_the_next_ones_write_over_are_left_out() {
+        let line = |start: u64, bytes: &[u8], cut: bool| LogLine {
+            start,
+            end: start + bytes.len() as u64 + u64::from(!cut),
+            stream: Stream::Out,
+            at: None,
+            attempt: 1,
+            bytes: bytes.to_vec(),
+            cut,
+        };
+        let left = |mut lines: Vec<LogLine>| {
+            drop_overwritten(&mut lines);
+            lines.iter().map(|line| line.start).collect::<Vec<_>>()
+        };
+        let progress = vec![
+            line(0, b"begin", false),
+            line(6, b"\r1%\r2%", true),
+            line(12, b"\r3%", true),
+            line(15, b"\r4%", false),
+        ];
+        assert_eq!(left(progress), [0, 15]);
+        // Without a carriage return, or with one at the very end, nothing was written over.
+        assert_eq!(left(vec![line(0, b"long", true), line(4, b"er\r", false)]), [0, 4]);
+        // The other stream came in between.
+        let mut other = vec![line(0, b"long", true), line(4, b"\rx", false)];
+        other[1].stream = Stream::Err;
+        assert_eq!(left(other), [0, 4]);
     }
 
     #[test]

@@ -282,9 +282,11 @@ impl Follower {
         }
         match self.events.bad_lines() {
             0 => {}
+            1 => notices.push("a line of events.jsonl cannot be read".to_owned()),
             n => notices.push(format!("{n} lines of events.jsonl cannot be read")),
         }
-        notices.extend(self.watch.limit().map(str::to_owned));
+        // Of a run that is over nothing is waited for.
+        notices.extend(self.watch.limit().filter(|_| !self.is_over()).map(str::to_owned));
         notices
     }
 

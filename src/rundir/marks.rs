@@ -178,6 +178,13 @@ impl MarkReader {
         known(&block)
     }
 
+    /// The numbers of the marks that are known without another look at the file.
+    #[must_use]
+    pub fn known(&self) -> std::ops::Range<u64> {
+        let block = self.block.borrow();
+        block.0..block.0 + block.1.len() as u64
+    }
+
     /// Marks from this number on, at most `most` of them, in one read.
     #[must_use]
     pub fn read(&self, from: u64, most: usize) -> Vec<Mark> {

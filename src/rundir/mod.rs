@@ -80,7 +80,7 @@ pub use status_encoder::StatusEncoder;
 pub use status_read::{ReadError, decode as decode_status, read as read_status};
 pub use watch::Watch;
 pub use workflow::answer_of_child;
-pub use write::{Disk, Op, RETRY, RealDisk, WriteFailure, Writer, Written, is_capacity, replace};
+pub use write::{Disk, Op, RETRY, RealDisk, WriteFailure, Writer, Written, is_capacity, is_full, replace};
 
 #[cfg(test)]
 mod tests;

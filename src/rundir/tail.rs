@@ -16,6 +16,8 @@ const KEPT: usize = 256 * 1024;
 /// A line beyond this many bytes is skipped; the largest record of a child is 16 MiB and its annotation.
 const LONGEST: u64 = 20 * 1024 * 1024;
 
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// What a look found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Piece {
@@ -65,6 +67,11 @@ impl Tail {
 
     /// The same with at most this many bytes.
     pub(super) fn read_on(&mut self, most: u64, mut take: impl FnMut(u64, &[u8]) -> bool) -> Piece {
+        // A mark of the byte order at the very beginning is none of the first line.
+        let mut take = |start: u64, line: &[u8]| match line.strip_prefix(BOM).filter(|_| start == 0) {
+            Some(line) => take(BOM.len() as u64, line),
+            None => take(start, line),
+        };
         let mut piece = Piece::default();
         let Ok(meta) = std::fs::symlink_metadata(&self.path) else { return piece };
         if self.file.as_ref().is_none_or(|(_, inode)| *inode != meta.ino()) {
@@ -161,7 +168,8 @@ pub(super) fn newest(path: &Path, most: u64) -> Vec<u8> {
     let from = len.saturating_sub(most);
     let Some(mut bytes) = again(&file, from, len - from) else { return Vec::new() };
     // In the middle of a line nothing begins.
-    let begin = if from == 0 { 0 } else { memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |at| at + 1) };
+    let mark = if bytes.starts_with(BOM) { BOM.len() } else { 0 };
+    let begin = if from == 0 { mark } else { memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |at| at + 1) };
     bytes.truncate(memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1));
     bytes.drain(..begin.min(bytes.len()));
     bytes
@@ -219,6 +227,21 @@ mod tests {
         assert_eq!(lines(&mut tail).0, ["two"]);
         fs::write(&path, "new\n").unwrap();
         assert_eq!(lines(&mut tail), (vec!["new".into()], Piece { restarted: true, behind: false }));
+    }
+
+    #[test]
+    fn a_mark_of_the_byte_order_is_none_of_the_first_line() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("events.jsonl");
+        fs::write(&path, "\u{feff}one\n\u{feff}two\n").unwrap();
+        let mut tail = Tail::new(path);
+        let mut found = Vec::new();
+        tail.read(|start, line| {
+            found.push((start, String::from_utf8_lossy(line).into_owned()));
+            true
+        });
+        assert_eq!(found, [(3, "one".to_owned()), (7, "\u{feff}two".to_owned())]);
+        assert_eq!(newest(&temp.path().join("events.jsonl"), 100), "one\n\u{feff}two\n".as_bytes());
     }
 
     #[test]

@@ -66,6 +66,16 @@ pub fn is_capacity(error: &io::Error) -> bool {
     [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE].iter().any(|e| e.raw_os_error() == code)
 }
 
+/// Whether the disk that holds a path has no room for one more byte or one more file. What cannot be asked is not full.
+#[must_use]
+pub fn is_full(path: &Path) -> bool {
+    let Ok(stat) = rustix::fs::statvfs(path) else { return false };
+    // The superuser may also take what is kept back for it.
+    let left = if rustix::process::geteuid().is_root() { stat.f_bfree } else { stat.f_bavail };
+    // File systems that make room for files as they need it count none.
+    stat.f_blocks > 0 && left == 0 || stat.f_files > 0 && stat.f_favail == 0
+}
+
 /// One change of the file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {

@@ -51,7 +51,8 @@ impl StyledLine {
     /// Longer lines are cut here before anything is measured.
     pub const MAX_COLUMNS: usize = 4096;
 
-    /// Cleans one line and keeps its colours. A carriage return restarts the line, a backspace deletes a character,
+    /// Cleans one line and keeps its colours. Where something would have acted beyond the line (a clipboard, a question to
+    /// the terminal, a reset) there is a [`SafeText::REMOVED`]. A carriage return restarts the line, a backspace deletes a character,
     /// tabs go to stops of eight; links keep their text.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
@@ -179,6 +180,11 @@ impl Sink for Builder {
     fn sgr(&mut self, params: &[u16]) {
         apply(&mut self.style, params);
     }
+
+    /// What only moves or erases leaves no trace, as in most logs; what would have acted leaves a mark.
+    fn acted(&mut self) {
+        self.text(SafeText::REMOVED);
+    }
 }
 
 fn apply(style: &mut Style, params: &[u16]) {
@@ -293,6 +299,9 @@ mod tests {
             ),
             (b"\x1b[?1mp", vec![("p", plain)]),
             (b"\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", vec![("link", plain)]),
+            (b"\x1b]0;title\x07a\x1b[2K\x1b[1Ab\x1b[?25lc", vec![("abc", plain)]),
+            (b"a\x1b]52;c;aGk=\x07b\x1bPq\x1b\\c", vec![("a\u{fffd}b\u{fffd}c", plain)]),
+            (b"a\x1b[6nb\x1bcd\x9d52;c;\x9ce\x1b]104\x1b\\f", vec![("a\u{fffd}b\u{fffd}d\u{fffd}e\u{fffd}f", plain)]),
             (b"10%\r\x1b[32m20%", vec![("20%", fg(2))]),
             (b"done\r", vec![("done", plain)]),
             (b"ab\x08\x08c", vec![("c", plain)]),
@@ -325,6 +334,10 @@ mod tests {
 
         fn sgr(&mut self, params: &[u16]) {
             self.0.sgr(params);
+        }
+
+        fn acted(&mut self) {
+            self.0.acted();
         }
     }
 

@@ -16,6 +16,9 @@ pub(super) trait Sink {
     fn control(&mut self, control: Control);
     /// The parameters of an SGR sequence.
     fn sgr(&mut self, _params: &[u16]) {}
+    /// What is told as removed too would have done something beyond this line: reached a clipboard, asked the terminal
+    /// something, reset it, or spoken to a program in between.
+    fn acted(&mut self) {}
     /// Something stood here that is not passed on: a control, a sequence, a character that must not be shown. One
     /// sequence may be told twice.
     fn removed(&mut self) {}
@@ -32,6 +35,9 @@ pub(super) enum Control {
 
 /// A string sequence (OSC, DCS, ...) longer than this was never meant to end; what follows is text again.
 const STRING_CAP: u32 = 64 * 1024;
+/// Operating system commands that many programs say and nobody misses: names of windows, folders, links, progress, marks
+/// of prompts.
+const QUIET: [u16; 8] = [0, 1, 2, 7, 8, 9, 133, 633];
 /// As many parameters of an SGR sequence are looked at.
 const PARAMS: usize = 32;
 /// As many zero-width characters may follow each other; more are a way to stall a terminal, not writing.
@@ -62,6 +68,8 @@ pub(super) struct Scanner {
     params: [u16; PARAMS],
     param_count: usize,
     string_len: u32,
+    /// The number of an operating system command, while it is read.
+    command: Option<u16>,
     zero_run: u8,
 }
 
@@ -166,6 +174,7 @@ impl Scanner {
                 return sink.removed();
             }
             Unit::Char('\u{1b}') => {
+                self.commanded(sink);
                 if self.state == State::String {
                     self.state = State::StringEscape;
                 } else {
@@ -188,11 +197,23 @@ impl Scanner {
             },
             State::Csi => self.csi(ch, sink),
             State::CsiIgnore => match ch {
-                '\u{40}'..='\u{7e}' => self.end(sink),
+                '\u{40}'..='\u{7e}' => {
+                    if matches!(ch, 'c' | 'n' | 'p') {
+                        sink.acted();
+                    }
+                    self.end(sink);
+                }
                 '\0'..='\u{3f}' | '\u{7f}' => {}
                 _ => self.resume(ch, sink),
             },
             State::String => {
+                match (self.command, ch.to_digit(10)) {
+                    (Some(number), Some(digit)) => {
+                        let digit = u16::try_from(digit).unwrap_or(0);
+                        self.command = Some(number.saturating_mul(10).saturating_add(digit));
+                    }
+                    _ => self.commanded(sink),
+                }
                 self.string_len = self.string_len.saturating_add(1);
                 if ch == '\u{07}' || self.string_len > STRING_CAP {
                     self.state = State::Ground;
@@ -223,9 +244,14 @@ impl Scanner {
     fn escape(&mut self, ch: char, sink: &mut impl Sink) {
         match ch {
             '[' => self.begin_csi(),
-            ']' | 'P' | 'X' | '^' | '_' => self.begin_string(sink),
+            ']' | 'P' | 'X' | '^' | '_' => self.begin_string(ch == ']', sink),
             '\u{20}'..='\u{2f}' => self.state = State::EscapeIntermediate,
-            '\u{30}'..='\u{7e}' => self.end(sink),
+            '\u{30}'..='\u{7e}' => {
+                if ch == 'c' {
+                    sink.acted();
+                }
+                self.end(sink);
+            }
             // A control inside of a sequence is carried out by terminals and leaves the sequence open.
             '\0'..='\u{1f}' | '\u{7f}' => {}
             _ => self.resume(ch, sink),
@@ -239,10 +265,21 @@ impl Scanner {
     }
 
     /// Told at its beginning, because its body may be as long as the rest of the text.
-    fn begin_string(&mut self, sink: &mut impl Sink) {
+    fn begin_string(&mut self, command: bool, sink: &mut impl Sink) {
         sink.removed();
+        self.command = command.then_some(0);
+        if !command {
+            sink.acted();
+        }
         self.state = State::String;
         self.string_len = 0;
+    }
+
+    /// The number of an operating system command is known.
+    fn commanded(&mut self, sink: &mut impl Sink) {
+        if self.command.take().is_some_and(|number| !QUIET.contains(&number)) {
+            sink.acted();
+        }
     }
 
     fn csi(&mut self, ch: char, sink: &mut impl Sink) {
@@ -263,7 +300,13 @@ impl Scanner {
                     sink.sgr(params);
                 }
             }
-            '\u{40}'..='\u{7e}' => self.end(sink),
+            '\u{40}'..='\u{7e}' => {
+                // Questions, which the terminal would answer on standard input, the printer, the window.
+                if matches!(ch, 'c' | 'i' | 'n' | 't' | 'x') {
+                    sink.acted();
+                }
+                self.end(sink);
+            }
             '\u{20}'..='\u{2f}' | '\u{3c}'..='\u{3f}' => self.state = State::CsiIgnore,
             '\0'..='\u{1f}' | '\u{7f}' => {}
             _ => self.resume(ch, sink),
@@ -276,8 +319,11 @@ impl Scanner {
                 self.break_off(sink);
                 self.begin_csi();
             }
-            0x90 | 0x98 | 0x9d | 0x9e | 0x9f => self.begin_string(sink),
-            0x9c => self.end(sink),
+            0x90 | 0x98 | 0x9d | 0x9e | 0x9f => self.begin_string(code == 0x9d, sink),
+            0x9c => {
+                self.commanded(sink);
+                self.end(sink);
+            }
             _ if matches!(self.state, State::String) => {}
             _ => self.end(sink),
         }

@@ -222,7 +222,7 @@ impl Rules<'_> {
                 Reason::DiskCap,
                 String::new(),
                 since,
-                format!("output is kept up to {cap} bytes; the rest is lost"),
+                format!("output is kept up to {}; the rest is lost", crate::text::bytes(cap)),
             );
         }
         for metric in crate::run::Metric::ALL {

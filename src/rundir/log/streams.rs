@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use super::super::marks::{Mark, MarkReader};
 use super::super::open;
+use super::super::write::is_capacity;
 use super::{LogChange, StepLog};
 use crate::run::Stream;
 
@@ -48,13 +49,15 @@ pub(super) struct Half {
     pub(super) path: PathBuf,
     pub(super) file: Option<File>,
     pub(super) size: u64,
+    /// It is there, but this process has no room for another open file.
+    starved: bool,
     /// What was read last and where it begins. Who goes through a log line by line reads it in pieces of [`AHEAD`].
     window: RefCell<(u64, Vec<u8>)>,
 }
 
 impl Half {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, size: 0, window: RefCell::default() }
+        Self { path, file: None, size: 0, starved: false, window: RefCell::default() }
     }
 
     /// Reads bytes from an offset on; returns how many there were. Who goes back will want what is before them next.
@@ -94,7 +97,9 @@ impl Half {
 
     pub(super) fn refresh(&mut self) -> LogChange {
         if self.file.is_none() {
-            self.file = open::regular(&self.path).ok();
+            let opened = open::regular(&self.path);
+            self.starved = opened.as_ref().is_err_and(is_capacity);
+            self.file = opened.ok();
         }
         let size = self.file.as_ref().and_then(|f| f.metadata().ok()).map_or(0, |m| m.len());
         let change = LogChange { grown: size > self.size, shrunk: size < self.size };
@@ -149,6 +154,12 @@ impl StepLog {
     #[must_use]
     pub const fn is_resting(&self) -> bool {
         self.resting
+    }
+
+    /// Whether it could not be opened because this process has too many open files.
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        self.out.starved || self.err.as_ref().is_some_and(|err| err.starved)
     }
 
     /// Looks at the files again.
@@ -229,6 +240,15 @@ impl StepLog {
         let offset = place.offset + (start - place.start);
         let (first, end) = place.marks;
         let (mut low, mut high) = (first, end.min(marks.count()));
+        // Neighbouring lines have neighbouring marks, which are known already.
+        let known = marks.known();
+        let near = known.start.max(low)..known.end.min(high);
+        if !near.is_empty()
+            && marks.get(near.start)?.offset <= offset
+            && (near.end == high || marks.get(near.end - 1)?.offset > offset)
+        {
+            (low, high) = (near.start, near.end);
+        }
         while low < high {
             let middle = low + (high - low) / 2;
             if marks.get(middle)?.offset <= offset { low = middle + 1 } else { high = middle }

@@ -190,8 +190,8 @@ pub const TABLE: &[Row] = actions![
     Action::SkipIdle, "idle times", "idle", [ch('I')], Replay, false, "pass over times in which nothing happens, or play them";
     Action::Down, "down", "select", [ch('j'), code(KeyCode::Down)], Move, false, "next step, or a line down";
     Action::Up, "up", "select", [ch('k'), code(KeyCode::Up)], Move, false, "previous step, or a line up";
-    Action::Left, "left", "fold", [code(KeyCode::Left)], Move, false, "fold the group; among stages the one before";
-    Action::Right, "right", "unfold", [code(KeyCode::Right)], Move, false, "unfold the group; among stages the one after";
+    Action::Left, "left", "fold", [code(KeyCode::Left)], Move, false, "fold sub-agents, then the group; among stages the one before";
+    Action::Right, "right", "unfold", [code(KeyCode::Right)], Move, false, "unfold the group, then sub-agents; among stages the next";
     Action::First, "first", "start", [ch('g'), code(KeyCode::Home)], Move, false, "first step, or the first byte of the output";
     Action::Last, "last", "end", [ch('G'), code(KeyCode::End)], Move, false, "last step, or the end of the output";
     Action::HalfDown, "half page down", "down", [ctrl('d')], Move, false, "scroll the output half a page down";
@@ -297,15 +297,17 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
             None => Err("there is no step".to_owned()),
         },
         Action::Left | Action::Right if ui.mode == ViewMode::Flow && !ui.zoom => Ok(()),
-        Action::Left | Action::Right => match step.map(|s| (s, rows::group_of(at.state, s))) {
-            Some((s, Some(_))) if (action == Action::Right) != ui.folded.contains(&s.logical) => {
-                let word = if action == Action::Right { "lies open" } else { "is folded" };
-                Err(format!("the group of step {} {word} already", s.id))
-            }
-            Some((_, Some(_))) => Ok(()),
-            Some((s, None)) => Err(format!("step {} is in no group", s.id)),
+        Action::Left => match step {
+            Some(step) => rows::foldable(ui, at.state, step).map(drop),
             None => Err("there is no step".to_owned()),
         },
+        Action::Right => match step {
+            Some(step) => rows::unfoldable(ui, at.state, step).map(drop),
+            None => Err("there is no step".to_owned()),
+        },
+        Action::Down | Action::Up | Action::Zoom | Action::Open if at.state.steps.is_empty() => {
+            Err("there is no step".to_owned())
+        }
         Action::Raise => budget_dialog::possible(at.state),
         Action::Answer if answer_dialog::next(ui, at.state).is_none() => Err("no agent asks anything".to_owned()),
         Action::TakeBack if compose::withdrawable(at.state, ui).is_none() => {

@@ -56,6 +56,8 @@ pub struct UiState {
     pub unread: BTreeMap<StepId, u64>,
     /// Groups of which the list shows one row, by their logical steps.
     pub folded: BTreeSet<usize>,
+    /// Steps whose sub-agents have no lines.
+    pub folded_agents: BTreeSet<StepId>,
     /// Only steps with these words are listed.
     pub filter: Option<String>,
     /// What is looked for, and in which direction.

@@ -123,7 +123,9 @@ impl Reader<'_> {
             let is_result =
                 |what: &SaidWhat| matches!(what, SaidWhat::Result { outcome, .. } if Some(*outcome) == call.outcome);
             let found = find(call.ended_at, &is_result).map(|said| full(feed, said));
-            lines.extend(found.filter(|l| !l.is_empty()).unwrap_or_else(|| SafeText::block(&call.preview)));
+            let gave = found.filter(|l| !l.is_empty()).unwrap_or_else(|| SafeText::block(&call.preview));
+            let nothing = gave.is_empty().then(|| SafeText::line("no text"));
+            lines.extend(gave.into_iter().chain(nothing));
             return Some((format!("call of {}", call.tool), lines));
         }
         let call = state.open.get(place.checked_sub(kept)?)?;

@@ -100,6 +100,49 @@ pub fn folded<'s>(ui: &UiState, state: &'s RunState, step: &StepState) -> Option
     (first.id == step.id && others.iter().all(|s| s.id != ui.selected)).then_some(group)
 }
 
+/// What lies below a step and folds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Branch {
+    /// Its own sub-agents.
+    Agents,
+    /// The parallel group that it belongs to.
+    Group,
+}
+
+/// What of a step would be folded next: its sub-agents, then its group.
+///
+/// # Errors
+/// Why nothing can be, ready to be shown.
+pub fn foldable(ui: &UiState, state: &RunState, step: &StepState) -> Result<Branch, String> {
+    let group = group_of(state, step).is_some();
+    match (has_agents(step), group) {
+        (true, _) if !ui.folded_agents.contains(&step.id) => Ok(Branch::Agents),
+        (_, true) if !ui.folded.contains(&step.logical) => Ok(Branch::Group),
+        (_, true) => Err(format!("the group of step {} is folded already", step.id)),
+        (true, false) => Err(format!("the sub-agents of step {} are folded already", step.id)),
+        (false, false) => Err(format!("step {} is in no group and has no sub-agents", step.id)),
+    }
+}
+
+/// What of a step would be unfolded next: its group, then its sub-agents.
+///
+/// # Errors
+/// Why nothing can be, ready to be shown.
+pub fn unfoldable(ui: &UiState, state: &RunState, step: &StepState) -> Result<Branch, String> {
+    let group = group_of(state, step).is_some();
+    match (has_agents(step), group) {
+        (_, true) if ui.folded.contains(&step.logical) => Ok(Branch::Group),
+        (true, _) if ui.folded_agents.contains(&step.id) => Ok(Branch::Agents),
+        (_, true) => Err(format!("the group of step {} lies open already", step.id)),
+        (true, false) => Err(format!("the sub-agents of step {} are unfolded already", step.id)),
+        (false, false) => Err(format!("step {} is in no group and has no sub-agents", step.id)),
+    }
+}
+
+const fn has_agents(step: &StepState) -> bool {
+    !step.sub_agents.is_empty()
+}
+
 /// A line of the list.
 #[derive(Clone, Copy, Debug)]
 pub enum Row<'s> {
@@ -119,23 +162,58 @@ impl<'s> Row<'s> {
     }
 }
 
+/// The sub-agents of a step that may have lines: none where the person folded them.
+pub fn agents_of<'s>(ui: &UiState, step: &'s StepState) -> impl Iterator<Item = &'s SubAgent> {
+    let folded = ui.folded_agents.contains(&step.id);
+    step.sub_agents.iter().filter(move |_| !folded)
+}
+
 /// The lines that are seen of a list of this height from a row on. Sub-agents have lines of their own while all lines fit:
 /// all of them, else those that work. A list that is longer than its area is not looked through.
 #[must_use]
-pub fn shown<'s>(rows: &Rows<'s>, top: usize, height: usize) -> Vec<Row<'s>> {
-    let room = height.saturating_sub(rows.len());
+pub fn shown<'s>(ui: &UiState, rows: &Rows<'s>, top: usize, height: usize) -> Vec<Row<'s>> {
+    if rows.len() >= height {
+        return rows.from(top).take(height).map(Row::Step).collect();
+    }
+    lines(ui, &rows.from(0).collect::<Vec<_>>(), top, height)
+}
+
+/// The same of any steps.
+#[must_use]
+pub fn lines<'s>(ui: &UiState, steps: &[&'s StepState], top: usize, height: usize) -> Vec<Row<'s>> {
+    let room = height.saturating_sub(steps.len());
     let of = |works: bool| {
-        let count = |step: &StepState| step.sub_agents.iter().filter(|agent| !works || agent.works()).count();
-        rows.from(0).map(count).sum::<usize>() <= room
+        let count = |step: &&StepState| agents_of(ui, step).filter(|agent| !works || agent.works()).count();
+        room > 0 && steps.iter().map(count).sum::<usize>() <= room
     };
-    let (all, working) = if room == 0 { (false, false) } else { (of(false), of(true)) };
+    let (all, working) = (of(false), of(true));
     let mut lines = Vec::new();
-    for step in rows.from(top).take(height) {
+    for step in steps.iter().skip(top).take(height) {
         lines.push(Row::Step(step));
-        let agents = step.sub_agents.iter().filter(|agent| all || (working && agent.works()));
+        let agents = agents_of(ui, step).filter(|agent| all || (working && agent.works()));
         lines.extend(agents.map(|agent| Row::Sub(step, agent)));
     }
     lines
+}
+
+/// How many sub-agents of a step have no line among these.
+#[must_use]
+pub fn hidden_agents(lines: &[Row<'_>], step: &StepState) -> usize {
+    if step.sub_agents.is_empty() {
+        return 0;
+    }
+    let seen = lines.iter().filter(|row| matches!(row, Row::Sub(of, _) if of.id == step.id)).count();
+    step.sub_agents.len().saturating_sub(seen)
+}
+
+/// How many lines the list would like to have, at most `most`.
+#[must_use]
+pub fn wanted(ui: &UiState, rows: &Rows<'_>, most: usize) -> usize {
+    if rows.len() >= most {
+        return most;
+    }
+    let agents: usize = rows.from(0).map(|step| agents_of(ui, step).count()).sum();
+    (rows.len() + agents).min(most)
 }
 
 /// Selects the first step that has the words, when the selected one does not.
@@ -210,17 +288,25 @@ mod tests {
         let mut state = run();
         let agent = |outcome| SubAgent { outcome, ..SubAgent::default() };
         state.steps[1].sub_agents = vec![agent(Some(ToolOutcome::Ok)), agent(None)];
-        let shape = |height: usize| {
-            let lines = shown(&listed(&UiState::default(), &state), 0, height);
+        let mut ui = UiState::default();
+        let shape = |ui: &UiState, height: usize| {
+            let lines = shown(ui, &listed(ui, &state), 0, height);
             lines.iter().map(|row| (row.step().id.0, matches!(row, Row::Sub(..)))).collect::<Vec<_>>()
         };
         let steps = |id: u32| (id, false);
-        assert_eq!(shape(6), (0..6).map(steps).collect::<Vec<_>>());
+        let none: Vec<_> = (0..6).map(steps).collect();
+        assert_eq!(shape(&ui, 6), none);
         let mut one = vec![steps(0), steps(1), (1, true)];
         one.extend((2..6).map(steps));
-        assert_eq!(shape(7), one);
+        assert_eq!(shape(&ui, 7), one);
         one.insert(3, (1, true));
-        assert_eq!(shape(8), one);
+        assert_eq!(shape(&ui, 8), one);
+        let hidden = |ui: &UiState, height| hidden_agents(&shown(ui, &listed(ui, &state), 0, height), &state.steps[1]);
+        assert_eq!([6, 7, 8].map(|height| hidden(&ui, height)), [2, 1, 0]);
+        assert_eq!([4, 7, 20].map(|most| wanted(&ui, &listed(&ui, &state), most)), [4, 7, 8]);
+        ui.folded_agents.insert(StepId(1));
+        assert_eq!((shape(&ui, 8), hidden(&ui, 8)), (none, 2));
+        assert_eq!(wanted(&ui, &listed(&ui, &state), 20), 6);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::history::History;
 use super::model::{
     Danger, Focus, Notice, Overlay, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, living,
 };
-use super::view::layout::grid_fits;
+use super::view::layout::{grid_fits, layout};
 use super::{answer_dialog, budget_dialog, compose, rows};
 use crate::run::{RunState, StepId, Timestamp};
 use crate::text::SafeText;
@@ -157,10 +157,12 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::PreviousStep => ui.select_by(cx.state, -1),
         Action::NextStep => ui.select_by(cx.state, 1),
         Action::NextPane => {
+            // Nobody is taken to a pane that is not there.
+            let ticker = !layout(ui, cx.state).ticker.is_empty();
             ui.focus = match ui.focus {
                 Focus::Steps => Focus::Output,
-                Focus::Output => Focus::Ticker,
-                Focus::Ticker => Focus::Steps,
+                Focus::Output if ticker => Focus::Ticker,
+                Focus::Output | Focus::Ticker => Focus::Steps,
             };
         }
         Action::Back => return back(ui),
@@ -288,11 +290,19 @@ fn sideways(ui: &mut UiState, state: &RunState, right: bool) {
         }
         return;
     }
-    if right {
-        ui.folded.remove(&step.logical);
-    } else if let Some(first) = rows::group_of(state, step).and_then(|group| rows::members(state, group).first()) {
-        ui.folded.insert(step.logical);
-        ui.selected = first.id;
+    let branch = if right { rows::unfoldable(ui, state, step) } else { rows::foldable(ui, state, step) };
+    match branch {
+        Ok(rows::Branch::Agents) if right => drop(ui.folded_agents.remove(&step.id)),
+        Ok(rows::Branch::Agents) => drop(ui.folded_agents.insert(step.id)),
+        Ok(rows::Branch::Group) if right => drop(ui.folded.remove(&step.logical)),
+        Ok(rows::Branch::Group) => {
+            if let Some(first) = rows::group_of(state, step).and_then(|group| rows::members(state, group).first()) {
+                ui.folded.insert(step.logical);
+                ui.selected = first.id;
+            }
+        }
+        // Why not was said before the key came here.
+        Err(_) => {}
     }
 }
 
@@ -339,6 +349,8 @@ fn back(ui: &mut UiState) -> Vec<UiEffect> {
         ui.focus = Focus::Steps;
     } else if ui.filter.is_some() {
         ui.filter = None;
+    } else if ui.search.is_some() {
+        ui.search = None;
     } else if ui.mode != ViewMode::List {
         ui.mode = ViewMode::List;
     } else if ui.replay.is_some() {

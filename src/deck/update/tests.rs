@@ -473,7 +473,7 @@ fn groups_fold_and_stages_are_walked_through() {
     assert!(stage.text().contains("5 worker-b"));
     stage.ui.selected = StepId(5);
     stage.key(KeyCode::Left);
-    assert!(stage.text().contains("step 6 is in no group"), "{}", stage.text());
+    assert!(stage.text().contains("step 6 is in no group and has no sub-agents"), "{}", stage.text());
     stage.ui.mode = ViewMode::Flow;
     for (key, selected) in [
         (KeyCode::Left, 2),

@@ -351,7 +351,17 @@ fn meter_is_high(meter: &Meter) -> bool {
 
 /// An estimate of when the limit comes.
 pub(super) fn meter_left(meter: &Meter) -> Option<String> {
-    meter.left.filter(|_| meter.share() < 1.0).map(|left| format!("~{} left", span(left)))
+    meter.left.filter(|_| meter.share() < 1.0).map(|left| format!("~{} left", rough(left)))
+}
+
+/// A time as precise as an estimate is.
+fn rough(left: std::time::Duration) -> String {
+    match left.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3_600 => format!("{}m", (seconds + 30) / 60),
+        seconds @ 3_600..172_800 => format!("{}h", (seconds + 1_800) / 3_600),
+        seconds => format!("{}d", (seconds + 43_200) / 86_400),
+    }
 }
 
 fn retry_text(step: &StepState, scene: &Scene<'_>) -> String {

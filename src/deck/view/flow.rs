@@ -1,14 +1,16 @@
 //! Which step waits for which: the stages of the run beside each other, each step of a stage behind every step of the
-//! one before it.
+//! one before it, and below each step the sub-agents of its agent where there is room.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::paint::{put, put_cut};
+use super::sub_row;
 use super::{Scene, elapsed};
 use crate::deck::model::UiState;
-use crate::run::{RunState, StepId, StepState};
-use crate::text::SafeText;
+use crate::deck::rows::{self, Row};
+use crate::run::{RunState, StepId, StepState, SubAgent};
+use crate::text::{SafeText, clock};
 
 /// Cells between two stages, for the lines and the arrow.
 const GAP: u16 = 5;
@@ -18,6 +20,8 @@ const NAME: usize = 18;
 /// A stage that is visible.
 struct Stage<'s> {
     steps: Vec<&'s StepState>,
+    /// The rows that are seen: its steps, and their sub-agents.
+    rows: Vec<Row<'s>>,
     /// Its first cell, and how many it has.
     x: u16,
     wide: u16,
@@ -35,12 +39,12 @@ fn stages(state: &RunState) -> Vec<Vec<&StepState>> {
     stages
 }
 
-/// How many stages there are, and how many rows the largest one needs.
+/// How many rows the largest stage needs.
 #[must_use]
-pub(super) fn size(state: &RunState) -> (usize, u16) {
-    let stages = stages(state);
-    let high = stages.iter().map(Vec::len).max().unwrap_or(0);
-    (stages.len(), u16::try_from(high).unwrap_or(u16::MAX))
+pub(super) fn height(ui: &UiState, state: &RunState) -> u16 {
+    let rows = |steps: &Vec<&StepState>| steps.iter().map(|step| 1 + rows::agents_of(ui, step).count()).sum();
+    let high: usize = stages(state).iter().map(rows).max().unwrap_or(0);
+    u16::try_from(high).unwrap_or(u16::MAX)
 }
 
 /// The cells of a step: a mark, the number, the name, the sign of its state and its time.
@@ -52,7 +56,7 @@ fn wide(step: &StepState) -> u16 {
 
 /// The stages that there is room for, with that of the selected step among them: those before it as far as they fit, so
 /// that one sees what it waits for, and then those after it.
-fn visible<'s>(ui: &UiState, state: &'s RunState, room: u16) -> (Vec<Stage<'s>>, bool, bool) {
+fn visible<'s>(ui: &UiState, state: &'s RunState, room: u16, height: usize) -> (Vec<Stage<'s>>, bool, bool) {
     let stages = stages(state);
     let widths: Vec<u16> = stages.iter().map(|s| s.iter().map(|step| wide(step)).max().unwrap_or(0)).collect();
     let width = |n: usize| widths.get(n).copied().unwrap_or(0);
@@ -72,16 +76,13 @@ fn visible<'s>(ui: &UiState, state: &'s RunState, room: u16) -> (Vec<Stage<'s>>,
         if n > at && x + width(n) > room {
             return (out, first > 0, true);
         }
-        out.push(Stage { steps, x, wide: width(n) });
+        let at = steps.iter().position(|s| s.id == ui.selected).unwrap_or(0);
+        let top = super::layout::list_top(at, steps.len(), height);
+        let rows = rows::lines(ui, &steps, top, height);
+        out.push(Stage { steps, rows, x, wide: width(n) });
         x = x.saturating_add(width(n) + GAP);
     }
     (out, first > 0, false)
-}
-
-/// The first of a stage's steps that is drawn: the selected one is in sight.
-fn top(stage: &Stage<'_>, ui: &UiState, height: usize) -> usize {
-    let at = stage.steps.iter().position(|s| s.id == ui.selected).unwrap_or(0);
-    super::layout::list_top(at, stage.steps.len(), height)
 }
 
 /// Draws the stages.
@@ -92,15 +93,17 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
         put(buf, inner, 0, 0, "no steps yet", theme.dim());
         return;
     }
-    let (stages, more_left, more_right) = visible(ui, scene.state, inner.width);
     let height = usize::from(area.height);
-    let rows = |stage: &Stage<'_>| stage.steps.len().min(height);
+    let (stages, more_left, more_right) = visible(ui, scene.state, inner.width, height);
     for (n, stage) in stages.iter().enumerate() {
         if let Some(before) = n.checked_sub(1).and_then(|n| stages.get(n)) {
-            wires(buf, inner, before.x + before.wide, stage.x, rows(before), rows(stage), scene);
+            wires(buf, inner, before, stage, scene);
         }
-        for (step, dy) in stage.steps.iter().skip(top(stage, ui, height)).take(height).zip(0_u16..) {
-            node(buf, inner, stage, dy, step, scene, ui);
+        for (row, dy) in stage.rows.iter().zip(0_u16..area.height) {
+            match row {
+                Row::Step(step) => node(buf, inner, stage, dy, step, scene, ui),
+                Row::Sub(_, agent) => sub_node(buf, inner, stage, dy, agent, scene),
+            }
         }
         let hidden = stage.steps.len().saturating_sub(height);
         if hidden > 0 && height > 1 {
@@ -134,20 +137,38 @@ fn node(buf: &mut Buffer, area: Rect, stage: &Stage<'_>, dy: u16, step: &StepSta
         put(buf, area, stage.x, dy, "›", theme.select());
     }
     let dx = put(buf, area, stage.x + 1, dy, &step.id.to_string(), if selected { theme.select() } else { theme.dim() });
+    let hidden = rows::hidden_agents(&stage.rows, step);
     let name = SafeText::line(step.title()).truncate(NAME);
+    let name = if hidden == 0 { name } else { SafeText::line(&format!("{} +{hidden}", name.truncate(NAME - 4))) };
     let dx = put_cut(buf, area, dx + 1, dy, &name, stage.wide, if selected { theme.bold() } else { theme.plain() });
     let dx = put(buf, area, dx + 1, dy, face.glyph, face.style);
     put(buf, area, dx + 1, dy, &elapsed(step, scene.now), theme.dim());
 }
 
-/// The lines from every step of one stage to every step of the next one. `from` and `to` are the cells between them.
-fn wires(buf: &mut Buffer, area: Rect, from: u16, to: u16, before: usize, after: usize, scene: &Scene<'_>) {
+/// A sub-agent below its step: its name, the sign of its state and its time.
+fn sub_node(buf: &mut Buffer, area: Rect, stage: &Stage<'_>, dy: u16, agent: &SubAgent, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let face = theme.face(sub_row::face(agent));
+    let dx = put(buf, area, stage.x + 2, dy, "↳ ", theme.dim());
+    // Its sign and its time are not crowded out by its name.
+    let time = clock(agent.ended_at.unwrap_or(scene.now).since(agent.started_at));
+    let room = (stage.x + stage.wide).saturating_sub(dx + 3 + u16::try_from(time.len()).unwrap_or(8));
+    let dx = put_cut(buf, area, dx, dy, &SafeText::line(&agent.name), room, theme.dim());
+    let dx = put(buf, area, dx + 1, dy, face.glyph, face.style);
+    put(buf, area, dx + 1, dy, &time, theme.dim());
+}
+
+/// The lines from every step of one stage to every step of the next one.
+fn wires(buf: &mut Buffer, area: Rect, before: &Stage<'_>, after: &Stage<'_>, scene: &Scene<'_>) {
     let style = scene.theme.dim();
+    let (from, to) = (before.x + before.wide, after.x);
     let joint = to.saturating_sub(3).max(from);
-    let (before, after) = (u16::try_from(before).unwrap_or(u16::MAX), u16::try_from(after).unwrap_or(u16::MAX));
-    let last = before.max(after).saturating_sub(1).min(area.height.saturating_sub(1));
+    let step_at = |stage: &Stage<'_>, dy: u16| matches!(stage.rows.get(usize::from(dy)), Some(Row::Step(_)));
+    let is_step = |row: &Row<'_>| matches!(row, Row::Step(_));
+    let lowest = [before, after].map(|stage| stage.rows.iter().rposition(is_step).unwrap_or(0)).into_iter().max();
+    let last = u16::try_from(lowest.unwrap_or(0)).unwrap_or(u16::MAX).min(area.height.saturating_sub(1));
     for dy in 0..=last {
-        let (left, right) = (dy < before, dy < after);
+        let (left, right) = (step_at(before, dy), step_at(after, dy));
         if left {
             put(buf, area, from, dy, &"─".repeat(usize::from(joint - from)), style);
         }
@@ -174,8 +195,7 @@ fn wires(buf: &mut Buffer, area: Rect, from: u16, to: u16, before: usize, after:
 /// The step at a cell.
 pub(super) fn hit(ui: &UiState, state: &RunState, area: Rect, x: u16, y: u16) -> Option<StepId> {
     let (dx, dy) = (x.checked_sub(area.x + 1)?, usize::from(y.checked_sub(area.y)?));
-    let (stages, ..) = visible(ui, state, area.width.saturating_sub(3));
+    let (stages, ..) = visible(ui, state, area.width.saturating_sub(3), usize::from(area.height));
     let stage = stages.iter().find(|s| (s.x..s.x + s.wide).contains(&dx))?;
-    let height = usize::from(area.height);
-    stage.steps.get(top(stage, ui, height) + dy).filter(|_| dy < height).map(|s| s.id)
+    stage.rows.get(dy).filter(|_| dy < usize::from(area.height)).map(|row| row.step().id)
 }

@@ -113,7 +113,12 @@ pub fn layout(ui: &UiState, state: &RunState) -> Layout {
     if ui.replay.is_some() {
         out.scrubber = rest.bottom(1);
     }
-    let rows = u16::try_from(rows::listed(ui, state).len()).unwrap_or(u16::MAX).max(1);
+    let listed = rows::listed(ui, state);
+    // The frame of the list, or the rules around it, are two rows more.
+    let list = |most: u16| {
+        let lines = rows::wanted(ui, &listed, usize::from(most.saturating_sub(2)));
+        (u16::try_from(lines).unwrap_or(u16::MAX).max(1) + 2).min(most)
+    };
     if ui.zoom {
         out.shape = Shape::Zoom;
         out.tabs = rest.top(1);
@@ -128,7 +133,7 @@ pub fn layout(ui: &UiState, state: &RunState) -> Layout {
         }
         ViewMode::Flow => {
             out.shape = Shape::Flow;
-            let (_, high) = super::flow::size(state);
+            let high = super::flow::height(ui, state);
             // The preview below keeps a few rows, where there are enough for both.
             let most = if rest.0.height >= 14 { rest.0.height - 8 } else { rest.0.height };
             out.list = rest.top(high.clamp(1, most));
@@ -156,15 +161,14 @@ pub fn layout(ui: &UiState, state: &RunState) -> Layout {
                 out.ticker = rest.bottom(if height >= 30 { 4 } else { 2 });
             }
             let most = (rest.0.height / 2).max(4);
-            out.list = rest.top(rows.saturating_add(2).min(most));
+            out.list = rest.top(list(most));
             out.panes = vec![(ui.selected, rest.0)];
         }
         _ => {
             out.shape = Shape::Narrow;
             // Two lines of what it prints are the least that is worth having.
             let most = rest.0.height.saturating_sub(2).max(2);
-            // A rule above and one below.
-            out.list = rest.top(rows.saturating_add(2).min(most));
+            out.list = rest.top(list(most));
             out.panes = vec![(ui.selected, rest.0)];
         }
     }
@@ -282,7 +286,7 @@ pub fn spot(ui: &UiState, state: &RunState, x: u16, y: u16) -> Option<Spot> {
         let rows = rows::listed(ui, state);
         let selected = rows.place(ui.selected).unwrap_or(0);
         let top = list_top(selected, rows.len(), usize::from(inner.height));
-        let lines = rows::shown(&rows, top, usize::from(inner.height));
+        let lines = rows::shown(ui, &rows, top, usize::from(inner.height));
         let row = usize::from(y.checked_sub(inner.y)?);
         return (y < inner.bottom()).then(|| lines.get(row)).flatten().map(|row| Spot::Step(row.step().id));
     }

@@ -44,8 +44,9 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         put(buf, inner, 2, 0, "no steps yet", theme.dim());
         return;
     }
-    let columns = Columns::of(scene, &ui.sums(state), inner.width, shape, !ui.folded.is_empty());
-    let lines = rows::shown(&rows, top, height);
+    let lines = rows::shown(ui, &rows, top, height);
+    let more = !ui.folded.is_empty() || lines.iter().any(|row| rows::hidden_agents(&lines, row.step()) > 0);
+    let columns = Columns::of(scene, &ui.sums(state), inner.width, shape, more);
     for (line, dy) in lines.iter().zip(0_u16..) {
         let step = line.step();
         // What lies between the rows of a filtered list is not shown, so nothing is tied together there.
@@ -63,7 +64,8 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
             sub_row::draw(buf, inner, dy, place, scene, agent);
             continue;
         }
-        let row = ListRow { tie, step, folded, selected: step.id == ui.selected };
+        let hidden = rows::hidden_agents(&lines, step);
+        let row = ListRow { tie, step, folded, hidden, selected: step.id == ui.selected };
         row.draw(buf, inner, dy, &columns, scene);
     }
     let spare = height.saturating_sub(lines.len());
@@ -120,11 +122,11 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(scene: &Scene<'_>, sums: &Sums, width: u16, shape: Shape, folded: bool) -> Self {
+    fn of(scene: &Scene<'_>, sums: &Sums, width: u16, shape: Shape, more: bool) -> Self {
         let steps = &scene.state.steps;
         let share = usize::from(width / 3).max(10);
-        // Of a folded group the row says how many more there are.
-        let longest = sums.longest_title.min(share) + if folded { 4 } else { 0 };
+        // Of a folded group, and of sub-agents without lines, the row says how many more there are.
+        let longest = sums.longest_title.min(share) + if more { 4 } else { 0 };
         let number = u16::try_from(steps.len().to_string().len()).unwrap_or(3);
         let word = sums.faces.iter().map(|face| scene.theme.face(*face).word.len()).max().unwrap_or(0).max(9);
         let word = if shape == Shape::Narrow { 0 } else { u16::try_from(word).unwrap_or(11) };
@@ -140,12 +142,14 @@ struct ListRow<'a> {
     tie: &'static str,
     step: &'a StepState,
     folded: Option<&'a Group>,
+    /// So many of its sub-agents have no line.
+    hidden: usize,
     selected: bool,
 }
 
 impl ListRow<'_> {
     fn draw(&self, buf: &mut Buffer, area: Rect, dy: u16, columns: &Columns, scene: &Scene<'_>) {
-        let Self { tie, step, folded, selected } = *self;
+        let Self { tie, step, folded, hidden, selected } = *self;
         let members = folded.map(|group| rows::members(scene.state, group)).unwrap_or_default();
         let theme = scene.theme;
         let state = members.iter().map(StepState::face).max_by_key(|face| loudness(*face)).unwrap_or(step.face());
@@ -167,11 +171,15 @@ impl ListRow<'_> {
             put(buf, area, dx, dy, face.glyph, face.style);
             dx += 2;
         }
-        let title = match members.len() {
-            0 => SafeText::line(step.title()),
-            n => SafeText::line(&format!("{} +{}", SafeText::line(step.title()), n - 1)),
+        let more = match members.len() {
+            0 if hidden > 0 => format!(" +{hidden}"),
+            0 => String::new(),
+            n => format!(" +{}", n - 1),
         };
-        put_cut(buf, area, dx, dy, &title, columns.name, body);
+        // How many more there are is never crowded out by a name.
+        let room = columns.name.saturating_sub(u16::try_from(more.len()).unwrap_or(4));
+        let after = put_cut(buf, area, dx, dy, &SafeText::line(step.title()), room, body);
+        put(buf, area, after, dy, &more, body);
         dx += columns.name + 2;
         if columns.word > 0 {
             let after = put(buf, area, dx, dy, face.glyph, face.style);

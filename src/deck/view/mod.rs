@@ -149,7 +149,8 @@ pub fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &UiState, windows: &Windows
                     Some(step) => output::pane(buf, *pane, shape, step, scene, ui, windows),
                     // Nothing is there yet; the place is kept.
                     None if shape != Shape::Narrow => {
-                        paint::frame(buf, *pane, scene.theme, paint::Edge::Plain, Vec::new(), Vec::new());
+                        let inner = paint::frame(buf, *pane, scene.theme, paint::Edge::Plain, Vec::new(), Vec::new());
+                        paint::put(buf, inner, 1, 0, "the steps come with the plan of the run", scene.theme.dim());
                     }
                     None => {}
                 }

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::detail::{self, Fact};
 use super::layout::{Shape, above_log, inside, log_area};
-use super::paint::{Edge, Piece, frame, piece, put, put_cut};
+use super::paint::{Edge, Piece, frame, piece, put, put_cut, row};
 use super::secrets::wrapped;
 use super::{Scene, elapsed, entries, sections, waits};
 use crate::deck::actions::Action;
@@ -64,6 +64,22 @@ pub(super) fn pane(
             Vec::new()
         };
         frame(buf, area, theme, Edge::focused(active), left, right);
+    } else if area.y > 0 && (active || ui.pane(step.id).output != Position::Follow) {
+        // Without a frame the rule above says who has the movement keys, and that the end of the output is elsewhere.
+        let rule = Rect { y: area.y - 1, width: area.width.saturating_sub(2), height: 1, ..area };
+        if active {
+            put(
+                buf,
+                rule,
+                1,
+                0,
+                &format!("›{} {} ", step.id, SafeText::line(step.title()).truncate(12)),
+                theme.select(),
+            );
+        }
+        let (_, start) = row(buf, rule, 0, Vec::new(), whereabouts(step, ui, window, scene));
+        put(buf, rule, start.saturating_sub(1), 0, " ", theme.plain());
+        put(buf, Rect { width: area.width, ..rule }, rule.width, 0, " ", theme.plain());
     }
     if tab != Tab::Output {
         let inner = section_area(shape, area);
@@ -137,7 +153,8 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
         let word = if step.phase.is_terminal() { "end" } else { "▼ following" };
         out.push(piece(word, theme.dim()).gap(2));
     } else {
-        if window.behind > 0 {
+        // What is on the screen is not new to who looks at it.
+        if window.behind > 0 && !window.at_end {
             out.push(piece(format!("+{} new", bytes(window.behind)), theme.accent()).rank(7).gap(2));
         }
         let place = match window.line {

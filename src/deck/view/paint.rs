@@ -57,7 +57,7 @@ pub fn right_cells(pieces: &[Piece], rank: u8) -> u16 {
 }
 
 /// The cells of pieces in a row. The gap before the first of them is not drawn.
-fn total(pieces: &[Piece]) -> u16 {
+pub fn total(pieces: &[Piece]) -> u16 {
     let gaps = pieces.iter().skip(1).map(|p| p.gap);
     pieces.iter().map(Piece::width).chain(gaps).fold(0, u16::saturating_add)
 }

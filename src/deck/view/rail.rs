@@ -5,9 +5,10 @@ use ratatui::layout::Rect;
 
 use super::detail::{meter_style, meter_text, of_limits};
 use super::layout::{self, Shape};
-use super::paint::{Piece, bar, hit, piece, put, put_cut, row};
+use super::paint::{Piece, bar, hit, piece, put, put_cut, row, total};
 use super::{Scene, elapsed, now_text};
 use crate::deck::actions::{self, Action, Situation};
+use crate::deck::answer_dialog;
 use crate::deck::attention;
 use crate::deck::compose;
 use crate::deck::feed::Hands;
@@ -17,6 +18,9 @@ use crate::deck::replay::Replay;
 use crate::run::replay::Step;
 use crate::run::{Metric, RunState, TargetState};
 use crate::text::{SafeText, clock, clock_long, cost, count, or_unknown, span};
+
+/// For so long a request of this deck is the newest thing to tell.
+const FRESH: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The line about the run.
 pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
@@ -126,14 +130,29 @@ pub(super) fn step_header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &
     ];
     left.extend(frozen(scene, ui));
     left.extend(reading(scene, ui));
-    let now = SafeText::line(&now_text(scene.state, step, scene.now)).truncate(usize::from(area.width / 3));
-    left.push(piece(now.to_string(), theme.dim()).rank(2).gap(2));
     let mut right = vec![piece(elapsed(step, scene.now), theme.bold())];
     right.extend(of_limits(step, scene));
     let run = theme.run_face(scene.state);
-    right.push(piece("run", theme.dim()).rank(2).gap(3));
-    right.push(piece(run_id(scene.state).to_string(), theme.dim()).rank(2).gap(1));
-    right.push(piece(run.glyph, run.style).rank(2).gap(1));
+    let about_run = [
+        piece("run", theme.dim()).rank(1).gap(3),
+        piece(run_id(scene.state).to_string(), theme.dim()).rank(1).gap(1),
+        piece(run.glyph, run.style).rank(1).gap(1),
+    ];
+    let open = step.current_call().filter(|_| step.retrying.is_none());
+    let open = open.map(|call| piece(clock(scene.now.since(call.started_at)), theme.bold()).rank(2).gap(1));
+    // What it does is cut to the room that there is, and worth more than which run it is in.
+    let clock_wide = open.as_ref().map_or(0, |piece| total(std::slice::from_ref(piece)) + 1);
+    let own = total(&left) + total(&right) + clock_wide + 6;
+    let room = usize::from(area.width.saturating_sub(own));
+    let with_run = room.saturating_sub(usize::from(total(&about_run)) + 3);
+    let (room, about_run) = if with_run >= 20 { (with_run, Some(about_run)) } else { (room, None) };
+    if room >= 8 {
+        let now =
+            SafeText::line(&now_text(scene.state, step, scene.now)).truncate(room.min(usize::from(area.width / 2)));
+        left.push(piece(now.to_string(), theme.dim()).rank(2).gap(2));
+        left.extend(open);
+    }
+    right.extend(about_run.into_iter().flatten());
     row(buf, inset(area), 0, left, right);
 }
 
@@ -163,7 +182,7 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
     if asks {
         right.insert(0, hint(Action::Answer, "answer", 4));
     }
-    let count = format!("▲ {} NEEDS YOU", waiting.len());
+    let count = format!("▲ {} {} YOU", waiting.len(), if waiting.len() == 1 { "NEEDS" } else { "NEED" });
     let word = if width < 70 { "" } else { "step " };
     // For how long is never cut; what it is about may be.
     let age = first.since.map(|s| span(scene.now.since(s))).unwrap_or_default();
@@ -248,7 +267,11 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         return Some(replayed(replay, scene, ui));
     }
     if let Some(text) = standing(scene) {
-        return Some(vec![piece(text.to_string(), theme.halted())]);
+        // What became of a request is told for a while also where something stays true beside it.
+        let fresh = ui.sent.last().is_some_and(|sent| scene.wall.since(sent.at) < FRESH);
+        if !(fresh && scene.trouble == Some(&text)) {
+            return Some(vec![piece(text.to_string(), theme.halted())]);
+        }
     }
     if scene.state.is_over() {
         let mut over = vec![
@@ -415,7 +438,13 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
         Some(Overlay::Budget(_)) => {
             named(&[("enter", "ask for it"), ("esc", "back"), ("↑↓", "limit"), ("tab", "scope")])
         }
-        Some(Overlay::Answer(_)) => named(&[("enter", "answer"), ("esc", "later"), ("↑↓", "choose")]),
+        Some(Overlay::Answer(dialog)) => {
+            let mut out = vec![("enter", "answer"), ("esc", "later")];
+            // What is only typed has nothing to choose from.
+            let choices = answer_dialog::question(scene.state, dialog).map(answer_dialog::lines);
+            out.extend(choices.filter(|lines| !lines.is_empty()).map(|_| ("↑↓", "choose")));
+            named(&out)
+        }
         Some(Overlay::Confirm { what: Danger::Retry, .. }) => named(&[("esc", "no"), ("y", "do it again")]),
         Some(Overlay::Confirm { .. }) => named(&[("esc", "no"), ("y", "stop it")]),
         Some(Overlay::Quit { .. }) => named(&[("esc", "stay"), ("l", "leave it running"), ("s", "stop everything")]),
@@ -489,7 +518,11 @@ pub(super) fn tiny(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
     let state = scene.state;
     let face = theme.run_face(state);
     let waiting = attention::attention(state, ui).len();
-    let needs = if waiting > 0 { format!(", {waiting} needs you") } else { String::new() };
+    let needs = if waiting > 0 {
+        format!(", {waiting} {} you", if waiting == 1 { "needs" } else { "need" })
+    } else {
+        String::new()
+    };
     let text =
         format!("{} {} {} of {}{needs}, enlarge me", face.glyph, face.word, state.steps_ended(), state.steps.len());
     let rows = SafeText::line(&text).wrap(usize::from(area.width));

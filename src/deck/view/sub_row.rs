@@ -20,16 +20,21 @@ pub(super) struct Place {
     pub word: u16,
 }
 
-/// Draws it: what kind it is, what it does, its calls and tokens, how long.
-pub(super) fn draw(buf: &mut Buffer, area: Rect, dy: u16, place: Place, scene: &Scene<'_>, agent: &SubAgent) {
-    let theme = scene.theme;
-    let face = theme.face(match agent.outcome {
+/// How a sub-agent stands.
+pub(super) const fn face(agent: &SubAgent) -> StepFace {
+    match agent.outcome {
         None => StepFace::Running,
         Some(ToolOutcome::Ok) => StepFace::Succeeded,
         Some(ToolOutcome::Cancelled) => StepFace::Stopped,
         Some(ToolOutcome::Lost) => StepFace::Lost,
         Some(ToolOutcome::Error | ToolOutcome::Denied) => StepFace::Failed,
-    });
+    }
+}
+
+/// Draws it: what kind it is, what it does, its calls and tokens, how long.
+pub(super) fn draw(buf: &mut Buffer, area: Rect, dy: u16, place: Place, scene: &Scene<'_>, agent: &SubAgent) {
+    let theme = scene.theme;
+    let face = theme.face(face(agent));
     let style = if agent.works() { theme.plain() } else { theme.dim() };
     let mut dx = place.name_at;
     put(buf, area, dx.saturating_sub(2), dy, "↳", theme.dim());

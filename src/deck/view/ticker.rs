@@ -46,6 +46,10 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
     for (entry, dy) in ring.iter().skip(start).take(height).zip(0_u16..) {
         line(buf, inner, dy, entry, scene);
     }
+    // Without a frame its first line has the mark of who has the movement keys.
+    if shape != Shape::Wide && ui.focus == Focus::Ticker {
+        put(buf, inner, 0, 0, "›", theme.select());
+    }
 }
 
 fn line(buf: &mut Buffer, area: Rect, dy: u16, entry: &Entry, scene: &Scene<'_>) {

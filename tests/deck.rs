@@ -7,10 +7,9 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use portable_pty::CommandBuilder;
 use rustix::process::{Pid, Signal, kill_process};
+use support::Home;
 use support::pty::{PATIENCE, Pty};
-use support::{Home, PROGRAM};
 
 fn signal(pty: &Pty, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pty.pid()).unwrap()).unwrap(), signal).unwrap();
@@ -74,50 +73,6 @@ fn every_size_is_drawn() {
 }
 
 #[test]
-fn signals_leave_the_terminal_as_it_was_and_the_run_alive() {
-    let home = Home::new();
-    let mut pty = home.run(80, 24);
-    // Each deck after the first one is attached to the run that the first one left.
-    for (which, name) in [
-        (Signal::TERM, "Terminated"),
-        (Signal::HUP, "Hangup"),
-        (Signal::QUIT, "Quit"),
-        (Signal::USR1, "User defined signal 1"),
-        (Signal::USR2, "User defined signal 2"),
-        (Signal::ALARM, "Alarm clock"),
-        (Signal::VTALARM, "Virtual timer expired"),
-        (Signal::PROF, "Profiling timer expired"),
-    ] {
-        signal(&pty, which);
-        let status = pty.wait_exit();
-        assert!(pty.is_sane(), "{which:?}");
-        assert_eq!(status.signal(), Some(name), "{which:?} ends the deck by itself: {status:?}");
-        home.wait_state("running");
-        pty = home.deck(&["attach"], 80, 24);
-    }
-}
-
-#[cfg(debug_assertions)]
-#[test]
-fn a_fault_in_the_deck_leaves_the_terminal_as_it_was_and_the_run_alive() {
-    for which in ["deck", "thread"] {
-        let home = Home::new();
-        let mut command = CommandBuilder::new(PROGRAM);
-        command.args(["run", "--", "sh", "-c", "exec sleep 1000"]);
-        command.cwd(home.path());
-        command.env("HOME", home.path());
-        command.env("SUBDECK_ROOT", home.path().join("root"));
-        command.env("SUBDECK_TEST_PANIC", which);
-        command.env("RUST_BACKTRACE", "0");
-        let mut pty = Pty::spawn(command, 80, 24);
-        assert_eq!(pty.wait_exit().exit_code(), 101, "{which}");
-        assert!(pty.is_sane(), "{which}");
-        pty.wait_text("asked to");
-        home.wait_state("running");
-    }
-}
-
-#[test]
 fn a_killed_deck_leaves_the_run_alive_and_another_deck_shows_it() {
     let home = Home::new();
     let mut pty = home.run(120, 36);
@@ -137,15 +92,6 @@ fn a_message_that_cannot_be_sent_says_why_in_the_composer() {
     pty.wait_text("╭─ steer");
     pty.keys("\u{13}");
     pty.wait_text("there is nothing to send yet");
-}
-
-#[test]
-fn a_lost_terminal_ends_the_deck_and_not_the_run() {
-    let home = Home::new();
-    let mut pty = home.run(80, 24);
-    pty.hang_up();
-    pty.wait_exit();
-    home.wait_state("running");
 }
 
 #[test]

@@ -131,36 +131,6 @@ fn colours_fit_the_ground_and_go_where_nobody_wants_them() {
 }
 
 #[test]
-fn a_flood_is_drawn_at_most_thirty_times_a_second_and_each_frame_is_whole() {
-    let home = Home::new();
-    let script = "i=0; while :; do i=$((i+1)); echo flooded $i; done";
-    let begun = Instant::now();
-    let pty = home.deck(&["run", "--name", "flood", "--", "sh", "-c", script], 100, 30);
-    let (begin, end) = (&b"\x1b[?2026h"[..], &b"\x1b[?2026l"[..]);
-    let deadline = Instant::now() + PATIENCE;
-    while count(&pty.bytes(), end) < 40 {
-        assert!(Instant::now() < deadline, "{}", pty.text());
-        std::thread::park_timeout(Duration::from_millis(20));
-    }
-    let bytes = pty.bytes();
-    // However slow the machine is, there are not more frames than time for them; a few come before the first output.
-    let most = begun.elapsed().as_millis() / 33 + 5;
-    let frames = count(&bytes, end);
-    assert!(frames as u128 <= most, "{frames} frames where {most} have room");
-    // No frame begins inside of another one.
-    let mut open = 0_i32;
-    for at in 0..bytes.len() {
-        let rest = &bytes[at..];
-        open += i32::from(rest.starts_with(begin)) - i32::from(rest.starts_with(end));
-        assert!((0..=1).contains(&open));
-    }
-    pty.keys("X");
-    pty.wait_text("End the whole run?");
-    pty.keys("y");
-    home.wait_state("stopped");
-}
-
-#[test]
 fn a_quiet_run_is_drawn_once_a_second() {
     let home = Home::new();
     let pty = waiting(&home, &[]);

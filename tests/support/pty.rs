@@ -17,6 +17,8 @@ struct Seen {
     closed: bool,
     /// The terminal is to go away.
     hang_up: bool,
+    /// Nobody reads what is written to the terminal.
+    paused: bool,
 }
 
 /// The parser knows no terminal without cells.
@@ -24,11 +26,19 @@ fn cells(n: u16) -> NonZeroU16 {
     NonZeroU16::new(n).unwrap_or(NonZeroU16::MIN)
 }
 
+/// How a terminal handles what is typed, in words of the system.
+fn modes(master: &(dyn MasterPty + Send)) -> Option<String> {
+    let modes = master.get_termios()?;
+    Some(format!("{:?} {:?} {:?}", modes.input_flags, modes.output_flags, modes.local_flags))
+}
+
 /// A program on a terminal.
 pub struct Pty {
     master: Option<Box<dyn MasterPty + Send>>,
     writer: Arc<Mutex<Box<dyn Write + Send>>>,
     child: Box<dyn Child + Send + Sync>,
+    /// How the terminal was before the program.
+    modes: Option<String>,
     seen: Arc<(Mutex<Seen>, Condvar)>,
 }
 
@@ -44,6 +54,7 @@ impl Pty {
                 command.env_remove(name);
             }
         }
+        let modes = modes(pair.master.as_ref());
         let child = pair.slave.spawn_command(command).expect("the program starts");
         drop(pair.slave);
         let mut reader = pair.master.try_clone_reader().expect("a reader");
@@ -53,6 +64,7 @@ impl Pty {
             bytes: Vec::new(),
             closed: false,
             hang_up: false,
+            paused: false,
         };
         let seen = Arc::new((Mutex::new(seen), Condvar::new()));
         let (shared, answers) = (Arc::clone(&seen), Arc::clone(&writer));
@@ -61,7 +73,7 @@ impl Pty {
             loop {
                 let n = reader.read(&mut chunk).unwrap_or(0);
                 let (lock, changed) = &*shared;
-                let mut seen = lock.lock().unwrap();
+                let mut seen = changed.wait_while(lock.lock().unwrap(), |seen| seen.paused).unwrap();
                 let before = seen.bytes.len();
                 seen.bytes.extend_from_slice(&chunk[..n]);
                 seen.parser.process(&chunk[..n]);
@@ -92,7 +104,7 @@ impl Pty {
                 }
             }
         });
-        Self { master: Some(pair.master), writer, child, seen }
+        Self { master: Some(pair.master), writer, child, modes, seen }
     }
 
     /// Types.
@@ -169,6 +181,16 @@ impl Pty {
         *self.writer.lock().unwrap() = Box::new(std::io::sink());
     }
 
+    /// Reads no more of what is written to the terminal.
+    pub fn pause(&self) {
+        self.seen.0.lock().unwrap().paused = true;
+    }
+
+    /// Whether the terminal reads keys as it did before the program.
+    pub fn is_as_before(&self) -> bool {
+        modes(self.master.as_deref().unwrap()) == self.modes
+    }
+
     /// Waits until the program has ended.
     pub fn wait_exit(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
@@ -179,6 +201,14 @@ impl Pty {
             assert!(Instant::now() < deadline, "it did not end; the screen is\n{}", self.text());
             std::thread::park_timeout(Duration::from_millis(10));
         }
+    }
+
+    /// Waits until nobody has the terminal any more and everything that was written to it was read.
+    pub fn wait_closed(&self) {
+        let (lock, changed) = &*self.seen;
+        let open = |seen: &mut Seen| !seen.closed;
+        let (_seen, late) = changed.wait_timeout_while(lock.lock().unwrap(), PATIENCE, open).unwrap();
+        assert!(!late.timed_out(), "somebody still has the terminal");
     }
 
     /// Whether the terminal is as it was before the program: no alternate screen, no mouse, no paste mode, a cursor. Waits
@@ -199,6 +229,9 @@ impl Pty {
 
 impl Drop for Pty {
     fn drop(&mut self) {
+        // Also after a test has failed while it looked.
+        self.seen.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).paused = false;
+        self.seen.1.notify_all();
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

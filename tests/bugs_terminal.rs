@@ -138,17 +138,19 @@ fn b32_a_fleet_that_opened_many_runs_heeds_a_signal_with_the_threads_of_one() {
     drop(home.run(80, 24));
     let mut pty = home.deck(&[], 80, 24);
     let threads = |pid: u32| std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().count();
+    // What is typed while one of them leaves is let go with the reports of the mouse.
+    let fleet = |s: &vt100::Screen| s.alternate_screen() && s.contents().contains(" fleet  1 running");
     let mut most = 0;
     for n in 0..6 {
-        pty.wait_text("1 run");
+        pty.wait_for("the fleet", fleet);
         pty.keys("\r");
         pty.wait_text("hello from the child");
         if n == 0 {
             most = threads(pty.pid());
         }
         pty.keys("\x1b[27u");
-        pty.wait_gone("hello from the child");
     }
+    pty.wait_for("the fleet", fleet);
     pty.keys("\r");
     pty.wait_text("hello from the child");
     wait_until("no more threads than for the first run", || threads(pty.pid()) <= most);

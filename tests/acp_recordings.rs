@@ -19,7 +19,7 @@ use replayed::{Conversation, Seen, Told, check_breaking_off, check_cutting, chec
 fn session(dialect: Dialect) -> Arc<Session> {
     let login = (dialect == Dialect::Gemini).then(|| "gemini-api-key".to_owned());
     let cwd = "/home/user/project".to_owned();
-    Arc::new(Session { dialect, cwd, login, resume: None })
+    Arc::new(Session { dialect, cwd, login, ..Session::default() })
 }
 
 fn replay<'a>(dialect: Dialect, chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {

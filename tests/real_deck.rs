@@ -42,7 +42,9 @@ fn line(pty: &Pty, title: &str) -> Option<String> {
         let column = row.windows(wanted.len()).position(|cells| cells == wanted)?;
         Some((at, column))
     })?;
-    let below: String = rows.get(at + 1)?.iter().skip(column).take_while(|cell| **cell != '│').collect();
+    // The title begins one cell after what stands below it.
+    let below: String =
+        rows.get(at + 1)?.iter().skip(column.checked_sub(1)?).take_while(|cell| **cell != '│').collect();
     Some(below)
 }
 

@@ -14,12 +14,14 @@ pub mod framing;
 mod handshake;
 mod jsonrpc;
 mod look;
+pub mod once;
 mod one_shot;
 mod outside;
 pub mod pi;
 mod skim;
 pub mod text;
 mod told;
+mod work;
 pub mod wrapping;
 
 pub use framing::{Framer, Line, Oversize};

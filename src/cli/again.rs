@@ -1,6 +1,7 @@
 //! `subdeck resume` and `subdeck retry`: a new run from an earlier one, carrying over what was completed (product 2).
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
@@ -9,10 +10,12 @@ use super::load::World;
 use super::{find, launch};
 use crate::plan::template::Filling;
 use crate::plan::{Carried, LogicalStep, Plan, RunExtras, Runner, Step, programs, stored};
-use crate::run::{RunState, StepId, StepPhase, StepState};
+use crate::run::{Family, RunState, RunnerKind, StepId, StepPhase, StepState, Timestamp};
 use crate::rundir::RunDir;
-use crate::text::SafeText;
+use crate::text::{SafeText, span};
 
+/// A minute, in milliseconds.
+const MINUTE: i64 = 60_000;
 /// What an agent is told when the person says nothing.
 const GO_ON: &str = "You were interrupted. Go on with your task where you left off.";
 
@@ -21,8 +24,13 @@ pub fn resume(args: ResumeArgs) -> anyhow::Result<ExitCode> {
     let world = World::to_start()?;
     let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
     let earlier = Earlier::read(dir)?;
+    let wait = earlier.taken_for(crate::engine::now());
     let plan = earlier.resumed(step, args.text.as_deref())?;
     startable(&world, &plan)?;
+    if let Some(wait) = wait {
+        tell!("subdeck: Gemini CLI would write over a session that began in this minute: waiting {}", span(wait));
+        std::thread::sleep(wait);
+    }
     launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach, args.ask.on_permission)
 }
 
@@ -47,7 +55,11 @@ pub fn go_on_with(
     step: StepId,
     text: &str,
 ) -> anyhow::Result<RunDir> {
-    let plan = Earlier::read(dir.clone())?.one(step, Some(text))?;
+    let earlier = Earlier::read(dir.clone())?;
+    if let Some(wait) = earlier.taken_for(crate::engine::now()) {
+        bail!("Gemini CLI would write over a session that began in this minute; try again in {}", span(wait));
+    }
+    let plan = earlier.one(step, Some(text))?;
     startable(world, &plan)?;
     launch::detached(world, &plan, root)
 }
@@ -123,6 +135,17 @@ impl Earlier {
         let mut plan = stored.plan;
         plan.take_limits(&state);
         Ok(Self { state, plan, outputs })
+    }
+
+    /// How long nothing can be gone on with. Gemini CLI keeps a session in a file with the minute in its name, and writes
+    /// over it when it loads the session in the same minute.
+    fn taken_for(&self, now: Timestamp) -> Option<Duration> {
+        let minute = |at: Timestamp| at.millis().div_euclid(MINUTE);
+        let gemini = |step: &&StepState| matches!(step.runner, RunnerKind::Agent(a) if a.family == Family::Gemini);
+        let taken = |step: &StepState| step.started_at.is_some_and(|at| minute(at) == minute(now));
+        let left = MINUTE - now.millis().rem_euclid(MINUTE);
+        let taken = self.state.steps.iter().filter(gemini).any(taken);
+        taken.then(|| Duration::from_millis(left.unsigned_abs()))
     }
 
     /// Goes on with one step, or with every paused one and what comes after it.

@@ -106,8 +106,11 @@ impl Family {
     #[must_use]
     pub const fn has(self, transport: Transport) -> bool {
         match (self, transport) {
-            (_, Transport::Steerable) | (Self::Claude | Self::Codex, Transport::OneShot) => true,
-            (_, Transport::OneShot) => false,
+            (Self::Acp, Transport::OneShot) => false,
+            (
+                Self::Claude | Self::Codex | Self::OpenCode | Self::Gemini | Self::Qwen | Self::Copilot | Self::Acp,
+                Transport::Steerable | Transport::OneShot,
+            ) => true,
         }
     }
 

@@ -86,6 +86,8 @@ pub struct StepState {
     pub last_word: bool,
     /// The newest answer asked for tools, and none of them has started.
     pub calls_pending: bool,
+    /// Model calls in a row that asked for no tools and did not end the work.
+    pub barren: u32,
     /// The child is being ended.
     pub ending: Option<Ending>,
     /// Whether it can be steered.

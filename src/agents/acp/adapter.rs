@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::tool::Call;
 use super::usage::Spent;
-use super::{Dialect, INITIALIZE, Session};
+use super::{Dialect, INITIALIZE, SETTLE, Session};
 use crate::agents::jsonrpc::{Message, number, parse, text, within};
 use crate::agents::pi::live::Live;
 use crate::agents::told::{Answer, preview, tell};
@@ -111,6 +111,11 @@ impl AcpAdapter {
                 let result = result.map_err(|failure| failure.text());
                 match self.session.method_of(id) {
                     "session/prompt" => self.answered(id, result, sink),
+                    // Whether it could be set says nothing: it was the same before.
+                    SETTLE => {
+                        self.open = true;
+                        tell(response(id, SETTLE, None), sink);
+                    }
                     method => self.greeted(id, method, result, sink),
                 }
             }
@@ -145,7 +150,7 @@ impl AcpAdapter {
         let option = options.and_then(|all| all.iter().find(|option| text(option, "id") == Some("model")));
         let model = within(result, &["models", "currentModelId"]).and_then(Value::as_str);
         self.model = model.or_else(|| text(option?, "currentValue")).map(str::to_owned);
-        self.open = true;
+        self.open = self.session.settle.is_none();
         tell(AgentEvent::SessionStarted { session_id: Some(session_id), model: self.model.clone() }, sink);
         Ok(())
     }
@@ -234,6 +239,13 @@ impl AcpAdapter {
     fn said(&mut self, said: &str, message: Option<&str>, sink: &mut dyn Sink) {
         self.speaks(sink);
         self.works(sink);
+        // OpenCode names a message after its model call; one that follows another without a tool between is another call.
+        let another = |turn: &Turn| turn.message.is_some() && message.is_some() && turn.message.as_deref() != message;
+        if self.turn.as_ref().is_some_and(|turn| another(turn) && !turn.text.is_empty()) {
+            self.tell_message(None, None, false, sink);
+            self.turn_over(sink);
+            self.turn_begins(sink);
+        }
         let Some(turn) = &mut self.turn else { return };
         if turn.message.as_deref() != message {
             turn.message = message.map(str::to_owned);

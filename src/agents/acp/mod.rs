@@ -48,6 +48,9 @@ pub struct Session {
     pub login: Option<String>,
     /// The id of the session to go on with; `None` begins a new one.
     pub resume: Option<String>,
+    /// The mode that a loaded session is set to, although it has it: the history of Gemini comes after the answer to the
+    /// request that loads it, and before the answer to this one.
+    pub settle: Option<&'static str>,
 }
 
 /// The id of the first request, `initialize`. The others follow in steps of one: the login if there is one, the
@@ -66,6 +69,7 @@ impl Session {
         match id {
             INITIALIZE => "initialize",
             _ if id < session => "authenticate",
+            _ if id == session + 1 && self.settle.is_some() => SETTLE,
             _ if id > session => "session/prompt",
             _ if self.resume.is_some() => "session/load",
             _ => "session/new",
@@ -73,6 +77,8 @@ impl Session {
     }
 }
 
+/// What sets a mode.
+const SETTLE: &str = "session/set_mode";
 /// What a permission request is called.
 const PERMISSION: &str = "session/request_permission";
 /// Qwen's question whether something is to be put into the running turn (agent-streams 7).

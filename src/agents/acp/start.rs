@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{AcpAdapter, AcpTalk, Dialect, Session};
-use crate::agents::Talk;
 use crate::agents::families::{Agents, Input, Start, Voice};
-use crate::run::Permission;
+use crate::agents::{Talk, once};
+use crate::run::{Permission, Transport};
 
 /// A family of agents that speak the protocol.
 pub struct Speaker(
@@ -15,12 +15,15 @@ pub struct Speaker(
 
 impl Agents for Speaker {
     fn arguments(&self, start: &Start<'_>) -> Vec<String> {
+        if start.kind.transport == Transport::OneShot {
+            return once::arguments(start);
+        }
         let free = start.kind.permission == Permission::Allow;
         let mut args: Vec<&str> = match self.0 {
             Dialect::OpenCode => vec!["acp"],
             // Named even where it is the usual one: the user's settings may have another.
             Dialect::Gemini | Dialect::Qwen => {
-                vec!["--acp", "--approval-mode", if free { "yolo" } else { "default" }]
+                vec!["--acp", "--approval-mode", gemini_mode(free)]
             }
             Dialect::Copilot if free => vec!["--acp", "--allow-all"],
             Dialect::Copilot => vec!["--acp"],
@@ -49,16 +52,26 @@ impl Agents for Speaker {
     }
 
     fn voice(&self, start: &Start<'_>) -> Voice {
+        if start.kind.transport == Transport::OneShot {
+            return once::voice(start, task(start));
+        }
         let session = Arc::new(Session {
             dialect: self.0,
             cwd: start.cwd.to_string_lossy().into_owned(),
             login: start.has_key.then(|| "gemini-api-key".to_owned()),
             resume: start.resume.map(str::to_owned),
+            settle: (self.0 == Dialect::Gemini && start.resume.is_some())
+                .then(|| gemini_mode(start.kind.permission == Permission::Allow)),
         });
         let mut talk = AcpTalk::new(Arc::clone(&session));
         let input = Input::Open(talk.prompt(&task(start)));
         Voice { adapter: Box::new(AcpAdapter::new(session)), talk: Box::new(talk), input }
     }
+}
+
+/// What Gemini and Qwen call the way in which they ask.
+const fn gemini_mode(free: bool) -> &'static str {
+    if free { "yolo" } else { "default" }
 }
 
 /// The first prompt. The protocol has no place for a system prompt, so it stands before the task, which no agent takes
@@ -74,7 +87,7 @@ fn task(start: &Start<'_>) -> String {
 mod tests {
     use super::*;
     use crate::agents::families::of;
-    use crate::run::{AgentKind, Family, Transport};
+    use crate::run::{AgentKind, Family};
 
     fn start(family: Family, permission: Permission) -> Start<'static> {
         Start::new(AgentKind { family, transport: Transport::Steerable, permission })

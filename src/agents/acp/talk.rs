@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{DRAIN, Dialect, INITIALIZE, Session};
+use super::{DRAIN, Dialect, INITIALIZE, SETTLE, Session};
 use crate::agents::asked::{Outstanding, REFUSED};
 use crate::agents::handshake::{Phase, refused};
 use crate::agents::{Receipt, Talk, wrapping};
@@ -115,6 +115,16 @@ impl AcpTalk {
             (_, _, None) => json!({"cwd": session.cwd, "mcpServers": []}),
         };
         self.request(&params)
+    }
+
+    /// The session is there: the task is handed over.
+    fn begin(&mut self) -> Option<Vec<u8>> {
+        self.phase = Phase::Open;
+        if self.breaking_off {
+            return None;
+        }
+        let task = std::mem::take(&mut self.task);
+        Some(self.prompt_with(&task, None))
     }
 
     /// What is to be said next, now that the agent waits.
@@ -286,13 +296,12 @@ impl Talk for AcpTalk {
             }
             AgentEvent::SessionStarted { session_id: Some(id), .. } if self.phase == Phase::Greeting => {
                 self.session_id = Some(id.clone());
-                self.phase = Phase::Open;
-                if self.breaking_off {
-                    return None;
+                match self.session.settle {
+                    Some(mode) => Some(self.request(&json!({"sessionId": id, "modeId": mode}))),
+                    None => self.begin(),
                 }
-                let task = std::mem::take(&mut self.task);
-                Some(self.prompt_with(&task, None))
             }
+            AgentEvent::Response { command, .. } if self.phase == Phase::Greeting && command == SETTLE => self.begin(),
             AgentEvent::Response { id, command, success, error } if command == "session/prompt" => {
                 let number = id.as_deref().and_then(|id| id.parse().ok())?;
                 let otherwise = (!success).then_some("the agent refused the message");
@@ -406,6 +415,23 @@ mod tests {
         assert!(!talk.done());
         assert_eq!(talk.answer(&response("4", "session/prompt", None)), None);
         assert!(talk.done());
+    }
+
+    #[test]
+    fn the_task_waits_for_the_history_where_it_comes_late() {
+        let mut talk = AcpTalk::new(session(Dialect::Gemini, |session| {
+            session.resume = Some("old".to_owned());
+            session.settle = Some("yolo");
+        }));
+        talk.prompt("the task");
+        assert_eq!(parse(talk.answer(&response("1", "initialize", None)))["method"], "session/load");
+        let settle = parse(talk.answer(&begun()));
+        assert_eq!((&settle["id"], &settle["method"]), (&json!(3), &json!("session/set_mode")));
+        assert_eq!(settle["params"], json!({"sessionId": "s", "modeId": "yolo"}));
+        assert_eq!(talk.answer(&response("2", "session/load", None)), None);
+        assert!(!talk.done());
+        let prompt = parse(talk.answer(&response("3", SETTLE, None)));
+        assert_eq!((&prompt["id"], &prompt["method"]), (&json!(4), &json!("session/prompt")));
     }
 
     #[test]

@@ -95,6 +95,20 @@ fn an_error_of_copilots_provider_looks_like_an_answer() {
 }
 
 #[test]
+fn a_history_that_comes_late_is_nobodys_work() {
+    let resume = Some("old".to_owned());
+    let session = Session { dialect: Dialect::Gemini, resume, settle: Some("yolo"), ..Session::default() };
+    let settled = r#"{"jsonrpc":"2.0","id":3,"result":{}}"#.to_owned();
+    let last = r#"{"jsonrpc":"2.0","id":4,"result":{"stopReason":"end_turn"}}"#.to_owned();
+    let old = [says("What I said."), call("a", "completed")];
+    let lines = [&begin()[..], &old, &[settled, says("What I say."), last]].concat();
+    let (seen, report) = run_with(session, &lines);
+    assert_eq!((end(&report), report.final_text.as_deref()), ((StepPhase::Complete, None), Some("What I say.")));
+    assert_eq!(ends(&seen), []);
+    assert!(!seen.log.contains("What I said."), "{}", seen.log);
+}
+
+#[test]
 fn copilot_asks_its_provider_again() {
     let again = says("Info: Request failed due to a transient API error. Retrying...");
     for (then, answered) in [("Here it is.", true), ("Error: Failed to get response; retried 2 times", false)] {

@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::item::{Item, Kind};
+use super::retry;
 use super::usage::tokens;
-use super::work::{End, Work};
 use crate::agents::look::Look;
 use crate::agents::told::tell;
+use crate::agents::work::{End, Over, Work};
 use crate::agents::{Adapter, Line, Oversize, Sink};
 use crate::run::{AgentEvent, Report, Stream, ToolOutcome, Usage};
 use crate::text::prefix;
@@ -50,8 +51,8 @@ impl ExecAdapter {
             "error" => {
                 let text = line.word("message");
                 // The error that ends the turn is repeated by its end (agent-streams 0.3).
-                if Work::is_retry(text) {
-                    self.work.retries(text, None, sink);
+                if retry::is_one(text) {
+                    retry::told(&mut self.work, text, None, sink);
                 }
             }
             kind => tell(AgentEvent::Unknown { kind: format!("codex {}", prefix(kind, 100)) }, sink),
@@ -62,8 +63,13 @@ impl ExecAdapter {
         match item.kind() {
             Kind::Message if over => self.work.said(item.text(), sink),
             Kind::Thought => self.work.speaks(sink),
-            Kind::Tool if over => self.work.returned(item, sink),
-            Kind::Tool => self.work.called(item, sink),
+            Kind::Tool => {
+                // Some are told only when they are over.
+                self.work.called(item.begun(), sink);
+                if over {
+                    self.work.returned(item.id(), item.over(), sink);
+                }
+            }
             Kind::Notice if over => self.work.notice(item.look().word("message"), sink),
             Kind::Compaction if over => self.work.notice("the agent shortens its conversation", sink),
             Kind::Unknown if over => {
@@ -86,7 +92,8 @@ impl ExecAdapter {
         match found(&head, "id") {
             Some(id) if head.contains("\"item.completed\"") => {
                 let failed = found(&String::from_utf8_lossy(long.tail), "status").as_deref() == Some("failed");
-                self.work.returned_unread(&id, if failed { ToolOutcome::Error } else { ToolOutcome::Ok }, sink);
+                let outcome = if failed { ToolOutcome::Error } else { ToolOutcome::Ok };
+                self.work.returned(&id, Over { output: String::new(), outcome, code: None }, sink);
             }
             _ => {
                 let kind = found(&head, "type").unwrap_or_default();

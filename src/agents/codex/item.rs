@@ -5,11 +5,9 @@ use serde_json::{Value, json};
 
 use crate::agents::look::{Look, shorten, text_of};
 use crate::agents::pi::args::{Described, describe, words};
+use crate::agents::work::{Begun, OUTPUT, Over};
 use crate::run::{AgentEvent, ToolOutcome};
 use crate::text::prefix;
-
-/// Largest text of a call that is read, in bytes.
-pub(super) const OUTPUT: usize = 256 * 1024;
 
 /// What an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +85,16 @@ impl<'a> Item<'a> {
             }
             _ => Kind::Unknown,
         }
+    }
+
+    /// The call that it tells of.
+    pub(super) fn begun(self) -> Begun<'a> {
+        Begun { id: self.id(), tool: self.tool(), said: self.described() }
+    }
+
+    /// How that ended.
+    pub(super) fn over(self) -> Over {
+        Over { output: self.output(), outcome: self.outcome(), code: self.exit_code() }
     }
 
     /// The tool's name.

@@ -4,6 +4,7 @@ mod approval;
 mod command;
 mod exec;
 mod item;
+mod retry;
 mod server;
 mod session;
 mod subs;
@@ -11,7 +12,6 @@ mod talk;
 #[cfg(test)]
 mod tests;
 mod usage;
-mod work;
 
 pub use exec::ExecAdapter;
 pub use server::ServerAdapter;

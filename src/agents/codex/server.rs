@@ -8,16 +8,17 @@ use serde_json::Value;
 use super::approval;
 use super::exec::found;
 use super::item::{Item, Kind};
+use super::retry;
 use super::session::{INITIALIZE, INTERRUPT, RUNS, STEER, Session, TAKEN, TASK, THREAD, TURN};
 use super::subs::Subs;
 use super::usage::Spent;
-use super::work::{End, Work};
 use crate::agents::jsonrpc::{Message, parse};
 use crate::agents::look::{Look, text_of};
 use crate::agents::told::tell;
+use crate::agents::work::{End, Over, Work};
 use crate::agents::wrapping::unwrapped;
 use crate::agents::{Adapter, Line, Oversize, Sink};
-use crate::run::{AgentEvent, Report, Stream, ToolOutcome};
+use crate::run::{AgentEvent, Report, StopReason, Stream, ToolOutcome};
 use crate::text::prefix;
 
 /// What is known and says nothing of a run's state.
@@ -119,7 +120,7 @@ impl ServerAdapter {
             "thread/tokenUsage/updated" => {
                 let usage = self.spent.report(params.word("threadId"), params.object("tokenUsage"));
                 if own && usage.is_some() {
-                    self.work.model_call_over(usage, sink)
+                    self.work.model_call_over(usage, Some(StopReason::Stop), sink)
                 } else {
                     self.work.used(usage, sink)
                 }
@@ -144,7 +145,7 @@ impl ServerAdapter {
                 let error = params.object("error");
                 // One that is not tried again ends the turn, and is repeated by its end (agent-streams 0.3).
                 if params.is("willRetry") {
-                    self.work.retries(error.word("message"), error.str("additionalDetails"), sink);
+                    retry::told(&mut self.work, error.word("message"), error.str("additionalDetails"), sink);
                 }
             }
             _ if SILENT.contains(&method) || SILENT_OF.iter().any(|start| method.starts_with(start)) => {}
@@ -164,10 +165,11 @@ impl ServerAdapter {
             Kind::Message | Kind::Thought => self.work.speaks(sink),
             Kind::Tool if over => {
                 self.subs.call(item.look(), sink);
-                self.work.returned(item, sink);
+                self.work.called(item.begun(), sink);
+                self.work.returned(item.id(), item.over(), sink);
             }
             Kind::SubAgent => self.subs.activity(item.look(), sink),
-            Kind::Tool => self.work.called(item, sink),
+            Kind::Tool => self.work.called(item.begun(), sink),
             Kind::Compaction if over => self.work.notice("the agent shortens its conversation", sink),
             Kind::Notice if over => self.work.notice(item.look().word("message"), sink),
             Kind::Unknown if over => {
@@ -230,7 +232,8 @@ impl ServerAdapter {
             Some(id) if own && head.contains("\"item/completed\"") => {
                 let status = found(&head, "status");
                 let failed = status.as_deref() == Some("failed");
-                self.work.returned_unread(&id, if failed { ToolOutcome::Error } else { ToolOutcome::Ok }, sink);
+                let outcome = if failed { ToolOutcome::Error } else { ToolOutcome::Ok };
+                self.work.returned(&id, Over { output: String::new(), outcome, code: None }, sink);
             }
             _ => {
                 let method = found(&head, "method").unwrap_or_default();

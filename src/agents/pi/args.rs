@@ -15,6 +15,7 @@ const PATHS: [&str; 6] = ["path", "file", "filename", "target", "cwd", "file_pat
 const SHELLS: [&str; 3] = ["bash", "shell", "sh"];
 
 /// What can be said of a call.
+#[derive(Debug)]
 pub(in crate::agents) struct Described {
     /// A preview of its arguments, in one line.
     pub(in crate::agents) args: String,

@@ -7,6 +7,10 @@ use crate::run::{
     EndingCause, Limit, Limits, Metric, OpenCall, RunState, Stage, StepPhase, StepState, Timestamp, budget,
 };
 
+/// After so many model calls in a row that asked for nothing and ended nothing an agent is known to go round in circles
+/// (agent-streams 0.12).
+const BARREN: u32 = 25;
+
 /// The limits of the whole run.
 pub(super) fn run(decision: &mut Decision, state: &RunState) {
     if state.limits == Limits::default() {
@@ -53,6 +57,11 @@ fn blocked(state: &RunState) -> bool {
 
 /// The limits of a running step. Of several ends only the one that came first is told, however late it is looked at.
 pub(super) fn step(decision: &mut Decision, state: &RunState, step: &StepState, now: Timestamp) {
+    if step.barren >= BARREN && step.pid.is_some() {
+        let message = format!("the agent goes round in circles: {BARREN} model calls came to nothing");
+        decision.due.push(Effect::End { step: step.id, cause: EndingCause::Protocol, message });
+        return;
+    }
     let own = time(state, step);
     let mut ends: Vec<End> = own.iter().cloned().collect();
     if step.pid.is_some() {

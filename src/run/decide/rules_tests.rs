@@ -170,6 +170,41 @@ fn ended() -> AgentEvent {
     AgentEvent::TurnEnded
 }
 
+/// A provider whose answers break off makes some agents ask again for ever.
+#[test]
+fn who_goes_round_in_circles_is_ended() {
+    let idle = || match turn(0, 0.0, true) {
+        AgentEvent::Message { role, preview, model, usage, error, calls_tools, .. } => {
+            AgentEvent::Message { role, preview, model, usage, error, calls_tools, stop: None }
+        }
+        event => event,
+    };
+    let calls = |play: &mut Play, from: i64, n: i64| (from..from + n).for_each(|at| drop(play.says(at, idle()).done()));
+    let mut play = Play::of(meta());
+    calls(&mut play, 1, 24);
+    assert_eq!(play.until(30).done(), []);
+    calls(&mut play, 31, 1);
+    assert_eq!(play.until(31).done(), [(31, "protocol")]);
+    // What it does, what it is asked, and an end make it begin to count anew.
+    let heard = AgentEvent::Message {
+        role: MessageRole::User,
+        preview: String::new(),
+        model: None,
+        stop: None,
+        usage: None,
+        error: None,
+        calls_tools: false,
+    };
+    for between in [open("a", "bash"), heard, AgentEvent::Settled { aborted: false }, AgentEvent::AgentStarted] {
+        let mut play = Play::of(meta());
+        calls(&mut play, 1, 24);
+        play.says(25, between);
+        calls(&mut play, 26, 24);
+        let done = play.until(50).done().into_iter().filter(|(_, what)| *what == "protocol").count();
+        assert_eq!(done, 0);
+    }
+}
+
 #[test]
 fn tools_end_their_step_at_their_limit() {
     let set = |ms| limited(|l| l.tool_ms = Some(ms));

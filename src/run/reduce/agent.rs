@@ -22,6 +22,8 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
         AgentEvent::Message { role: MessageRole::Assistant, preview, model, usage, stop, error, calls_tools } => {
             step.last_word = !calls_tools && error.is_none() && *stop == Some(StopReason::Stop);
             step.calls_pending = *calls_tools;
+            // What a provider failed is tried again, by rules of its own.
+            step.barren = if *calls_tools || error.is_some() { 0 } else { step.barren.saturating_add(1) };
             step.turn_count += 1;
             step.retrying = None;
             if !preview.is_empty() {
@@ -41,6 +43,7 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
         AgentEvent::SubAgent { id, did } => sub_agent::take(step, id, did, at),
         AgentEvent::ToolStarted { call, tool, args, path, about } => {
             step.tool_count += 1;
+            step.barren = 0;
             (step.last_word, step.calls_pending) = (false, false);
             step.retrying = None;
             step.changed_files |= about.mutates;
@@ -89,6 +92,7 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
         AgentEvent::AgentStarted => {
             step.settled_at = None;
             step.last_word = false;
+            step.barren = 0;
             step.retrying = None;
         }
         AgentEvent::AgentEnded { will_retry } => {
@@ -96,7 +100,10 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
                 step.settled_at = None;
             }
         }
-        AgentEvent::Settled { .. } => step.settled_at = Some(at),
+        AgentEvent::Settled { .. } => {
+            step.settled_at = Some(at);
+            step.barren = 0;
+        }
         AgentEvent::TurnStarted => step.last_word = false,
         AgentEvent::TurnEnded => step.calls_pending = false,
         // The record of a result names no call; the one that ended last is meant.
@@ -105,7 +112,10 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
             step.blocked_tool = step.blocked_tool.take().or(last).or_else(|| Some(String::new()));
         }
         // Somebody asks for more.
-        AgentEvent::Message { role: MessageRole::User, .. } => step.last_word = false,
+        AgentEvent::Message { role: MessageRole::User, .. } => {
+            step.last_word = false;
+            step.barren = 0;
+        }
         AgentEvent::TextDelta { .. }
         | AgentEvent::Message { .. }
         | AgentEvent::ToolProgress { .. }

@@ -76,7 +76,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
             step.retrying = None;
             step.next_attempt = None;
             step.exit = None;
-            (step.last_word, step.calls_pending) = (false, false);
+            (step.last_word, step.calls_pending, step.barren) = (false, false, 0);
         }
         What::AttemptEnded { exit_code, error, next, .. } => {
             lose_open_calls(step, at);

@@ -1,22 +1,27 @@
-//! The work of a Codex, whichever transport tells of it: model calls, messages, tool calls and their ends, as events, as
-//! records and as lines of the output log.
+//! The work of an agent, whatever tells of it: model calls, messages, tool calls and their ends, as events, as records
+//! and as lines of the output log.
 //!
-//! A turn is one model call and its tools, as everywhere; what Codex calls a turn is all that follows a prompt. The app
-//! server reports what each model call used when it is over. With one prompt nothing tells, and a new one is taken to
+//! A turn is one model call and its tools. Some streams tell when one is over. Where none does, a new one is taken to
 //! begin with the first text or thought after a tool call, and with a tool call when none is open (agent-streams 11).
 
-use super::item::{Item, OUTPUT};
-use crate::agents::pi::live::Live;
-use crate::agents::told::{Answer, preview, tell};
-use crate::agents::{Sink, outside};
+use serde_json::Value;
+
+use super::look::shorten;
+use super::pi::args::{Described, describe, tail};
+use super::pi::live::Live;
+use super::told::{Answer, preview, tell};
+use super::{Sink, outside};
 use crate::run::{AgentEvent, MessageRole, Report, StopReason, Stream, ToolOutcome, Usage};
+use crate::text::prefix;
 
 /// Most calls that are open at once; more than any agent starts.
 const MOST_CALLS: usize = 256;
 /// How much of a tool's output is quoted in an error, in characters (runner-behaviour 1.8).
 const QUOTED: usize = 200;
-/// What Codex writes before it tries its provider again.
-const RECONNECTING: &str = "Reconnecting... ";
+/// Largest text of a call that is read, in bytes.
+pub(super) const OUTPUT: usize = 256 * 1024;
+/// Largest answer that is kept, in bytes.
+const ANSWER: usize = 16 * 1024 * 1024;
 
 /// One model call and its tools.
 #[derive(Debug, Default)]
@@ -36,6 +41,43 @@ struct Call {
     args: String,
     /// The end of what it printed so far.
     text: String,
+}
+
+/// A call that begins.
+#[derive(Debug)]
+pub(super) struct Begun<'a> {
+    /// The agent's id.
+    pub id: &'a str,
+    /// The tool's name.
+    pub tool: String,
+    /// What can be said of it.
+    pub said: Described,
+}
+
+impl<'a> Begun<'a> {
+    /// A call with these arguments.
+    pub(super) fn new(id: &'a str, tool: &str, mut args: Value) -> Self {
+        let json = args.to_string();
+        let json = if json.len() > OUTPUT {
+            shorten(&mut args);
+            args.to_string()
+        } else {
+            json
+        };
+        let tool = if tool.is_empty() { "tool" } else { prefix(tool, 100) };
+        Self { id, tool: tool.to_owned(), said: describe(tool, Some(&json)) }
+    }
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(super) struct Over {
+    /// What it printed; nothing where the agent does not repeat it.
+    pub output: String,
+    /// Whether it worked.
+    pub outcome: ToolOutcome,
+    /// The exit code of the command that it ran, where the agent tells it.
+    pub code: Option<i32>,
 }
 
 /// How a prompt ended.
@@ -114,6 +156,14 @@ impl Work {
         sink.event(AgentEvent::TextDelta { bytes: text.len() });
     }
 
+    /// A piece of a message of which the whole is never told.
+    pub(super) fn adds(&mut self, text: &str, sink: &mut dyn Sink) {
+        self.piece(text, sink);
+        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.text.len() + text.len() <= ANSWER) {
+            turn.text.push_str(text);
+        }
+    }
+
     /// A whole message.
     pub(super) fn said(&mut self, text: &str, sink: &mut dyn Sink) {
         self.speaks(sink);
@@ -124,8 +174,8 @@ impl Work {
     }
 
     /// A call began.
-    pub(super) fn called(&mut self, item: Item<'_>, sink: &mut dyn Sink) {
-        if self.calls.len() >= MOST_CALLS || self.calls.iter().any(|call| call.id == item.id()) {
+    pub(super) fn called(&mut self, begun: Begun<'_>, sink: &mut dyn Sink) {
+        if self.calls.len() >= MOST_CALLS || self.calls.iter().any(|call| call.id == begun.id) {
             return;
         }
         self.works(sink);
@@ -139,10 +189,10 @@ impl Work {
         if self.turn.as_ref().is_some_and(|turn| !turn.told) {
             self.tell_message(Some(StopReason::ToolUse), None, true, sink);
         }
-        let (tool, said) = (item.tool(), item.described());
+        let Begun { id, tool, said } = begun;
         let line = if said.args.is_empty() { tool.clone() } else { format!("{tool}: {}", said.args) };
         self.live.line(Stream::Out, &line, sink);
-        let id = item.id().to_owned();
+        let id = id.to_owned();
         self.calls.push(Call { id: id.clone(), tool: tool.clone(), args: said.args.clone(), text: String::new() });
         let event =
             AgentEvent::ToolStarted { call: Some(id), tool, args: said.args, path: said.path, about: said.about };
@@ -159,31 +209,28 @@ impl Work {
         let Some(call) = self.calls.iter_mut().find(|call| call.id == id) else { return };
         call.text.push_str(text);
         if call.text.len() > OUTPUT * 2 {
-            call.text = crate::agents::pi::args::tail(&call.text, OUTPUT).to_owned();
+            call.text = tail(&call.text, OUTPUT).to_owned();
         }
         self.live.progress(id, &call.text, sink);
         sink.event(AgentEvent::ToolProgress { call: Some(id.to_owned()) });
     }
 
-    /// A call is over.
-    pub(super) fn returned(&mut self, item: Item<'_>, sink: &mut dyn Sink) {
-        // Some are told only when they are over.
-        self.called(item, sink);
-        let Some(at) = self.calls.iter().position(|call| call.id == item.id()) else { return };
-        let mut call = self.calls.remove(at);
-        let output = item.output();
-        if !output.is_empty() {
-            call.text = output;
-        }
-        self.ended(&call, item.outcome(), item.exit_code(), sink);
+    /// A call has printed this by now.
+    pub(super) fn shows(&mut self, id: &str, text: &str, sink: &mut dyn Sink) {
+        let Some(call) = self.calls.iter_mut().find(|call| call.id == id) else { return };
+        call.text = tail(text, OUTPUT).to_owned();
+        self.live.progress(id, &call.text, sink);
+        sink.event(AgentEvent::ToolProgress { call: Some(id.to_owned()) });
     }
 
-    /// A call is over of which only the id and the status are known.
-    pub(super) fn returned_unread(&mut self, id: &str, outcome: ToolOutcome, sink: &mut dyn Sink) {
-        if let Some(at) = self.calls.iter().position(|call| call.id == id) {
-            let call = self.calls.remove(at);
-            self.ended(&call, outcome, None, sink);
+    /// A call is over.
+    pub(super) fn returned(&mut self, id: &str, over: Over, sink: &mut dyn Sink) {
+        let Some(at) = self.calls.iter().position(|call| call.id == id) else { return };
+        let mut call = self.calls.remove(at);
+        if !over.output.is_empty() {
+            call.text = if over.output.len() > OUTPUT { tail(&over.output, OUTPUT).to_owned() } else { over.output };
         }
+        self.ended(&call, over.outcome, over.code, sink);
     }
 
     fn ended(&mut self, call: &Call, outcome: ToolOutcome, code: Option<i32>, sink: &mut dyn Sink) {
@@ -200,19 +247,26 @@ impl Work {
         tell(AgentEvent::ToolEnded { call: id, tool, outcome, preview: preview(&call.text) }, sink);
     }
 
-    /// A model call is over, and this was used for it.
-    pub(super) fn model_call_over(&mut self, usage: Option<Usage>, sink: &mut dyn Sink) {
+    /// A model call is over: what was used for it, and why it ended where it asked for no tools.
+    pub(super) fn model_call_over(&mut self, usage: Option<Usage>, stop: Option<StopReason>, sink: &mut dyn Sink) {
         // One of which nothing was seen called something that is no item of its own.
         let unseen = self.turn.is_none() && self.busy;
         if unseen {
             self.turn_begins(sink);
         }
         if self.turn.as_ref().is_some_and(|turn| !turn.told) {
-            let stop = if unseen { StopReason::ToolUse } else { StopReason::Stop };
-            self.tell_message(Some(stop), None, unseen, sink);
+            let stop = if unseen { Some(StopReason::ToolUse) } else { stop };
+            self.tell_message(stop, None, unseen, sink);
         }
         self.used(usage, sink);
         self.turn_over(sink);
+    }
+
+    /// A model call is over, of which nothing is told but that.
+    pub(super) fn turn_told_over(&mut self, sink: &mut dyn Sink) {
+        if self.turn.is_some() {
+            self.model_call_over(None, Some(StopReason::Stop), sink);
+        }
     }
 
     /// This was used.
@@ -261,31 +315,20 @@ impl Work {
         self.live.line(Stream::Own, &format!("note: {}", preview(text)), sink);
     }
 
-    /// It will try its provider again; `detail` is the provider's error, where it is told apart.
-    pub(super) fn retries(&mut self, text: &str, detail: Option<&str>, sink: &mut dyn Sink) {
+    /// It will try its provider again: which attempt of how many that is, and why.
+    pub(super) fn retries(&mut self, attempt: Option<u32>, max: Option<u32>, reason: &str, sink: &mut dyn Sink) {
         self.begins(sink);
-        let (counts, rest) = text
-            .strip_prefix(RECONNECTING)
-            .map_or(("", text), |text| text.split_once(' ').map_or((text, ""), |(counts, rest)| (counts, rest)));
-        let (attempt, max) = counts.split_once('/').unwrap_or_default();
-        let rest = rest.trim().trim_start_matches('(').trim_end_matches(')');
-        let reason = detail.filter(|detail| !detail.is_empty()).unwrap_or(rest);
-        let reason = preview(if reason.is_empty() { text } else { reason });
-        let number = |n: &str| if n.is_empty() { "?".to_owned() } else { n.to_owned() };
-        self.live.line(Stream::Own, &format!("retry {} of {}: {reason}", number(attempt), number(max)), sink);
+        let reason = preview(reason);
+        let number = |n: Option<u32>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
+        let of = max.map(|max| format!(" of {max}")).unwrap_or_default();
+        self.live.line(Stream::Own, &format!("retry {}{of}: {reason}", number(attempt)), sink);
         self.retrying = true;
         // What was said of the answer that broke off is no answer.
         if let Some(turn) = &mut self.turn {
             turn.text.clear();
         }
         self.live.message_over();
-        let (attempt, max) = (attempt.parse().ok(), max.parse().ok());
         tell(AgentEvent::Retry { attempt, max, delay_ms: None, reason }, sink);
-    }
-
-    /// Whether such a message says that it tries its provider again.
-    pub(super) fn is_retry(text: &str) -> bool {
-        text.starts_with(RECONNECTING)
     }
 
     /// The prompt is dealt with.

@@ -16,6 +16,8 @@ use crate::text::{SafeText, span};
 
 /// A minute, in milliseconds.
 const MINUTE: i64 = 60_000;
+/// As long as an agent may take to begin its session.
+const START: Duration = Duration::from_secs(30);
 /// What an agent is told when the person says nothing.
 const GO_ON: &str = "You were interrupted. Go on with your task where you left off.";
 
@@ -142,7 +144,9 @@ impl Earlier {
     fn taken_for(&self, now: Timestamp) -> Option<Duration> {
         let minute = |at: Timestamp| at.millis().div_euclid(MINUTE);
         let gemini = |step: &&StepState| matches!(step.runner, RunnerKind::Agent(a) if a.family == Family::Gemini);
-        let taken = |step: &StepState| step.started_at.is_some_and(|at| minute(at) == minute(now));
+        // The session begins when the agent is up.
+        let began = |step: &StepState| Some((step.started_at? + START).min(step.ended_at.unwrap_or(now)));
+        let taken = |step: &StepState| began(step).is_some_and(|at| minute(at) >= minute(now));
         let left = MINUTE - now.millis().rem_euclid(MINUTE);
         let taken = self.state.steps.iter().filter(gemini).any(taken);
         taken.then(|| Duration::from_millis(left.unsigned_abs()))
@@ -162,6 +166,16 @@ impl Earlier {
             bail!(
                 "no step of this run is paused; name the one to go on with, such as {}:1, or use `subdeck retry`",
                 SafeText::line(self.state.id.as_str())
+            );
+        }
+        let unnamed =
+            |(step, before): &(&Step, &StepState)| before.phase == StepPhase::Paused && begins_anew(step, before);
+        if let Some((_, step)) = self.plan.flat().zip(&self.state.steps).find(unnamed)
+            && text.is_some()
+        {
+            bail!(
+                "the agent of step {} never named its session and begins anew, so it cannot be told this; leave the text out",
+                step.id
             );
         }
         let earlier = self.state.clone();
@@ -190,7 +204,7 @@ impl Earlier {
                     bail!("the session file of step {id} is gone, so the agent cannot go on where it was");
                 }
             }
-            Runner::Agent(agent) if before.session_id.is_none() && agent.resume.is_none() => {
+            Runner::Agent(_) if begins_anew(&step, &before) => {
                 bail!("the agent of step {id} never named its session, so it cannot go on; use `subdeck retry`");
             }
             Runner::Agent(_) => {}
@@ -256,7 +270,15 @@ fn carry(step: &mut Step, outputs: &std::collections::BTreeMap<StepId, String>, 
     step.carried = Some(Carried { output });
 }
 
+/// Whether there is no session that its agent could go on with.
+fn begins_anew(step: &Step, before: &StepState) -> bool {
+    matches!(&step.runner, Runner::Agent(agent) if before.session_id.is_none() && agent.resume.is_none())
+}
+
 fn go_on(step: &mut Step, before: &StepState, text: &str) {
+    if begins_anew(step, before) {
+        return;
+    }
     match &mut step.runner {
         Runner::Pi { .. } | Runner::Demo { .. } => step.session_file = before.session_file.clone().map(Into::into),
         Runner::Agent(agent) => agent.resume = before.session_id.clone().or(agent.resume.take()),

@@ -114,6 +114,32 @@ impl Family {
         }
     }
 
+    /// How a message reaches it in the middle of its work (agent-streams 10).
+    #[must_use]
+    pub const fn arrival(self) -> &'static str {
+        match self {
+            Self::Claude | Self::Codex | Self::OpenCode | Self::Qwen => "after its tool",
+            Self::Gemini | Self::Copilot | Self::Acp => "it breaks off what it does",
+        }
+    }
+
+    /// Its own command that goes on with a session, for a person at a terminal; `None` where it is no program of its own,
+    /// or where the session is no plain word.
+    #[must_use]
+    pub fn resume_command(self, session: &str) -> Option<String> {
+        let plain = !session.is_empty() && session.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        let how = match self {
+            Self::Claude => "claude --resume ",
+            Self::Codex => "codex resume ",
+            Self::OpenCode => "opencode -s ",
+            Self::Gemini => "gemini -r ",
+            Self::Qwen => "qwen -r ",
+            Self::Copilot => "copilot --resume=",
+            Self::Acp => return None,
+        };
+        plain.then(|| format!("{how}{session}"))
+    }
+
     /// Whether it can be asked over this transport to break off.
     #[must_use]
     pub const fn can_abort(self, transport: Transport) -> bool {
@@ -246,6 +272,16 @@ impl AgentKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_plain_session_is_put_into_a_command() {
+        assert_eq!(Family::Claude.resume_command("a-1").as_deref(), Some("claude --resume a-1"));
+        assert_eq!(Family::Copilot.resume_command("a-1").as_deref(), Some("copilot --resume=a-1"));
+        for session in ["", "a; rm -r .", "$(x)", "a b"] {
+            assert_eq!(Family::Codex.resume_command(session), None, "{session}");
+        }
+        assert_eq!(Family::Acp.resume_command("a-1"), None);
+    }
 
     #[test]
     fn words_lead_back_to_what_they_say() {

@@ -440,14 +440,15 @@ pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, sce
     let mut left = Vec::new();
     // What it uses keeps its room beside what it does.
     let right = if step.phase == StepPhase::Pending { Vec::new() } else { of_limits(step, scene) };
-    let most = usize::from(area.width * 3 / 5);
+    let beside = usize::from(right_cells(&right, 5));
+    let most = usize::from(area.width).saturating_sub(beside).clamp(8, usize::from(area.width * 3 / 5).max(8));
     match (step.current_call(), &step.runner) {
         (Some(call), _) => {
             let what = call_text(&call.args, call.path.as_deref());
             let tool = SafeText::line(&call.tool).truncate(16).to_string();
             let open = format!("open {}", clock(scene.now.since(call.started_at)));
-            let beside = width(&tool) + 1 + 2 + width(&open) + usize::from(right_cells(&right, 5));
-            let room = usize::from(area.width).saturating_sub(beside).clamp(12, usize::from(area.width / 2).max(12));
+            let beside = beside + width(&tool) + 1 + 2 + width(&open);
+            let room = usize::from(area.width).saturating_sub(beside).clamp(8, usize::from(area.width / 2).max(8));
             left.push(piece(tool, theme.accent()));
             left.push(piece(what.truncate(room).to_string(), theme.plain()).gap(1));
             left.push(piece(open, theme.bold()).rank(8).gap(2));
@@ -490,6 +491,11 @@ pub fn epitaph(step: &StepState, log_bytes: u64) -> String {
     if let Some(cap) = step.truncated_at {
         parts.push(format!("cut at {}", bytes(cap)));
     }
-    parts.extend(step.session_id.as_deref().map(|id| format!("session {}", SafeText::line(id))));
+    let command = |id| match &step.runner {
+        RunnerKind::Agent(agent) => agent.family.resume_command(id),
+        _ => None,
+    };
+    let session = |id| command(id).unwrap_or_else(|| format!("session {}", SafeText::line(id)));
+    parts.extend(step.session_id.as_deref().map(session));
     parts.join(" · ")
 }

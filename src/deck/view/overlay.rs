@@ -15,7 +15,7 @@ use crate::deck::budget_dialog;
 use crate::deck::compose::candidates;
 use crate::deck::model::{BudgetDialog, Composer, Danger, Overlay, UiState, living};
 use crate::deck::reading::Reading;
-use crate::run::{SteerMode, SteerRequest, Steerable, StepId, StepPhase};
+use crate::run::{RunnerKind, SteerMode, SteerRequest, Steerable, StepId, StepPhase};
 use crate::text::{SafeText, grouped};
 
 /// Draws the topmost overlay. The picture behind it stands back, except for the composer, which is written while one
@@ -221,7 +221,10 @@ fn capability(composer: &Composer, scene: &Scene<'_>) -> String {
     match (targets.next(), targets.next()) {
         (Some(step), None) => {
             let word = match &step.steerable {
-                Steerable::Yes => "yes".to_owned(),
+                Steerable::Yes => match &step.runner {
+                    RunnerKind::Agent(agent) => format!("yes, {}", agent.family.arrival()),
+                    _ => "yes".to_owned(),
+                },
                 Steerable::Unknown => "not known yet".to_owned(),
                 Steerable::No(why) => format!("no, {}", SafeText::line(why)),
             };

@@ -184,7 +184,7 @@ fn who_goes_round_in_circles_is_ended() {
     calls(&mut play, 1, 24);
     assert_eq!(play.until(30).done(), []);
     calls(&mut play, 31, 1);
-    assert_eq!(play.until(31).done(), [(31, "protocol")]);
+    assert_eq!(play.until(31).done(), [(31, "protocol"), (31, "SIGTERM")]);
     // What it does, what it is asked, and an end make it begin to count anew.
     let heard = AgentEvent::Message {
         role: MessageRole::User,

@@ -79,7 +79,7 @@ fn every_agent_has_a_pane_with_its_tool_its_tokens_and_its_cost() {
         let at = there.iter().position(|other| other.word == agent.word).unwrap();
         // A long name is cut.
         let tool: String = tools[at].chars().take(12).collect();
-        line.contains(&tool) && line.contains("python3 -c") && line.contains("open ")
+        line.contains(&tool) && line.contains("python3") && line.contains("open ")
     });
     // What nobody told is a dash, and nothing is left out.
     see(&pty, &there, "tokens and cost", |_, line| {

@@ -441,14 +441,18 @@ pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, sce
     // What it uses keeps its room beside what it does.
     let right = if step.phase == StepPhase::Pending { Vec::new() } else { of_limits(step, scene) };
     let beside = usize::from(right_cells(&right, 5));
-    let most = usize::from(area.width).saturating_sub(beside).clamp(8, usize::from(area.width * 3 / 5).max(8));
+    // Cut so that the right end fits; where that would leave too little, the right end gives way.
+    let room = |beside: usize, most: u16| match usize::from(area.width).saturating_sub(beside) {
+        left if left >= 8 => left.min(usize::from(most)),
+        _ => usize::from(most),
+    };
+    let most = room(beside, area.width * 3 / 5);
     match (step.current_call(), &step.runner) {
         (Some(call), _) => {
             let what = call_text(&call.args, call.path.as_deref());
             let tool = SafeText::line(&call.tool).truncate(16).to_string();
             let open = format!("open {}", clock(scene.now.since(call.started_at)));
-            let beside = beside + width(&tool) + 1 + 2 + width(&open);
-            let room = usize::from(area.width).saturating_sub(beside).clamp(8, usize::from(area.width / 2).max(8));
+            let room = room(beside + width(&tool) + 1 + 2 + width(&open), area.width / 2);
             left.push(piece(tool, theme.accent()));
             left.push(piece(what.truncate(room).to_string(), theme.plain()).gap(1));
             left.push(piece(open, theme.bold()).rank(8).gap(2));

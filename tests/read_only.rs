@@ -294,7 +294,9 @@ fn a_living_run_in_a_root_that_others_may_write_stays_as_it_is() {
 fn with_the_flag_a_living_run_of_ours_is_asked_for_nothing() {
     let home = Home::new();
     let script = "echo hello from the child; exec sleep 1000";
-    let said = command(&home, &["run", "--detach", "--name", "nap", "--", "sh", "-c", script], &[]);
+    // A runner that tells of silence would write by itself.
+    let quiet = [("SUBDECK_ATTENTION", "false")];
+    let said = command(&home, &["run", "--detach", "--name", "nap", "--", "sh", "-c", script], &quiet);
     assert_eq!(said.code, 0, "{}", said.stderr);
     let dir = only_run(&home);
     home.wait_state("running");

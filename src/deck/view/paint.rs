@@ -71,7 +71,25 @@ pub fn put(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, text: &str, style: St
     let (x, y) = (area.x + dx, area.y + dy);
     // Cells are overwritten whole; without the reset the modifiers of what was there would shine through.
     let style = Style::reset().patch(style);
-    buf.set_stringn(x, y, text, usize::from(area.width - dx), style).0 - area.x
+    let room = area.width - dx;
+    // Nearly all that is written: there is no need to look for characters that belong together, which takes longer than
+    // everything else of a frame.
+    if text.chars().all(is_a_cell) {
+        let mut end = x;
+        for ch in text.chars().take(usize::from(room)) {
+            if let Some(cell) = buf.cell_mut((end, y)) {
+                cell.set_char(ch).set_style(style);
+            }
+            end += 1;
+        }
+        return end - area.x;
+    }
+    buf.set_stringn(x, y, text, usize::from(room), style).0 - area.x
+}
+
+/// Whether a character takes one cell, whatever of these stands beside it: plain ASCII, lines and blocks, and `…`.
+const fn is_a_cell(ch: char) -> bool {
+    matches!(ch, ' '..='~' | '\u{2500}'..='\u{259f}' | '…')
 }
 
 /// Writes a text with an ellipsis where it does not fit into `cells`.
@@ -246,4 +264,29 @@ pub fn bar(share: f64, cells: u16) -> String {
 pub fn centred(area: Rect, wide: u16, high: u16) -> Rect {
     let (width, height) = (wide.min(area.width), high.min(area.height));
     Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_cell_by_cell_is_what_the_library_writes(
+            text in "([ -~]|[─-▟]|…|●|é|e\u{301}|日|👩\u{200d}👧|\u{7}){0,24}",
+            before in "([ -~]|日){0,12}",
+            dx in 0_u16..12,
+        ) {
+            let area = Rect::new(0, 0, 12, 1);
+            let mut buf = Buffer::empty(area);
+            buf.set_string(0, 0, &before, Style::new().fg(ratatui::style::Color::Red));
+            let mut other = buf.clone();
+            let style = Style::new().fg(ratatui::style::Color::Blue);
+            let end = put(&mut buf, area, dx, 0, &text, style);
+            let expected = other.set_stringn(dx, 0, &text, usize::from(12 - dx), Style::reset().patch(style)).0;
+            prop_assert_eq!((end, buf), (expected, other));
+        }
+    }
 }

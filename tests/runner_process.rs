@@ -182,7 +182,7 @@ fn an_inbox_that_was_removed_is_made_again_and_heard() {
     wait_for("the inbox", || run.dir.join("control/stop-requests").is_dir().then_some(()));
     run.control("stop-requests/x.json", r#"{"type":"stop","targetIndex":9}"#);
     wait_for("the refused request", || run.dir.join("control/rejected/x.json").exists().then_some(()));
-    let refused = run.events_of("subdeck.control.rejected");
+    let refused = wait_for("its refusal", || Some(run.events_of("subdeck.control.rejected")).filter(|r| !r.is_empty()));
     assert_eq!((&refused[0]["file"], &refused[0]["setAside"]), (&"x.json".into(), &true.into()));
     assert_eq!(refused[0]["reason"], "there is no step 10; the run has 1");
     assert_eq!(world.output(&["stop", run.id(), "--wait"]).code, 0);

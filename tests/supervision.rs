@@ -56,7 +56,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use scripted::{Scene, step};
 use serde_json::{Value, json};
-use support::{Run, wait_for};
+use support::{Run, signal, wait_for};
 
 /// The statuses of all steps.
 fn states(status: &Value) -> Vec<&str> {
@@ -442,6 +442,25 @@ fn what_goes_wrong_again_and_again_is_told() {
         assert_eq!(run.wait_end()["state"], "complete", "{reason}");
         assert_eq!(raised(&run), [reason]);
     }
+}
+
+/// A runner that comes late, here because it is suspended, finds what a child did last together with its end.
+#[test]
+fn what_goes_wrong_right_before_the_end_is_told() {
+    let broke = |n: usize| format!("open E{n} edit {{\"path\":\"a.rs\",\"n\":{n}}}\nbroke E{n} edit no match\n");
+    let scene = Scene::new(&[&format!("until go\n{}{}say fine", broke(1), broke(2))]);
+    let run = scene.detach(&scene.plan(&format!("[attention]\ntool_failures = 2\n{JSON}")));
+    let child =
+        run.wait("the child", |s| s["steps"][0]["subdeck"]["pid"].is_u64())["steps"][0]["subdeck"]["pid"].clone();
+    signal(run.runner_pid(), "-STOP");
+    scene.touch("go");
+    wait_for("the end of the child", || {
+        let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap();
+        stat.contains(") Z ").then_some(())
+    });
+    signal(run.runner_pid(), "-CONT");
+    assert_eq!(run.wait_end()["state"], "complete");
+    assert_eq!(raised(&run), ["tool_failures"]);
 }
 
 #[test]

@@ -137,23 +137,23 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
     let dir = prepared.dir.clone();
     // The directory itself is followed, whatever is done to its name meanwhile.
     let home = Arc::new(Home::open(&dir).context("cannot open the run directory")?);
-    let (runner, ready) = match engine::foreground(prepared) {
-        Ok(started) => started,
-        Err(error) => return Ok(cannot_start(&error)),
-    };
-    let waiting = {
-        let dir = dir.clone();
-        std::thread::spawn(move || engine::wait_ready(ready, &dir))
-    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        // Installed before anything else can be missed.
+        // Installed before there is a runner: one that comes right after its start must not end this process alone.
         let mut int = signal(SignalKind::interrupt())?;
         let mut term = signal(SignalKind::terminate())?;
         let mut hup = signal(SignalKind::hangup())?;
         let mut quit = signal(SignalKind::quit())?;
         let mut usr2 = signal(SignalKind::user_defined2())?;
         engine::shrug_off_strays();
+        let (runner, ready) = match engine::foreground(prepared) {
+            Ok(started) => started,
+            Err(error) => return Ok(cannot_start(&error)),
+        };
+        let waiting = {
+            let dir = dir.clone();
+            std::thread::spawn(move || engine::wait_ready(ready, &dir))
+        };
         let mut runner = engine::Watched::new(runner)?;
         let mut presses = 0u32;
         // Somebody wants an end of it, so what is left to print after the end of the run gets little time.

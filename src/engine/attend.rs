@@ -3,7 +3,7 @@
 
 use super::clock::now;
 use super::dispatch::Engine;
-use crate::run::{Level, Notice, Stage, StepId, What, budget};
+use crate::run::{Effect, Level, Notice, Stage, StepId, What, budget, decide};
 use crate::rundir::notice_record;
 
 impl Engine {
@@ -33,6 +33,18 @@ impl Engine {
         let Some((metric, used)) = budget::exhausted(state) else { return };
         let message = budget::run_sentence(metric, used, &state.limits);
         self.recorder.record(What::BudgetReached { step: None, metric, stage: Stage::Hard, used, message });
+    }
+
+    /// Tells what holds of a step that is about to end. What a child did last may have come together with its end, and is
+    /// told all the same.
+    pub(super) fn tell_last(&mut self, id: StepId) {
+        for effect in decide(self.recorder.state(), now()).due {
+            if let Effect::Raise { step, notice } = effect
+                && step == id
+            {
+                self.raise(step, notice);
+            }
+        }
     }
 
     /// Records a notice, and tells each cause once.

@@ -367,6 +367,7 @@ impl Engine {
             let Swept { ended, survivors } = swept;
             self.recorder.record(What::TreeSwept { step: id, ended, survivors });
         }
+        self.tell_last(id);
         let Some(active) = self.active.remove(&id) else { return };
         let out = active.out.unwrap_or_default();
         let err = active.err.unwrap_or_default();

@@ -79,13 +79,14 @@ fn every_agent_has_a_pane_with_its_tool_its_tokens_and_its_cost() {
         let at = there.iter().position(|other| other.word == agent.word).unwrap();
         // A long name is cut.
         let tool: String = tools[at].chars().take(12).collect();
-        line.contains(&tool) && line.contains("python3") && line.contains("open ")
+        line.contains(&tool) && line.contains("pytho") && line.contains("open ")
     });
     // What nobody told is a dash, and nothing is left out.
     see(&pty, &there, "tokens and cost", |_, line| {
         let (tokens, cost) = (line.contains("tok "), line.contains('$') || line.contains("cost –"));
         tokens && cost
     });
+    drop(pty);
     assert_eq!(world.output(&["stop", run.id(), "--wait"]).code, 0);
     world.wait_until_empty();
 }
@@ -104,5 +105,6 @@ fn what_each_used_stands_in_its_pane_when_it_is_done() {
         let tokens = line.split("tok ").nth(1).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         cost && tokens
     });
+    drop(pty);
     world.wait_until_empty();
 }

@@ -443,7 +443,7 @@ pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, sce
     let beside = usize::from(right_cells(&right, 5));
     // Cut so that the right end fits; where that would leave too little, the right end gives way.
     let room = |beside: usize, most: u16| match usize::from(area.width).saturating_sub(beside) {
-        left if left >= 8 => left.min(usize::from(most)),
+        left if left >= 6 => left.min(usize::from(most)),
         _ => usize::from(most),
     };
     let most = room(beside, area.width * 3 / 5);

@@ -51,7 +51,9 @@ pub(super) fn height(ui: &UiState, state: &RunState) -> u16 {
 fn wide(step: &StepState) -> u16 {
     // Counted and not cleaned: this looks at every step, and a name is cut to its stage anyway.
     let name = step.title().chars().take(NAME).map(|c| if c.is_ascii() { 1 } else { 2 }).sum::<usize>().min(NAME);
-    u16::try_from(step.id.to_string().len() + name + 12).unwrap_or(30)
+    // How many sub-agents it has is told where they have no rows.
+    let more = if step.sub_agents.is_empty() { 0 } else { 3 };
+    u16::try_from(step.id.to_string().len() + name + more + 12).unwrap_or(30)
 }
 
 /// The stages that there is room for, with that of the selected step among them: those before it as far as they fit, so

@@ -11,8 +11,8 @@ use crate::run::{RunId, RunnerKind, Steerable, StepPhase, Stream};
 use stage::step;
 pub(crate) use stage::{NOW, Stage, run};
 
-#[test]
-fn sub_agents_stand_below_their_step() {
+/// Two sub-agents of a step: one that ended, one that works.
+fn sub_agents() -> Vec<crate::run::SubAgent> {
     use crate::run::{SubAgent, SubCall, ToolOutcome};
     let agent = |name: &str, ended: bool| SubAgent {
         id: name.to_owned(),
@@ -27,11 +27,56 @@ fn sub_agents_stand_below_their_step() {
         last_message: ended.then(|| "There are three.".to_owned()),
         ..SubAgent::default()
     };
+    vec![agent("explorer", true), agent("reader", false)]
+}
+
+#[test]
+fn sub_agents_stand_below_their_step() {
     for (name, width, height) in [("sub-agents-120x36", 120, 36), ("sub-agents-50x20", 50, 20)] {
         let mut stage = Stage::new(width, height);
-        stage.feed.state.steps[2].sub_agents = vec![agent("explorer", true), agent("reader", false)];
+        stage.feed.state.steps[2].sub_agents = sub_agents();
         insta::assert_snapshot!(name, stage.text());
     }
+}
+
+#[test]
+fn sub_agents_stand_below_their_step_among_the_stages_and_fold() {
+    use crossterm::event::KeyCode;
+    let mut stage = Stage::new(120, 36);
+    stage.feed.state.steps[2].sub_agents = sub_agents();
+    stage.keys("vvv");
+    let stages = |stage: &mut Stage| {
+        let rows: Vec<String> = stage.text().lines().skip(2).take(6).map(|row| row.trim_end().to_owned()).collect();
+        rows.into_iter().take_while(|row| !row.starts_with('╭')).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        stages(&mut stage),
+        [
+            "  1 scout ✓ 0:48   ───▶  2 planner ✓ 1:20   ──┬▶ ›3 worker ● 4:02      ──┬▶  6 acceptance ○ –",
+            "                                              │    ↳ explorer ✓ 1:00     │",
+            "                                              │    ↳ reader ● 1:30       │",
+            "                                              ├▶  4 reviewer ▲ 6:20    ──┤",
+            "                                              └▶  5 worker-b ● 2:55    ──┘",
+        ]
+    );
+    // In the list they fold, first they and then their group, and the step says how many there are.
+    stage.ui.mode = crate::deck::model::ViewMode::List;
+    stage.key(KeyCode::Left);
+    let text = stage.text();
+    assert!(text.contains("3 worker +2") && !text.contains("explorer") && text.contains("5 worker-b"), "{text}");
+    stage.ui.mode = crate::deck::model::ViewMode::Flow;
+    let folded = stages(&mut stage);
+    assert!(folded.len() == 3 && folded[0].contains("3 worker +2 ●"), "{folded:?}");
+    stage.ui.mode = crate::deck::model::ViewMode::List;
+    stage.key(KeyCode::Left);
+    assert!(stage.text().contains("▸ 3 worker +2") && !stage.text().contains("5 worker-b"), "{}", stage.text());
+    stage.key(KeyCode::Right);
+    stage.key(KeyCode::Right);
+    let text = stage.text();
+    assert!(text.contains("↳ explorer") && text.contains("5 worker-b") && !text.contains("worker +2"), "{text}");
+    // Where the list and its preview share the rows it grows for them.
+    stage.ui.size = (80, 24);
+    assert!(stage.text().contains("↳ reader"), "{}", stage.text());
 }
 
 #[test]

@@ -40,7 +40,8 @@ pub(super) fn pane(
     if shape != Shape::Narrow {
         let left = match shape {
             Shape::Zoom => vec![piece(tab.name(), theme.bold())],
-            Shape::Grid => {
+            // Where no list says it, the title tells how the step stands and who works on it.
+            Shape::Grid | Shape::Tabs | Shape::Flow => {
                 let face = theme.face(step.face());
                 let agent = (step.agent != step.title()).then(|| SafeText::line(&step.agent));
                 let model = step.model.as_deref().map(SafeText::line);

@@ -579,6 +579,13 @@ fn check_52_the_strongest_reason_is_the_state_of_the_run() {
             None if row.state == "complete" || row.state == "paused" => assert_eq!(error, None, "{about}"),
             None => assert!(error.is_some(), "{about}"),
         }
+        // The reason is the summary; without one, what the steps said.
+        let summary = result["summary"].as_str().unwrap();
+        match (row.state, row.code) {
+            ("paused", _) => assert!(summary.starts_with("Paused by an interrupt"), "{about}: {summary}"),
+            (_, 3 | 5 | 6) => assert_eq!(Some(summary), error, "{about}"),
+            _ => assert!(summary.starts_with("worker:\n"), "{about}: {summary}"),
+        }
         assert_eq!(run.events_of("subagent.run.completed")[0]["status"], row.state, "{about}");
         assert_eq!(scene.world.output(&["wait", run.id()]).code, row.code, "{about}");
         if row.scripts == ["kill KILL"] {

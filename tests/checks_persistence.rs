@@ -420,6 +420,12 @@ fn check_09_a_terminal_status_is_never_seen_without_a_result() {
             over.then_some(())
         });
         run.wait_end();
+        // Seen or not: what is public was written, and named, before the last status was.
+        let written = |path: PathBuf| fs::metadata(path).unwrap().modified().unwrap();
+        let status = written(run.dir.join("status.json"));
+        let session = run.status()["sessionId"].as_str().unwrap().to_owned();
+        let entry = results(&world).join("result-index/sessions").join(session).join(format!("{}.json", run.id()));
+        assert!(written(public(&world, &run)) <= status && written(entry) <= status, "{script}");
     }
 }
 

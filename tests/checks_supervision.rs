@@ -103,11 +103,12 @@ fn check_15_only_quick_tools_have_a_limit_that_nobody_set() {
     let scene = Scene::new(&scripts);
     let members: Vec<Value> = scripts.iter().map(|_| step(json!({}))).collect();
     let config = scene.config(&[json!({ "parallel": members, "concurrency": 9 })], json!({}));
-    let mut command = scene.subdeck(&["run", "--no-tui", &config]);
+    let mut command = scene.subdeck(&["run", "--detach", &config]);
     let done = Done::of(command.env("SUBDECK_TEST_CLOCK_SPEED", "200").output().unwrap());
-    assert_eq!(done.code, 5, "{done:?}");
+    assert_eq!(done.code, 0, "{done:?}");
     let run = scene.world.only_run();
     let (status, result) = (run.wait_end(), scene.result(&run));
+    assert_eq!(scene.world.output(&["wait", run.id()]).code, 5);
     let at = |kind: &str, index: usize| {
         let of = |e: &Value| e["stepIndex"] == index || e["subagentStepIndex"] == index;
         run.events_of(kind).iter().find(|e| of(e)).map(when)
@@ -284,8 +285,8 @@ fn check_25_the_call_that_began_last_is_the_current_one() {
 #[test]
 fn check_26_calls_that_ended_keep_their_own_arguments() {
     let scene = Scene::new(&[concat!(
-        "open A bash {\"command\":\"first\"}\nopen B read {\"path\":\"second\"}\nclose A bash\nclose B read\n",
-        "close C read\nsay fine"
+        "open A bash {\"command\":\"first\"}\nopen B read {\"path\":\"second\"}\nclose C read\nclose A bash\n",
+        "close B read\nclose C read\nsay fine"
     )]);
     let (run, _) = scene.run(&scene.config(&[step(json!({}))], json!({})));
     let tools = run.wait_end()["steps"][0]["recentTools"].clone();

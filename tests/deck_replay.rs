@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 use subdeck::deck::actions::{Action, row};
-use subdeck::run::replay::Step;
+use subdeck::run::replay::{Step, Tape};
 use support::Home;
 use support::pty::{PATIENCE, Pty};
 
@@ -220,6 +220,42 @@ fn a_click_on_the_scrubber_goes_there() {
     // A turn of the wheel there goes 10 s back.
     pty.keys(&format!("\x1b[<64;{column};{}M", row + 1));
     wait_events(&pty, |n| n < at);
+}
+
+#[test]
+fn a_run_ends_on_its_tape_as_its_files_say() {
+    let home = over();
+    let dir = subdeck::rundir::RunDir::at(&newest(&home));
+    let mut follower = subdeck::rundir::Follower::open(dir.path()).unwrap();
+    while follower.poll().behind {}
+    let mut tape = subdeck::rundir::Recording::open(&dir);
+    let mut state = tape.beginning();
+    let mut next = Some(0);
+    while let Some(place) = next {
+        // In small parts, as a replay reads them.
+        let piece = tape.read(place, 1_000);
+        piece.events.iter().for_each(|recorded| subdeck::run::reduce(&mut state, &recorded.event));
+        next = piece.next;
+    }
+    let mut told = follower.state().clone();
+    // What a status has beside the events: the last lines of output, and how a plain command was started.
+    for (step, played) in told.steps.iter_mut().zip(&state.steps) {
+        step.recent_output.clone_from(&played.recent_output);
+        step.external.clone_from(&played.external);
+    }
+    told.last_update = state.last_update;
+    assert_eq!(told.steps.len(), 3);
+    for (told, played) in told.steps.iter().zip(&state.steps) {
+        assert_eq!(told, played, "step {}", told.id);
+    }
+    told.steps.clone_from(&state.steps);
+    assert_eq!(told, state);
+}
+
+/// The directory of the only run.
+fn newest(home: &Home) -> std::path::PathBuf {
+    let listed: serde_json::Value = serde_json::from_str(&home.subdeck(&["ls", "--json"])).unwrap();
+    listed["runs"][0]["directory"].as_str().unwrap().into()
 }
 
 #[test]

@@ -118,6 +118,63 @@ fn a_long_log_keeps_few_moments_and_goes_back_by_single_events_from_near() {
     assert_eq!(player.near.as_ref().map(|(at, _)| *at), Some(29_999 - NEAR));
 }
 
+/// A tape that counts what is read of it.
+struct Counted {
+    tape: FakeTape,
+    read: std::rc::Rc<std::cell::Cell<usize>>,
+}
+
+impl Tape for Counted {
+    fn beginning(&self) -> RunState {
+        self.tape.beginning()
+    }
+
+    fn read(&mut self, place: u64, most: u64) -> crate::run::replay::Piece {
+        let piece = self.tape.read(place, most);
+        self.read.set(self.read.get() + piece.events.len());
+        piece
+    }
+
+    fn len(&self) -> u64 {
+        self.tape.len()
+    }
+}
+
+#[test]
+fn of_a_hundred_thousand_events_few_are_read_again_to_go_anywhere() {
+    let tape = tape(45_400);
+    let all = tape.events.len();
+    assert!(all > 99_000, "{all}");
+    let read = std::rc::Rc::new(std::cell::Cell::new(0));
+    let mut player = Player::new(Box::new(Counted { tape: tape.clone(), read: std::rc::Rc::clone(&read) }));
+    let mut replay = Replay { reading: Some(0), ..Replay::default() };
+    let mut parts = 0;
+    while replay.reading.is_some() {
+        player.load(&mut replay);
+        parts += 1;
+    }
+    assert_eq!(read.get(), all, "each is read once");
+    assert!(parts >= 9, "keys are looked at in between: {parts}");
+    assert!(player.keeps.len() * player.now.weight() < 2 * KEPT);
+    let mut go = |events: usize| {
+        let before = read.get();
+        player.seek(&replay.line, events);
+        assert_eq!(player.events, events);
+        read.get() - before
+    };
+    // From one end to the other, and anywhere back: what lies between two moments that are kept, and a part of the tape.
+    for events in [all, 1, 77_777, 50_000, 49_000, 3, 99_000] {
+        let again = go(events);
+        assert!(again < all / 8, "{again} to come to {events}");
+    }
+    // Step by step back it is not much more than the steps.
+    let again: usize = (90_000..90_300).rev().map(&mut go).sum();
+    assert!(again < all / 2, "{again} for 300 steps back");
+    // On it goes through the tape once.
+    let again: usize = (90_000..90_900).map(&mut go).sum();
+    assert!(again < 10_000, "{again} for 900 steps on");
+}
+
 #[test]
 fn a_log_that_is_gone_leaves_the_picture_where_it_is() {
     let whole = tape(2_000);

@@ -102,7 +102,8 @@ fn reading(scene: &Scene<'_>, ui: &UiState) -> Option<Piece> {
 
 fn frozen(scene: &Scene<'_>, ui: &UiState) -> Option<Piece> {
     if ui.replay.is_some() {
-        return Some(piece(format!(" REPLAY {} ", scene.time_of_day(scene.now)), scene.theme.alarm()).gap(2));
+        let clock = if ui.size.0 < 70 { String::new() } else { format!("{} ", scene.time_of_day(scene.now)) };
+        return Some(piece(format!(" REPLAY {clock}"), scene.theme.alarm()).gap(2));
     }
     let since = ui.frozen?;
     Some(piece(format!(" FROZEN {} ", clock(scene.wall.since(since))), scene.theme.alarm()).gap(2))
@@ -174,11 +175,10 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
         piece(format!("{} {word}", ui.keymap.hint(action)), theme.alarm()).rank(rank).gap(3).does(action)
     };
     let asks = scene.read_only.is_none() && scene.state.step(first.step).is_some_and(|step| !step.questions.is_empty());
-    let mut right = vec![
-        hint(Action::NextAttention, "jump", 3),
-        hint(Action::Acknowledge, "acknowledge", 2),
-        hint(Action::Why, "why", 1),
-    ];
+    let mut right = vec![hint(Action::NextAttention, "jump", 3), hint(Action::Why, "why", 1)];
+    if ui.replay.is_none() {
+        right.insert(1, hint(Action::Acknowledge, "acknowledge", 2));
+    }
     if asks {
         right.insert(0, hint(Action::Answer, "answer", 4));
     }

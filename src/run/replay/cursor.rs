@@ -184,6 +184,9 @@ impl Cursor {
             Step::Start => self.seek(line, Duration::ZERO),
             Step::End => self.seek(line, line.span()),
         }
+        if self.is_at_end(line) {
+            self.moved = None;
+        }
         before != (self.at, self.events)
     }
 

@@ -7,10 +7,12 @@ use super::stage::{NOW, Stage, ago, notice, step};
 use crate::deck::changes::Diff;
 use crate::deck::feed::Hands;
 use crate::deck::model::{Anchor, Count, Position, Search};
+use crate::deck::replay::Replay;
 use crate::run::{
-    Asking, Attempt, Choice, CostUsd, Ending, EndingCause, ExitInfo, Group, Question, QuestionKind, Reason, Retrying,
-    RunPhase, RunnerKind, Steerable, StepId, StepPhase, StepState, Stream, Tokens,
+    AgentEvent, Asking, Attempt, Choice, CostUsd, Ending, EndingCause, Event, ExitInfo, Group, Question, QuestionKind,
+    Reason, Retrying, RunPhase, RunnerKind, Steerable, StepId, StepPhase, StepState, Stream, Tokens, What,
 };
+use crate::text::SafeText;
 
 /// Sixty steps in groups of five, most of them over.
 pub(super) fn many(stage: &mut Stage) {
@@ -227,6 +229,50 @@ pub(super) fn over(stage: &mut Stage) {
     state.steps[5].exit_code = Some(-1);
     state.steps[5].ended_at = None;
     stage.feed.hands = Hands::Over;
+}
+
+/// The run is over and plays again; the moment that is shown is the one of the stage.
+pub(super) fn replayed(stage: &mut Stage) {
+    let mut replay = Replay::default();
+    let tool = |step: u32| What::Agent {
+        step: StepId(step),
+        event: AgentEvent::ToolStarted {
+            call: None,
+            tool: "bash".to_owned(),
+            args: String::new(),
+            path: None,
+            about: Default::default(),
+        },
+    };
+    let ended = |step: u32| What::StepEnded { step: StepId(step), outcome: Box::default() };
+    let needs = What::AttentionNoted { step: StepId(3), reason: Reason::ToolOpen, message: String::new() };
+    let asked = What::ControlRejected { file: String::new(), reason: String::new(), set_aside: false };
+    let happened = [
+        (0, What::RunStarted(Box::default())),
+        (1, What::StepStarted { step: StepId(0) }),
+        (20, tool(0)),
+        (48, ended(0)),
+        (128, ended(1)),
+        (389, tool(3)),
+        (629, needs),
+        (701, tool(2)),
+        (706, asked),
+        (754, tool(2)),
+        (802, tool(2)),
+        (1_100, ended(2)),
+        (1_101, ended(3)),
+        (1_400, ended(4)),
+        (1_460, What::RunEnded { state: RunPhase::Complete, error: None }),
+    ];
+    for ((seconds, what), place) in happened.into_iter().zip(0..) {
+        replay.line.push(&Event { at: ago(761) + Duration::from_secs(seconds), what }, place);
+    }
+    replay.cursor.seek(&replay.line, Duration::from_secs(761));
+    replay.cursor.change_speed(true);
+    replay.cursor.change_speed(true);
+    replay.cursor.play(&replay.line, NOW);
+    stage.ui.begin_replay(replay);
+    stage.read_only = Some(SafeText::line("this plays again what happened"));
 }
 
 /// What git says of the worker's folder.

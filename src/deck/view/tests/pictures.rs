@@ -175,6 +175,11 @@ pictures! {
     composer_to_all: |s| s.keys("SStop and write down what you know.");
     composer_refused: |s| { s.keys("s"); ctrl(s, 's'); };
     read_only: |s| s.read_only = Some(SafeText::line("its root belongs to another user"));
+    replay: cast::replayed;
+    replay_paused_at_the_end: |s| { cast::replayed(s); s.keys("E"); };
+    replay_zoomed: |s| { cast::replayed(s); s.keys("z2"); };
+    replay_reading: |s| { cast::replayed(s); if let Some(replay) = &mut s.ui.replay { replay.reading = Some(37); } };
+    replay_refuses: |s| { cast::replayed(s); s.keys("x"); };
     notice: |s| { s.ui.selected = StepId(5); s.keys("x"); };
     over: cast::over;
     over_go_on: |s| { cast::over(s); s.ui.can_go_on = true; s.keys("sTry the other lock."); };

@@ -111,7 +111,7 @@ impl<S: Source> App<'_, S> {
         Some(match state.step(step).map(|found| &found.phase) {
             None | Some(StepPhase::Pending) => Some(0),
             Some(phase) => {
-                let over = phase.is_terminal();
+                let over = phase.is_terminal() || state.is_over() || state.lost.is_some();
                 let marked = self.source.log_len_at(step, at);
                 // What had ended had printed all of it.
                 if over && marked.is_none() { Some(self.source.log_len(step)) } else { marked }

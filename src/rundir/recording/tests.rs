@@ -4,7 +4,7 @@ use super::*;
 use crate::run::{StepId, reduce};
 
 fn fixture(name: &str) -> RunDir {
-    RunDir::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs").join(name))
+    RunDir::at(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs").join(name))
 }
 
 /// The whole tape, read in parts of so many bytes.
@@ -82,7 +82,7 @@ fn runs_of_others_end_on_the_tape_as_their_status_says() {
 #[test]
 fn what_is_not_there_is_a_tape_of_nothing() {
     let temp = tempfile::tempdir().unwrap();
-    let mut tape = Recording::open(&RunDir::at(&temp.path().join("gone")));
+    let mut tape = Recording::open(&RunDir::at(temp.path().join("gone")));
     assert!(tape.is_empty() && tape.read(0, 100) == Piece::default());
     assert_eq!(tape.beginning().id.as_str(), "gone");
 }

@@ -15,7 +15,7 @@
 //! | 9 calls that began at the same time | `run::reduce::tests` (the first of a tie) |
 //! | 10 the same id twice | `run::decide::rules_tests` (its time begins anew), `run::reduce::tests` |
 //! | 11 an end with an unknown id | `check_26`, `run::reduce::tests` (matched by id, then by name, then alone) |
-//! | 12 the same cause again | one notice for a cause: `run::reduce::prop_tests`; another call is another one: `rules_tests` |
+//! | 12 the same cause again | one notice for a cause: `run::reduce::prop_tests`; told outside once: `a_cause_that_comes_again...`; another call is another one: `rules_tests` |
 //! | 13 flat and logical numbers | tests/differential.rs (a chain with a group) |
 //! | 14 pending steps, short results | `usage_is_looked_at_before_each_step...`, tests/documents.rs |
 //! | 15 the time of a tool is no time of the run | `check_14` |
@@ -397,6 +397,19 @@ fn silence_is_told_and_taken_back_with_the_next_word() {
     scene.touch("on");
     let status = run.wait_end();
     assert_eq!((&status["state"], status.get("activityState")), (&"complete".into(), None));
+}
+
+#[test]
+fn a_cause_that_comes_again_is_told_again_but_calls_the_readers_of_the_package_once() {
+    let scene = Scene::new(&["{\"type\":\"agent_start\"}\nuntil go\n{\"type\":\"turn_start\"}\nuntil on\nsay fine"]);
+    let plan = "[attention]\nidle = \"300ms\"\n[[step]]\nid = \"one\"\ntask = \"Do it.\"\n";
+    let run = scene.detach(&scene.plan(plan));
+    wait_for("a first silence", || (raised(&run) == ["idle"]).then_some(()));
+    scene.touch("go");
+    wait_for("a second silence", || (raised(&run) == ["idle", "idle"]).then_some(()));
+    scene.touch("on");
+    assert_eq!(run.wait_end()["state"], "complete");
+    assert_eq!(run.events_of("subagent.control").len(), 1, "the same claim is made once (runner-behaviour 4.4)");
 }
 
 #[test]

@@ -39,7 +39,7 @@ use super::theme::{Palette, Theme};
 use super::update::{Context, clocks_run, expire, expires_at, update};
 use super::view::layout;
 use super::{DeckError, DeckExit, DeckOptions, GoOn, Retry, early, guard};
-use crate::run::{RunState, SteerMode, StepId, Timestamp};
+use crate::run::{RunState, SteerMode, StepId, StepPhase, Timestamp};
 use crate::text::SafeText;
 
 /// The shortest time between two frames that no key asked for.
@@ -392,11 +392,12 @@ impl<'a, S: Source> App<'a, S> {
         self.moment.as_ref().map_or(self.source.state(), |moment| &moment.known().state)
     }
 
-    /// The first look is at what goes on, not at what is over.
+    /// The first look is at what goes on, not at what is over; where all is over, at what failed.
     fn select_what_runs(&mut self) {
         let state = self.source.state();
-        let running = state.steps.iter().find(|s| s.phase == crate::run::StepPhase::Running);
-        if let Some(step) = running.or_else(|| state.steps.first()) {
+        let first = |phase| state.steps.iter().find(|s| s.phase == phase);
+        let worth = first(StepPhase::Running).or_else(|| first(StepPhase::Failed));
+        if let Some(step) = worth.or_else(|| state.steps.first()) {
             self.ui.selected = step.id;
         }
     }

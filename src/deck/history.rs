@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::said::{Said, asked, said};
 use crate::run::{
-    AgentEvent, Event, MessageRole, RunState, Stage, StepId, StepPhase, SubAgentDid, TargetState, Timestamp,
+    AgentEvent, Event, MessageRole, Metric, RunState, Stage, StepId, StepPhase, SubAgentDid, TargetState, Timestamp,
     ToolOutcome, What, broken_off, words,
 };
-use crate::text::{SafeText, clock, span};
+use crate::text::{SafeText, clock, cost, span};
 
 /// The newest events.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +80,8 @@ impl History {
             match (&event.what, &entry) {
                 // Elsewhere it is told as a notice, which says no number.
                 (What::BudgetReached { step, stage: Stage::Soft, metric, used, .. }, _) => {
-                    let text = SafeText::line(&format!("warning reached: {}", metric.words(*used)));
+                    let used = if *metric == Metric::Cost { cost(*used) } else { metric.words(*used) };
+                    let text = SafeText::line(&format!("warning reached: {used}"));
                     keep(&mut self.budget, Entry { at: event.at, step: *step, text, tone: Tone::Control, seq, place });
                 }
                 (What::BudgetReached { .. } | What::BudgetRaised { .. }, Some(entry)) => {

@@ -8,7 +8,7 @@ use crate::deck::fleet::model::{FleetUi, runs};
 use crate::deck::theme::{Face, Theme};
 use crate::deck::view::layout::list_top;
 use crate::deck::view::paint::{Edge, frame, piece, put, put_cut, put_right};
-use crate::run::{StepFace, StepPhase};
+use crate::run::{RunState, StepFace, StepPhase};
 use crate::rundir::fleet::{Class, FleetRun, Group, Head, Row, Show};
 use crate::text::{self as units, SafeText};
 
@@ -242,6 +242,17 @@ fn now_text(run: &FleetRun) -> String {
             let running = state.steps.iter().filter(|s| s.phase == StepPhase::Running);
             running.map(|s| s.title()).next().unwrap_or("starting").to_owned()
         }),
-        _ => state.error.clone().unwrap_or_default(),
+        _ => why_ended(state),
+    }
+}
+
+/// Why a run ended as it did. Its own sentence about a step that failed names the agent and nothing else.
+fn why_ended(state: &RunState) -> String {
+    let error = state.error.as_deref().unwrap_or_default();
+    let failed = state.steps.iter().filter(|s| s.phase == StepPhase::Failed);
+    let told = failed.filter_map(|s| Some((s.title(), s.error.as_deref()?))).next();
+    match told.filter(|_| error.starts_with("Step failed")) {
+        Some((title, why)) => format!("{title}: {why}"),
+        None => error.to_owned(),
     }
 }

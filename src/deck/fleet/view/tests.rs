@@ -67,7 +67,12 @@ fn runs_of_a_fleet() -> Vec<FleetRun> {
         failed.error = None;
     }
     let mut failed = state("6aa7b8c9", Some("lint"), "sh", RunPhase::Failed, 600, 0.0);
-    failed.error = Some("Step failed: clippy".to_owned());
+    failed.error = Some("Step failed: sh".to_owned());
+    if let Some(step) = failed.steps.first_mut() {
+        step.phase = StepPhase::Failed;
+        step.label = Some("clippy".to_owned());
+        step.error = Some("unused variable x in src/a.rs:14".to_owned());
+    }
     all.push(one("6aa7b8c9", Ok(failed)));
     all
 }

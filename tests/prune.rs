@@ -19,9 +19,13 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 /// A run that has ended, so long ago.
 fn ended(world: &World, days: i64, args: &[&str]) -> Run {
     let run = world.detach(args);
-    let runner = run.runner_pid();
     run.wait_end();
-    wait_for("the end of the runner", || (!Path::new(&format!("/proc/{runner}")).exists()).then_some(()));
+    // While its runner or its keeper is still there it is nobody's to remove.
+    let is_its = |pid: &u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains(run.id())
+    };
+    wait_for("the end of runner and keeper", || (!world.processes().iter().any(is_its)).then_some(()));
     age(&run.dir, days);
     run
 }

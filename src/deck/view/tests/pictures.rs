@@ -135,7 +135,7 @@ pictures! {
         s.feed.print(2, crate::run::Stream::Out, "and one more");
     };
     frozen: |s| { s.keys(" "); s.ui.frozen = Some(NOW - std::time::Duration::from_secs(12)); };
-    folded: |s| s.keys("h");
+    folded: |s| { s.key(KeyCode::Left); };
     folded_many: |s| { cast::many(s); s.ui.folded = (0..12).collect(); s.ui.selected = StepId(40); };
     flow: |s| s.ui.mode = ViewMode::Flow;
     flow_of_many: |s| { cast::many(s); s.ui.mode = ViewMode::Flow; };

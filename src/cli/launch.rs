@@ -14,7 +14,7 @@ use super::load::World;
 use super::show::{is_headless, tell_summary};
 use super::shown::Shown;
 use super::{find, out};
-use crate::engine::{self, Aftermath, Prepared};
+use crate::engine::{self, Aftermath, Patience, Prepared};
 use crate::plan::Plan;
 use crate::run::{ExitCause, OnPermission, RunState, exit_code};
 use crate::rundir::{Follower, Home, RunDir};
@@ -184,7 +184,7 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
                 // other that lost its runner.
                 if !home.way().status().exists() {
                     if let Some(status) = status.filter(|_| home.way().runner_json().exists()) {
-                        engine::after_runner(&home, status);
+                        engine::after_runner(&home, status, Patience::Bounded);
                     }
                     engine::discard(&dir);
                     return Ok(cannot_start(&error));
@@ -222,7 +222,7 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
             }
         };
         let aftermath = match status {
-            Some(status) => engine::after_runner(&home, status),
+            Some(status) => engine::after_runner(&home, status, Patience::Bounded),
             None => Aftermath::Unrecorded("the runner could not be waited for".to_owned()),
         };
         let mut patience = pin!(async {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::complain::complain;
-use super::settle;
+use super::settle::{self, Patience};
 use super::tree::{self, Snapshot, Swept};
 use crate::run::RunState;
 use crate::rundir::{self, Home, RunDir};
@@ -95,7 +95,7 @@ pub fn main(path: &Path) -> u8 {
     own_stderr(home.way());
     match runner.wait() {
         Ok(status) => {
-            if let Aftermath::Unrecorded(why) = after(&home, status) {
+            if let Aftermath::Unrecorded(why) = after(&home, status, Patience::UntilWritten) {
                 complain("keeper", &why);
             }
             0
@@ -131,7 +131,7 @@ pub enum Aftermath {
 }
 
 /// What the keeper does once the runner is gone: it ends what is left, and records a run without an end as lost.
-pub fn after(home: &Arc<Home>, status: ExitStatus) -> Aftermath {
+pub fn after(home: &Arc<Home>, status: ExitStatus, patience: Patience) -> Aftermath {
     let ended = read_state(home.way()).is_some_and(|s| s.ended_at.is_some());
     let run = home.dir().id().0;
     // A runner that ended its run left nothing; what is below us now is by definition an orphan.
@@ -148,7 +148,7 @@ pub fn after(home: &Arc<Home>, status: ExitStatus) -> Aftermath {
             found
         })
     };
-    settle::settle(home, status, &swept)
+    settle::settle(home, status, &swept, patience)
 }
 
 /// What the newest status says; `None` when it cannot be read.

@@ -53,5 +53,6 @@ pub use keeper::{Aftermath, after as after_runner, main as keeper_main, take_nam
 pub use launch::{Caps, LaunchError, Prepared, detach, discard, foreground, prepare, wait_ready};
 pub use leftovers::{Leftover, end_leftovers, leftovers};
 pub use runner::{Stance, main as runner_main};
+pub use settle::Patience;
 pub use signals::shrug_off_strays;
 pub use watched::{ToRunner, Watched};

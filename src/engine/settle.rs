@@ -14,18 +14,28 @@ use crate::plan::stored;
 use crate::run::{RunPhase, RunState, SteerRequest, StepId, StepOutcome, StepPhase, StepState, TargetState, What};
 use crate::rundir::{self, EventLog, Follower, Home, Place, ResultContext, RunDir, result_read};
 
-/// How often a full disk is tried again before a loss is left unrecorded; readers find it by the dead runner.
+/// How often a keeper that somebody waits for tries a full disk again before it leaves a loss unrecorded; readers find it by
+/// the dead runner.
 const RECORDING_TRIES: u32 = 20;
 /// As much of the end of the event log is looked at for the end of the run.
 const LAST_EVENTS: u64 = 64 * 1024;
 
+/// How long a keeper waits for room on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Somebody waits for it: some seconds.
+    Bounded,
+    /// Nobody does: until everything is written, or there is no directory any more to write into (runner-behaviour 10).
+    UntilWritten,
+}
+
 /// Records what is not recorded, once what was left is ended.
-pub(super) fn settle(home: &Arc<Home>, status: ExitStatus, swept: &Swept) -> Aftermath {
+pub(super) fn settle(home: &Arc<Home>, status: ExitStatus, swept: &Swept, patience: Patience) -> Aftermath {
     if let Some(state) = read_state(home.way()).filter(|s| s.ended_at.is_some()) {
         // Its end is told last; what is told is there.
         if home.place() != Place::Gone
             && !is_told(home.way())
-            && let Err(error) = finish(home, state, true)
+            && let Err(error) = finish(home, state, true, patience)
         {
             complain("keeper", &format_args!("the rest of the run's end could not be written: {error}"));
         }
@@ -34,13 +44,13 @@ pub(super) fn settle(home: &Arc<Home>, status: ExitStatus, swept: &Swept) -> Aft
     if home.place() == Place::Gone {
         return Aftermath::Unrecorded(format!("the run directory {} was removed", home.dir().path().display()));
     }
-    match record(home, status, swept) {
+    match record(home, status, swept, patience) {
         Ok(aftermath) => aftermath,
         Err(error) => Aftermath::Unrecorded(format!("the end of the run could not be recorded: {error}")),
     }
 }
 
-fn record(home: &Arc<Home>, status: ExitStatus, swept: &Swept) -> io::Result<Aftermath> {
+fn record(home: &Arc<Home>, status: ExitStatus, swept: &Swept, patience: Patience) -> io::Result<Aftermath> {
     // The runner may have recorded more than its last status says, so the picture is made of both.
     let mut follower = Follower::open(home.way().path())?;
     while follower.poll().behind {}
@@ -50,7 +60,7 @@ fn record(home: &Arc<Home>, status: ExitStatus, swept: &Swept) -> io::Result<Aft
     }
     if state.ended_at.is_some() {
         // The events have an end that the status lacks.
-        return finish(home, state, false).map(|()| Aftermath::Ended);
+        return finish(home, state, false, patience).map(|()| Aftermath::Ended);
     }
     // A paused run has a result of its own before its children are gone, which is no end yet.
     let over = |s: &StepState| s.phase != StepPhase::Running && s.ending.is_none();
@@ -58,20 +68,20 @@ fn record(home: &Arc<Home>, status: ExitStatus, swept: &Swept) -> io::Result<Aft
         && let Some(ending) = result_read::ending_in(&context(home), &state)
     {
         ending.show(&mut state);
-        return finish(home, state, false).map(|()| Aftermath::Ended);
+        return finish(home, state, false, patience).map(|()| Aftermath::Ended);
     }
-    record_lost(home, state, status, swept)?;
+    record_lost(home, state, status, swept, patience)?;
     Ok(Aftermath::Lost)
 }
 
 /// Writes the rest of an end whose result is there; with `status` that is there too.
-fn finish(home: &Arc<Home>, state: RunState, status: bool) -> io::Result<()> {
+fn finish(home: &Arc<Home>, state: RunState, status: bool, patience: Patience) -> io::Result<()> {
     let texts = result_read::outputs_in(&context(home), &state);
     let mut recorder = recorder(home, state)?;
     let word = recorder.state().phase.as_str().to_owned();
     recorder.close_inbox(&word);
     recorder.finish(texts, status);
-    until_written(recorder)?;
+    write_all(home, recorder, patience)?;
     if read_state(home.way()).is_some_and(|s| s.ended_at.is_some()) {
         return Ok(());
     }
@@ -100,7 +110,13 @@ fn is_told(way: &RunDir) -> bool {
     read.is_ok() && memchr::memmem::find(&end, br#""type":"subagent.run.completed""#).is_some()
 }
 
-fn record_lost(home: &Arc<Home>, state: RunState, status: ExitStatus, swept: &Swept) -> io::Result<()> {
+fn record_lost(
+    home: &Arc<Home>,
+    state: RunState,
+    status: ExitStatus,
+    swept: &Swept,
+    patience: Patience,
+) -> io::Result<()> {
     let way = home.way();
     let message = lost_message(way, &state, status, swept);
     let mut recorder = recorder(home, state)?;
@@ -124,18 +140,34 @@ fn record_lost(home: &Arc<Home>, state: RunState, status: ExitStatus, swept: &Sw
     }
     let texts = texts_of(recorder.state());
     recorder.end(RunPhase::Failed, Some(message), texts);
-    until_written(recorder)
+    write_all(home, recorder, patience)
 }
 
-fn until_written(mut recorder: Recorder) -> io::Result<()> {
-    for _ in 0..RECORDING_TRIES {
-        if !recorder.is_pending() {
-            return Ok(());
-        }
+fn write_all(home: &Home, mut recorder: Recorder, patience: Patience) -> io::Result<()> {
+    until_written(&mut recorder, patience, || {
         std::thread::sleep(rundir::RETRY);
+        home.place() != Place::Gone
+    })
+}
+
+/// Tries what waits again after each pause, which says whether there is still something to write into.
+pub(super) fn until_written<D: rundir::Disk>(
+    recorder: &mut Recorder<D>,
+    patience: Patience,
+    mut pause: impl FnMut() -> bool,
+) -> io::Result<()> {
+    let mut tries = 0;
+    while recorder.is_pending() {
+        if patience == Patience::Bounded && tries >= RECORDING_TRIES {
+            return Err(io::Error::other("there is no room on the disk"));
+        }
+        if !pause() {
+            return Err(io::Error::other("the run directory was removed"));
+        }
+        tries += 1;
         recorder.flush_all();
     }
-    Err(io::Error::other("there is no room on the disk"))
+    Ok(())
 }
 
 fn open_targets(request: &SteerRequest) -> Vec<(String, StepId)> {

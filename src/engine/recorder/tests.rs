@@ -428,6 +428,7 @@ fn a_request_that_did_not_arrive_everywhere_is_told_once_when_it_is_settled() {
 
 /// What the keeper makes of a run whose runner was killed after it had done so many of the last operations.
 fn cut_off_after(many: usize) -> (World, super::super::keeper::Aftermath) {
+    use super::super::settle::Patience;
     use std::os::unix::process::ExitStatusExt;
     let mut world = World::running();
     for step in [0, 1] {
@@ -447,7 +448,8 @@ fn cut_off_after(many: usize) -> (World, super::super::keeper::Aftermath) {
     assert_eq!(world.done.lock().unwrap().len(), many);
     let home = Arc::new(Home::open(&world.recorder.dir).unwrap());
     let killed = std::process::ExitStatus::from_raw(9);
-    let aftermath = super::super::settle::settle(&home, killed, &crate::engine::tree::Swept::default());
+    let aftermath =
+        super::super::settle::settle(&home, killed, &crate::engine::tree::Swept::default(), Patience::Bounded);
     (world, aftermath)
 }
 
@@ -475,5 +477,33 @@ fn an_end_that_the_runner_had_begun_to_write_is_finished_and_not_overwritten() {
         assert_eq!(result["results"][0]["output"], if many == 0 { "" } else { "Found." }, "{many}");
         let log = std::fs::read_to_string(world.recorder.dir.log_markdown()).unwrap();
         assert_eq!(log.contains("Found."), many > 0, "{many}: {log}");
+    }
+}
+
+#[test]
+fn a_keeper_that_nobody_waits_for_stays_until_there_is_room() {
+    use super::super::settle::{Patience, until_written};
+    // How it waits, after how many seconds there is room, and whether the directory stays; what comes of it and when.
+    for (patience, room, stays, written, waited) in [
+        (Patience::UntilWritten, 300, true, true, 300),
+        (Patience::Bounded, 300, true, false, 20),
+        (Patience::Bounded, 7, true, true, 7),
+        (Patience::UntilWritten, 300, false, false, 1),
+    ] {
+        let mut world = World::running();
+        world.set_mood(|_| Some(ENOSPC));
+        world.end();
+        let mut seconds = 0;
+        let mood = Arc::clone(&world.mood);
+        let done = until_written(&mut world.recorder, patience, || {
+            seconds += 1;
+            if seconds == room {
+                *mood.lock().unwrap() = Box::new(|_| None);
+            }
+            stays
+        });
+        assert_eq!((done.is_ok(), seconds), (written, waited), "{patience:?} {room}: {done:?}");
+        let ended = world.records("subagent.run.completed").len();
+        assert_eq!((ended, world.status().ended_at.is_some()), (usize::from(written), written), "{patience:?} {room}");
     }
 }

@@ -232,6 +232,27 @@ fn a_killed_runner_leaves_nothing_alive_and_its_run_is_lost() {
 }
 
 #[test]
+fn the_result_of_a_lost_run_says_so_whatever_was_asked_before() {
+    for asked in [None, Some("interrupt"), Some("stop")] {
+        let world = World::new();
+        let script = "trap '' INT TERM; echo up; while :; do sleep 0.1; done";
+        let run = world.detach(&["--", "sh", "-c", script]);
+        run.wait_output(0, "up");
+        if let Some(asked) = asked {
+            assert_eq!(world.output(&[asked, run.id()]).code, 0, "{asked}");
+            wait_for("the first signal", || (!run.events_of("subdeck.signal.sent").is_empty()).then_some(()));
+        }
+        signal(run.runner_pid(), "-KILL");
+        run.wait("its loss", |status| status["endedAt"].is_number());
+        world.wait_until_empty();
+        let path = world.root().join("async-subagent-results").join(format!("{}.json", run.id()));
+        let result: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let summary = result["summary"].as_str().unwrap();
+        assert!(summary.contains("was killed by signal SIGKILL"), "{asked:?}: {summary}");
+    }
+}
+
+#[test]
 fn odd_things_in_the_inbox_do_not_delay_a_stop_and_a_bad_request_is_set_aside() {
     let world = World::new();
     let run = world.detach(&["--", "sh", "-c", "echo up; sleep 60"]);

@@ -192,12 +192,15 @@ pub fn summary(state: &RunState, texts: &BTreeMap<StepId, String>) -> String {
     blocks.collect::<Vec<_>>().join("\n\n")
 }
 
-/// Of several reasons the first of this order: stop, time, turns, what else was used, pause.
+/// Of several reasons the first of this order: the loss of its runner, stop, time, turns, what else was used, pause.
 fn reason(state: &RunState) -> Option<String> {
     let spent = |turns: bool| {
         let over = move |s: &&StepState| s.budget.exceeded.is_some_and(|metric| (metric == Metric::Turns) == turns);
         state.steps.iter().find(over).and_then(|s| s.error.clone())
     };
+    if let Some(lost) = &state.lost {
+        return Some(lost.clone());
+    }
     if state.stopped || state.timed_out {
         return state.error.clone();
     }

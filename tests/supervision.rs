@@ -372,6 +372,30 @@ fn a_child_that_never_began_is_started_four_times() {
 }
 
 #[test]
+fn what_a_child_leaves_behind_does_not_make_its_start_a_late_failure() {
+    // What it leaves holds its output open for longer than a start may take, and is ended before the step goes on.
+    let scene = Scene::new(&["say fine"]);
+    scene.script("0.1", "leave\nexit 3");
+    let (run, done) = scene.run(&scene.plan(JSON));
+    assert_eq!((&run.wait_end()["state"], done.code, scene.starts(0)), (&"complete".into(), 0, 2), "{done:?}");
+    assert_eq!(run.events_of("subdeck.output.held").len(), 1);
+}
+
+#[test]
+fn time_that_ends_a_step_between_its_attempts_ends_the_run_at_once() {
+    let scene = Scene::new(&["exit 3"]);
+    // The third wait is the longest; this time is over within it, however slow the starts are.
+    let (run, done) = scene.run(&scene.plan(&format!("{JSON}budget = {{ time = \"1500ms\" }}\n")));
+    let status = run.wait_end();
+    assert_eq!((states(&status).as_slice(), done.code), (["failed"].as_slice(), 5), "{done:?}");
+    assert!(scene.starts(0) < 4, "{}", scene.starts(0));
+    let at = |what: &str| run.events_of(what)[0]["ts"].as_i64().unwrap();
+    // Nothing but the time of the step wakes the loop here; its own look at the inbox comes seconds later.
+    let between = at("subagent.run.completed") - at("subagent.step.failed");
+    assert!(between < 3000, "{between} ms");
+}
+
+#[test]
 fn a_stop_also_ends_the_wait_for_the_next_attempt() {
     let scene = Scene::new(&["exit 3"]);
     let run = scene.detach(&scene.plan(JSON));

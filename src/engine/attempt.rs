@@ -7,7 +7,7 @@ use crate::plan::{Runner, Step, template};
 use crate::run::retry::{self, Tried};
 use crate::run::{
     Condition, Evidence, ExitInfo, Judgement, Limit, NextAttempt, Notice, Reason, Report, Reported, StepId, StepPhase,
-    ToolBlock, What, acceptance_prompt, budget, demands_edits, judge, keeps_what_is,
+    Timestamp, ToolBlock, What, acceptance_prompt, budget, demands_edits, judge, keeps_what_is,
 };
 use crate::rundir::capability;
 
@@ -17,6 +17,8 @@ pub(super) struct Over<'a> {
     pub(super) report: &'a Report,
     /// How its process ended.
     pub(super) exit: ExitInfo,
+    /// When it did, whatever it left behind.
+    pub(super) exited_at: Timestamp,
     /// The end of what it printed as errors.
     pub(super) stderr_tail: &'a str,
     /// What it reports of its work, for a step that is to show something.
@@ -32,9 +34,11 @@ impl Engine {
         self.start_attempt(id, model, None);
     }
 
-    /// Starts the attempt that a step waits for.
+    /// Starts the attempt that a step waits for, unless the step, or the run, is to end.
     pub(super) fn try_again(&mut self, id: StepId) {
-        let next = self.recorder.state().step(id).and_then(|s| s.next_attempt.clone());
+        let state = self.recorder.state();
+        let step = state.step(id).filter(|s| s.ending.is_none() && !state.is_ending());
+        let next = step.and_then(|s| s.next_attempt.clone());
         if let Some(NextAttempt { model, reason, .. }) = next {
             self.start_attempt(id, model, Some(reason));
         }
@@ -171,11 +175,11 @@ impl Engine {
 
     /// An attempt is over: the step ends with it, or another one follows.
     pub(super) fn attempt_over(&mut self, id: StepId, over: Over<'_>, mut judgement: Judgement) {
-        let Over { report, exit, stderr_tail, reported } = over;
+        let Over { report, exit, exited_at, stderr_tail, reported } = over;
         let guarded = self.guard(id, report, &mut judgement);
         let Some(step) = self.recorder.state().step(id) else { return };
         let models = self.plan.flat().nth(id.flat()).map_or(Vec::new(), |s| s.models.clone());
-        let tried = Tried { step, models: &models, report, judgement: &judgement, exit, stderr_tail, at: now() };
+        let tried = Tried { step, models: &models, report, judgement: &judgement, exit, stderr_tail, at: exited_at };
         let stopping = self.recorder.state().is_ending() || step.ending.is_some();
         match retry::next(&tried) {
             Some(next) if !stopping && !guarded => {

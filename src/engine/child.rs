@@ -14,6 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::mpsc::{Sender, UnboundedSender, unbounded_channel};
 
+use super::clock::now;
 use super::not_started;
 use super::notes::Note;
 use crate::run::{ExitInfo, StepId};
@@ -96,8 +97,9 @@ pub fn spawn(spawn: Spawn, step: StepId, attempt: u32, notes: &Sender<Note>) -> 
             Ok(status) => exit_info(status),
             Err(_) => ExitInfo::default(),
         };
+        let at = now();
         // Nobody is left to be told when this fails.
-        let _ = notes.send(Note::Exited { step, attempt, exit }).await;
+        let _ = notes.send(Note::Exited { step, attempt, exit, at }).await;
     });
     Ok(Child { pid, start_ticks, stdin, stdout, stderr })
 }

@@ -17,7 +17,7 @@ use super::signals::{Asked, Signals};
 use super::step::Active;
 use super::tree;
 use crate::plan::Plan;
-use crate::run::{ControlSource, Effect, Metric, RunPhase, Stage, StepId, What, decide, verdict};
+use crate::run::{ControlSource, Effect, Metric, RunPhase, Stage, StepId, Timestamp, What, decide, verdict};
 use crate::rundir::transcript::Transcript;
 use crate::rundir::{ControlRequest, Home, InboxReader, Place, RunDir, Watch};
 
@@ -99,6 +99,14 @@ enum Happened {
     Time,
 }
 
+/// What came of performing what was due.
+pub(super) struct Performed {
+    /// Something was due, so that other moves may be.
+    some: bool,
+    /// When the next effect is due.
+    next: Option<Timestamp>,
+}
+
 impl Engine {
     /// An engine for a plan whose run directory exists and whose lock is held.
     #[must_use]
@@ -159,8 +167,7 @@ impl Engine {
                 let behind = doors.inbox.is_behind();
                 look_at = Instant::now() + wait.filter(|_| !behind).unwrap_or_default();
             }
-            let finished = self.move_on();
-            let next = self.perform_due();
+            let (finished, next) = self.advance();
             self.end_examinations();
             self.pass_down();
             // Readers may wait for what children and signals need not wait for.
@@ -221,6 +228,18 @@ impl Engine {
         }
     }
 
+    /// Makes the moves and performs the effects that are due until neither leads to more: a step that ends without a child
+    /// sends no note that would wake the loop. Returns whether nothing more will be started, and when the next effect is due.
+    fn advance(&mut self) -> (bool, Option<Timestamp>) {
+        loop {
+            let finished = self.move_on();
+            let Performed { some, next } = self.perform_due();
+            if !some {
+                return (finished, next);
+            }
+        }
+    }
+
     /// Makes the moves that are due; returns whether nothing more will be started.
     fn move_on(&mut self) -> bool {
         loop {
@@ -268,19 +287,21 @@ impl Engine {
         }
     }
 
-    /// Performs every effect that is due; returns when the next one is.
-    pub(super) fn perform_due(&mut self) -> Option<crate::run::Timestamp> {
+    /// Performs every effect that is due.
+    pub(super) fn perform_due(&mut self) -> Performed {
+        let mut some = false;
         // Each effect is recorded and so changes what is due; the bound is only against a fault in the rules.
         for _ in 0..64 {
             let decision = decide(self.recorder.state(), now());
             if decision.due.is_empty() {
-                return decision.next;
+                return Performed { some, next: decision.next };
             }
+            some = true;
             for effect in decision.due {
                 self.perform(effect);
             }
         }
-        Some(now() + Duration::from_millis(100))
+        Performed { some: false, next: Some(now() + Duration::from_millis(100)) }
     }
 
     fn perform(&mut self, effect: Effect) {
@@ -349,11 +370,11 @@ impl Engine {
             Note::LogTrouble { step, error } => {
                 self.recorder.record(What::LogFailed { step, error });
             }
-            Note::Exited { step, attempt, exit } => {
+            Note::Exited { step, attempt, exit, at } => {
                 if let Some(active) = self.active.get_mut(&step)
                     && active.attempt == attempt
                 {
-                    active.exited(exit);
+                    active.exited(exit, at);
                     self.recorder.record(What::ChildExited { step, exit });
                     self.questions_gone(step, |_| true);
                     self.end_if_done(step);
@@ -410,7 +431,7 @@ fn source_of(asked: Asked, run: Option<String>, step: Option<String>) -> Control
     ControlSource { via: "signal".to_owned(), key, reason, ..ControlSource::default() }
 }
 
-fn to_instant(at: crate::run::Timestamp) -> Instant {
+fn to_instant(at: Timestamp) -> Instant {
     Instant::now() + super::clock::wait_until(at)
 }
 

@@ -61,6 +61,8 @@ pub enum Note {
         attempt: u32,
         /// How.
         exit: ExitInfo,
+        /// When.
+        at: Timestamp,
     },
     /// A look at what a step's work shows has ended.
     Examined {

@@ -43,6 +43,8 @@ pub struct Active {
     talk: Option<Box<dyn Talk>>,
     pumps: Vec<Pump>,
     exit: Option<ExitInfo>,
+    /// When the child's process ended; sweeping what it left may take seconds more.
+    exited_at: Option<Timestamp>,
     out: Option<StreamEnd>,
     err: Option<StreamEnd>,
     plain: bool,
@@ -121,8 +123,9 @@ impl Active {
     }
 
     /// The child's process ended.
-    pub fn exited(&mut self, exit: ExitInfo) {
+    pub fn exited(&mut self, exit: ExitInfo, at: Timestamp) {
         self.exit = Some(exit);
+        self.exited_at = Some(at);
         self.stdin = None;
         for pump in &self.pumps {
             pump.child_exited();
@@ -227,6 +230,7 @@ impl Engine {
             talk,
             pumps: Vec::new(),
             exit: None,
+            exited_at: None,
             out: None,
             err: None,
             plain,
@@ -399,7 +403,13 @@ impl Engine {
         self.late.extend(out.late.into_iter().chain(err.late).map(Late::Raw));
         self.late.push(Late::Live(active.log));
         self.write_late();
-        let over = Over { report: &report, exit: active.exit.unwrap_or_default(), stderr_tail: &stderr_tail, reported };
+        let over = Over {
+            report: &report,
+            exit: active.exit.unwrap_or_default(),
+            exited_at: active.exited_at.unwrap_or_else(now),
+            stderr_tail: &stderr_tail,
+            reported,
+        };
         self.attempt_over(id, over, judgement);
     }
 

@@ -108,6 +108,16 @@ impl Decision {
         self.next = Some(self.next.map_or(at, |n| n.min(at)));
     }
 
+    /// Whether what is due ends a step, or the run with it.
+    fn ends(&self, id: StepId) -> bool {
+        self.due.iter().any(|effect| match effect {
+            Effect::TimeOutRun => true,
+            Effect::End { step, .. } => *step == id,
+            Effect::Reach { step, stage: Stage::Hard, .. } => step.is_none_or(|step| step == id),
+            _ => false,
+        })
+    }
+
     /// Adds `effect` if `at` has come, else remembers when it will.
     fn at(&mut self, now: Timestamp, at: Timestamp, effect: Effect) {
         if now >= at {
@@ -143,7 +153,10 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decision {
                     decision.at(now, until, Effect::Expire { step: step.id, id: question.id.clone() });
                 }
             }
-            if let Some(next) = &step.next_attempt {
+            // What ends in this very moment is not tried again (runner-behaviour 3.1).
+            if let Some(next) = &step.next_attempt
+                && !decision.ends(step.id)
+            {
                 decision.at(now, next.at, Effect::Again(step.id));
             }
         }

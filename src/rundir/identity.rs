@@ -189,7 +189,7 @@ pub fn probe(dir: &RunDir) -> RunnerLife {
     match judge(&identity, &host, boot.as_deref(), locked(&dir.runner_lock()), process_is(&identity)) {
         // Lost is only said once nothing of the run is being ended any more: whoever waits may start it again.
         RunnerLife::Dead(why) if identity.boot_id == boot && identity.has_keeper() => {
-            RunnerLife::Unknown(format!("{why}; its keeper is ending what it left"))
+            RunnerLife::Unknown(format!("{why}; its keeper ends what it left and records the loss"))
         }
         life => life,
     }

@@ -197,11 +197,28 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// Whether it has come to the threshold multiplied by two to the power of `times`.
-    fn reaches(self, threshold: Self, times: u32) -> bool {
-        let grown = |n: u64| n.saturating_mul(1_u64.checked_shl(times).unwrap_or(u64::MAX));
-        match (self, threshold) {
-            (Self::Millis(a), Self::Millis(t)) | (Self::Count(a), Self::Count(t)) => t > 0 && a >= grown(t),
+    /// The first doubling of the threshold `self` that lies beyond `noted`, and is no less than the `times`th. `None` where
+    /// there is none.
+    fn doubled_beyond(self, noted: Option<Self>, times: u32) -> Option<Self> {
+        let next = |threshold: u64, noted: u64| {
+            let mut next = threshold.saturating_mul(1_u64.checked_shl(times).unwrap_or(u64::MAX));
+            while next > 0 && next <= noted && next < u64::MAX {
+                next = next.saturating_mul(2);
+            }
+            Some(next).filter(|n| *n > 0)
+        };
+        match (self, noted) {
+            (Self::Millis(threshold), Some(Self::Millis(noted))) => next(threshold, noted).map(Self::Millis),
+            (Self::Count(threshold), Some(Self::Count(noted))) => next(threshold, noted).map(Self::Count),
+            (Self::Millis(threshold), _) => next(threshold, 0).map(Self::Millis),
+            (Self::Count(threshold), _) => next(threshold, 0).map(Self::Count),
+        }
+    }
+
+    /// Whether it has come as far as `other`, which is measured in the same.
+    const fn reaches(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Millis(a), Self::Millis(b)) | (Self::Count(a), Self::Count(b)) => a >= b,
             _ => false,
         }
     }
@@ -229,13 +246,13 @@ pub struct Condition {
 pub struct Notice {
     /// Names it among all notices of the run: step, reason, subject.
     pub id: String,
-    /// The rule and what was seen when it was told.
+    /// The rule and what was seen when it was told, or when somebody took note of it since.
     pub condition: Condition,
     /// When it was told first.
     pub raised_at: Timestamp,
     /// How many times it was told.
     pub times: u32,
-    /// When somebody took note of it; it is told again at the next threshold, which is twice the last.
+    /// When somebody took note of it; it is told again at the next doubling of the threshold that lay ahead then.
     pub acknowledged: Option<Timestamp>,
 }
 
@@ -272,8 +289,13 @@ impl Notice {
     /// Whether it is to be told again, now that the condition has come this far.
     #[must_use]
     pub fn again(&self, now: &Condition) -> bool {
-        let (Some(threshold), Some(amount)) = (now.threshold, now.amount) else { return false };
-        self.acknowledged.is_some() && amount.reaches(threshold, self.times)
+        self.again_at(now).zip(now.amount).is_some_and(|(at, amount)| amount.reaches(at))
+    }
+
+    /// How far the condition has to come to be told again; `None` while nobody took note of the last time.
+    fn again_at(&self, now: &Condition) -> Option<Amount> {
+        self.acknowledged?;
+        now.threshold?.doubled_beyond(self.condition.amount, self.times)
     }
 }
 

@@ -57,7 +57,7 @@ pub use permission::{OnPermission, Ruling, ToolRule, ruling};
 pub use question::{Answer, AnsweredBy, Asking, Choice, Question, QuestionKind};
 pub use raise::{End, Raise};
 pub use reduce::reduce;
-pub use signs::{Conflict, Failure, Failures, Repeat, same_name};
+pub use signs::{Conflict, Failure, Failures, Repeat, Worst, same_name};
 pub use state::{Group, NamedOutput, RunMode, RunPhase, RunState};
 pub use steering::{SteerMode, SteerRequest, SteerTarget, Steering, TargetState};
 pub use step_state::{

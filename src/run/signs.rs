@@ -1,12 +1,30 @@
 //! Signs of trouble that the reducer gathers for the rules of [`super::attention`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{StepId, Timestamp};
 
-/// Changes that failed, since the last one that worked.
+/// Changes that failed (runner-behaviour 4.3): those since the last one that worked, which count in a row, and before them
+/// those on paths where none has worked since, which count together while they are recent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failures(VecDeque<Failure>);
+pub struct Failures {
+    kept: VecDeque<Failure>,
+    /// How many of the newest came without one that worked between them.
+    row: usize,
+}
+
+/// The most failures that belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worst<'f> {
+    /// How many.
+    pub count: u64,
+    /// The path where all of them failed; `None` when they only followed each other.
+    pub path: Option<&'f str>,
+    /// When the oldest of them was.
+    pub since: Timestamp,
+    /// They, oldest first.
+    failures: Vec<&'f Failure>,
+}
 
 /// One change that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,49 +49,70 @@ impl Failures {
 
     /// Takes another one in.
     pub fn push(&mut self, failure: Failure) {
-        self.0.push_back(failure);
-        while self.0.len() > Self::KEPT {
-            self.0.pop_front();
+        self.kept.push_back(failure);
+        self.row += 1;
+        while self.kept.len() > Self::KEPT {
+            self.kept.pop_front();
         }
+        self.row = self.row.min(self.kept.len());
     }
 
-    /// A change worked.
+    /// A change worked: the row ends, and what failed at its path is mended. What failed at other paths is not.
+    pub fn worked(&mut self, path: Option<&str>) {
+        self.row = 0;
+        self.kept.retain(|f| f.path.is_some() && f.path.as_deref() != path);
+    }
+
+    /// Another attempt begins: nothing has failed yet.
     pub fn clear(&mut self) {
-        self.0.clear();
+        *self = Self::default();
     }
 
-    /// When the oldest one was.
+    /// The newest of all that are kept in words.
     #[must_use]
-    pub fn first(&self) -> Option<Timestamp> {
-        self.0.front().map(|f| f.at)
+    pub fn summary(&self) -> String {
+        in_words(self.kept.iter().skip(self.kept.len().saturating_sub(Self::NAMED)))
     }
 
-    /// The larger of: how many failed in a row; how many failed on one path of those that are `recent`, and the path.
+    /// The larger of: those that failed in a row; those that failed on one path and are `recent`.
     #[must_use]
-    pub fn worst(&self, recent: impl Fn(Timestamp) -> bool) -> Option<(u64, Option<&str>)> {
-        let row = u64::try_from(self.0.len()).ok().filter(|n| *n > 0)?;
-        let newest = self.0.back()?;
-        let same = newest.path.as_deref().map(|path| {
-            let count = self.0.iter().filter(|f| f.path.as_deref() == Some(path) && recent(f.at)).count() as u64;
-            (count, Some(path))
-        });
-        // The path says more, where both are true.
-        match same {
-            Some((count, path)) if count >= row => Some((count, path)),
-            _ => Some((row, None)),
+    pub fn worst(&self, recent: impl Fn(Timestamp) -> bool) -> Option<Worst<'_>> {
+        let row: Vec<&Failure> = self.kept.iter().skip(self.kept.len() - self.row).collect();
+        let mut paths: BTreeMap<&str, Vec<&Failure>> = BTreeMap::new();
+        for failure in self.kept.iter().filter(|f| recent(f.at)) {
+            if let Some(path) = &failure.path {
+                paths.entry(path).or_default().push(failure);
+            }
         }
+        let most = paths.into_iter().max_by_key(|(_, failures)| failures.len());
+        // The path says more, where both are true.
+        match most {
+            Some((path, failures)) if failures.len() >= row.len() => Worst::of(Some(path), failures),
+            _ => Worst::of(None, row),
+        }
+    }
+}
+
+impl<'f> Worst<'f> {
+    fn of(path: Option<&'f str>, failures: Vec<&'f Failure>) -> Option<Self> {
+        let since = failures.first()?.at;
+        Some(Self { count: u64::try_from(failures.len()).ok()?, path, since, failures })
     }
 
     /// The newest of them in words.
     #[must_use]
     pub fn summary(&self) -> String {
-        let skip = self.0.len().saturating_sub(Self::NAMED);
-        let one = |f: &Failure| {
-            let said = f.said.lines().find(|l| !l.trim().is_empty()).unwrap_or_default().trim();
-            format!("{}: {}", f.tool, crate::text::prefix(said, Self::QUOTED))
-        };
-        self.0.iter().skip(skip).map(one).collect::<Vec<_>>().join("; ")
+        let skip = self.failures.len().saturating_sub(Failures::NAMED);
+        in_words(self.failures.iter().skip(skip).copied())
     }
+}
+
+fn in_words<'f>(failures: impl Iterator<Item = &'f Failure>) -> String {
+    let one = |f: &Failure| {
+        let said = f.said.lines().find(|l| !l.trim().is_empty()).unwrap_or_default().trim();
+        format!("{}: {}", f.tool, crate::text::prefix(said, Failures::QUOTED))
+    };
+    failures.map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// The same call again and again.
@@ -132,16 +171,39 @@ mod tests {
 
     #[test]
     fn failures_count_in_a_row_and_on_one_path() {
+        let worst = |failures: &Failures, since: i64| {
+            let worst = failures.worst(|at| at.millis() >= since);
+            worst.map(|w| (w.count, w.path.map(str::to_owned), w.since.millis(), w.summary()))
+        };
+        let said = |n: usize| vec!["edit: no match"; n].join("; ");
+        let on = |path: &str| Some(path.to_owned());
         let mut failures = Failures::default();
-        assert_eq!(failures.worst(|_| true), None);
+        assert_eq!(worst(&failures, 0), None);
         failures.push(failed(1, Some("/a")));
-        assert_eq!(failures.worst(|_| true), Some((1, Some("/a"))));
+        assert_eq!(worst(&failures, 0), Some((1, on("/a"), 1, said(1))));
         failures.push(failed(2, None));
         failures.push(failed(3, Some("/a")));
-        assert_eq!(failures.worst(|_| true), Some((3, None)));
-        assert_eq!(failures.summary(), "edit: no match; edit: no match; edit: no match");
+        assert_eq!(worst(&failures, 0), Some((3, None, 1, said(3))));
+
+        // What works elsewhere ends the row only; what is old does not count on a path.
+        failures.worked(Some("/b"));
+        assert_eq!(worst(&failures, 0), Some((2, on("/a"), 1, said(2))));
+        assert_eq!(worst(&failures, 2), Some((1, on("/a"), 3, said(1))));
+        assert_eq!(worst(&failures, 4), None);
+        failures.push(failed(5, Some("/c")));
+        failures.worked(None);
+        assert_eq!(worst(&failures, 0), Some((2, on("/a"), 1, said(2))));
+        // What works there ends them.
+        failures.worked(Some("/a"));
+        assert_eq!(worst(&failures, 0), Some((1, on("/c"), 5, said(1))));
         failures.clear();
-        assert_eq!(failures.worst(|_| true), None);
+        assert_eq!(worst(&failures, 0), None);
+
+        // In a row they count at any age.
+        for at in 0..100 {
+            failures.push(failed(at, Some("/a")));
+        }
+        assert_eq!(worst(&failures, 1000), Some((32, None, 68, said(3))));
     }
 
     #[test]

@@ -42,11 +42,9 @@ impl Rules<'_> {
     fn hold(&mut self, condition: Condition) {
         // What somebody took note of may have to be told again.
         let id = Notice::name(self.step.id, &condition);
-        let told = self.step.attention.iter().find(|n| n.id == id && n.acknowledged.is_some());
-        if let (Some(told), Some(Amount::Millis(threshold))) = (told, condition.threshold) {
-            let times = 1_u64.checked_shl(told.times).unwrap_or(u64::MAX);
-            let again = Duration::from_millis(threshold.saturating_mul(times));
-            self.standing.later(self.state.gaps.due(condition.since, again));
+        let told = self.step.attention.iter().find(|n| n.id == id);
+        if let Some(Amount::Millis(again)) = told.and_then(|told| told.again_at(&condition)) {
+            self.standing.later(self.state.gaps.due(condition.since, Duration::from_millis(again)));
         }
         self.standing.holds.push(condition);
     }
@@ -174,10 +172,14 @@ impl Rules<'_> {
         let step = self.step;
         if let Some(most) = step.thresholds.failures {
             let window = crate::run::Thresholds::FAILURE_WINDOW_MS;
-            if let Some((count, path)) = step.failures.worst(|at| self.awake(at) <= window) {
-                let since = step.failures.first().unwrap_or(self.now);
-                let evidence = format!("{count} changes failed{}: {}", on(path), step.failures.summary());
-                self.counted(Reason::ToolFailures, "", since, most, count, evidence);
+            if let Some(worst) = step.failures.worst(|at| self.awake(at) <= window) {
+                let evidence = format!("{} changes failed{}: {}", worst.count, on(worst.path), worst.summary());
+                self.counted(Reason::ToolFailures, "", worst.since, most, worst.count, evidence);
+                // Those on one path count no more once they are old; those in a row do at any age.
+                if worst.path.is_some() && worst.count >= most {
+                    let after = Duration::from_millis(window.saturating_add(1));
+                    self.standing.later(self.state.gaps.due(worst.since, after));
+                }
             }
         }
         if let (Some(most), Some(repeat)) = (step.thresholds.repeats, &step.repeat) {

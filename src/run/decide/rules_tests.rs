@@ -705,8 +705,11 @@ fn what_somebody_took_note_of_is_told_again_at_twice_the_threshold() {
     }
     assert_eq!(play.until(20).done(), [(2, "raise repeated_call")]);
     note(&mut play, 30);
-    // The count is at four times the threshold already.
-    assert_eq!(play.until(40).done()[1..], [(30, "raise repeated_call again")]);
+    // The count is at four times the threshold already, and who took note knows: eight times is what lies ahead.
+    for n in 9..=16 {
+        play.says(n + 30, open(&n.to_string(), "bash"));
+    }
+    assert_eq!(play.until(60).done()[1..], [(46, "raise repeated_call again")]);
 }
 
 #[test]
@@ -771,4 +774,68 @@ fn no_attempt_follows_when_time_ends_the_step_or_the_run_in_the_same_moment() {
     let mut play = Play::new(vec![meta(), StepMeta { timeout_ms: Some(300), ..meta() }], RunMeta::default());
     play.at(100, next()).until(300);
     assert_eq!(play.done(), [(300, "again"), (300, "step-timeout"), (300, "SIGTERM")]);
+}
+
+#[test]
+fn what_is_taken_note_of_late_is_told_again_at_the_next_threshold_that_lies_ahead() {
+    let mut play = Play::of(watched(|t| t.idle_ms = Some(999)));
+    play.says(0, AgentEvent::AgentStarted).until(10_000);
+    play.at(10_000, What::AttentionAcknowledged { step: STEP, id: "0:idle".into(), source: None }).until(20_000);
+    assert_eq!(play.done(), [(1000, "raise idle"), (16_000, "raise idle again")]);
+}
+
+#[test]
+fn changes_that_fail_at_one_path_are_told_though_others_work_between_them() {
+    let mut play = Play::of(watched(|t| t.failures = Some(3)));
+    let call = |id: &str, path: &str| AgentEvent::ToolStarted {
+        call: Some(id.into()),
+        tool: "edit".into(),
+        args: String::new(),
+        path: Some(path.into()),
+        about: CallFacts { mutates: true, ..CallFacts::default() },
+    };
+    for n in 0..3i64 {
+        play.says(n * 10, call("A", "a.rs")).says(n * 10 + 1, close("A", ToolOutcome::Error));
+        play.says(n * 10 + 2, call("B", "b.rs")).says(n * 10 + 3, close("B", ToolOutcome::Ok));
+    }
+    play.until(100);
+    assert_eq!(play.done().first().copied(), Some((21, "raise tool_failures")));
+}
+#[test]
+fn changes_that_failed_at_one_path_are_past_when_one_works_there_or_after_five_minutes() {
+    let call = |id: &str, path: &str| AgentEvent::ToolStarted {
+        call: Some(id.into()),
+        tool: "edit".into(),
+        args: String::new(),
+        path: Some(path.into()),
+        about: CallFacts { mutates: true, ..CallFacts::default() },
+    };
+    let story = || {
+        let mut play = Play::of(watched(|t| t.failures = Some(2)));
+        play.says(0, call("A", "a.rs")).says(1, close("A", ToolOutcome::Error));
+        play.says(2, call("B", "b.rs")).says(3, close("B", ToolOutcome::Ok));
+        play.says(4, call("A", "a.rs")).says(5, close("A", ToolOutcome::Error));
+        play.says(6, call("B", "b.rs")).says(7, close("B", ToolOutcome::Ok));
+        play
+    };
+    let mut play = story();
+    play.says(8, call("A", "a.rs")).says(9, close("A", ToolOutcome::Ok)).until(100);
+    assert_eq!(play.done(), [(5, "raise tool_failures"), (9, "clear tool_failures")]);
+    let mut play = story();
+    play.until(400_000);
+    assert_eq!(play.done(), [(5, "raise tool_failures"), (300_002, "clear tool_failures")]);
+}
+
+#[test]
+fn what_is_counted_is_told_again_at_the_next_doubling_beyond_what_was_noted() {
+    let mut play = Play::of(watched(|t| t.long_turns = Some(1)));
+    for at in 1..=20 {
+        play.says(at * 10, turn(1, 0.0, false));
+        if at == 5 {
+            play.until(55);
+            play.at(55, What::AttentionAcknowledged { step: STEP, id: "0:turn_threshold".into(), source: None });
+        }
+    }
+    play.until(300);
+    assert_eq!(play.done(), [(10, "raise turn_threshold"), (80, "raise turn_threshold again")]);
 }

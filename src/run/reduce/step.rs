@@ -49,6 +49,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
     let mut active = false;
     let mut opened = false;
     let mut changed = None;
+    let mut noted = None;
     match what {
         What::StepStarted { .. } => {
             if step.phase == StepPhase::Pending {
@@ -106,7 +107,10 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
         }
         // What ended with its step is gone already.
         What::AttentionCleared { id, .. } => drop(watch::cleared(step, id)),
-        What::AttentionAcknowledged { id, .. } => strange = !watch::acknowledged(step, id, at),
+        What::AttentionAcknowledged { id, .. } => {
+            strange = step.attention.iter().all(|n| n.id != *id);
+            noted = Some(id);
+        }
         // What a foreign runner says while it ends a child is past.
         What::AttentionNoted { .. } if step.ending.is_some() => {}
         What::AttentionNoted { reason, message, .. } => watch::noted(step, *reason, message, at),
@@ -243,6 +247,9 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
     }
     if let Some(path) = changed {
         watch::changes(state, id, path, at);
+    }
+    if let Some(notice) = noted {
+        watch::acknowledged(state, id, notice, at);
     }
     if started {
         state.last_started = Some(id);

@@ -29,7 +29,7 @@ pub(super) fn returned(step: &mut StepState, call: &OpenCall, outcome: ToolOutco
         return;
     }
     match outcome {
-        ToolOutcome::Ok => step.failures.clear(),
+        ToolOutcome::Ok => step.failures.worked(call.path.as_deref()),
         ToolOutcome::Error | ToolOutcome::Denied => {
             step.failures.push(Failure { at, tool: call.tool.clone(), path: call.path.clone(), said: said.to_owned() })
         }
@@ -81,14 +81,17 @@ pub(super) fn cleared(step: &mut StepState, id: &str) -> bool {
     step.attention.len() != before
 }
 
-/// Somebody took note; `false` when there is none of that name.
-pub(super) fn acknowledged(step: &mut StepState, id: &str, at: Timestamp) -> bool {
-    match step.attention.iter_mut().find(|n| n.id == id) {
-        Some(notice) => {
-            notice.acknowledged = Some(at);
-            true
-        }
-        None => false,
+/// Somebody took note of a notice that the step has, and of how far it has come until then.
+pub(super) fn acknowledged(state: &mut RunState, id: StepId, name: &str, at: Timestamp) {
+    let seen = state.step(id).and_then(|step| {
+        let holds = crate::run::attention::conditions(state, step, at).holds;
+        holds.into_iter().find(|condition| Notice::name(id, condition) == name)
+    });
+    let Some(step) = state.step_mut(id) else { return };
+    let Some(notice) = step.attention.iter_mut().find(|n| n.id == name) else { return };
+    notice.acknowledged = Some(at);
+    if let Some(seen) = seen {
+        notice.condition = seen;
     }
 }
 

@@ -211,6 +211,9 @@ impl History {
         if notice.times > 1 && !own(&|w| matches!(w, What::AttentionAcknowledged { .. })) {
             return true;
         }
+        if notice.times > 1 && self.early_again(id, notice, now) {
+            return true;
+        }
         match notice.condition.reason {
             Reason::Idle => self.silent(id, now) <= rules.idle_ms.unwrap() * again,
             Reason::NoFirstEvent => {
@@ -277,6 +280,19 @@ impl History {
             Reason::BudgetSoft => !own(&|w| matches!(w, What::BudgetReached { stage: Stage::Soft, .. })),
             Reason::CompletionGuard | Reason::Other => true,
         }
+    }
+
+    /// What somebody took note of comes again only once it has passed a doubling of its threshold since. Told for times that
+    /// nothing moved: with clocks set back and sleeps nobody knows what the amount was then.
+    fn early_again(&self, id: StepId, notice: &Notice, now: Timestamp) -> bool {
+        let slept = self.told.iter().any(|(_, what)| matches!(what, What::Slept { .. }));
+        let (Some(Amount::Millis(threshold)), true, false) = (notice.condition.threshold, self.ordered, slept) else {
+            return false;
+        };
+        let noted =
+            self.last(id, |w| matches!(w, What::AttentionAcknowledged { id, .. } if *id == notice.id)).expect("a note");
+        let doublings = |at: Timestamp| (self.awake(notice.condition.since, at) / threshold).checked_ilog2();
+        doublings(now) <= doublings(noted)
     }
 
     /// The ladder goes on only after its times, and only in a child that is being ended.

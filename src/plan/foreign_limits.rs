@@ -1,7 +1,7 @@
 //! Limits, thresholds and whom to tell, as a runner config has them (run-directory 4).
 
 use super::foreign::{list, number, present, word};
-use super::reader::{Fields, Reader};
+use super::reader::{Fields, Reader, Spanned};
 use super::tree::{Kind, Node};
 use super::{Attention, Budget, Control, Limit, NotifyOn, Rule};
 use crate::run::{CostUsd, ToolBlock, TurnLimit};
@@ -9,7 +9,7 @@ use crate::run::{CostUsd, ToolBlock, TurnLimit};
 /// The turns of each step; the run only shows those of the step that answered last (runner-behaviour 3.1).
 pub(super) fn turn_budget(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TurnLimit> {
     let turns = reader.open(present(fields, "turnBudget")?, "a turn budget")?;
-    let max = number(reader, &turns, "maxTurns").map(|s| s.value as u64).filter(|n| *n > 0);
+    let max = number(reader, &turns, "maxTurns").and_then(|max| at_least_one(reader, &max));
     let grace = number(reader, &turns, "graceTurns").map_or(TurnLimit::GRACE, |s| s.value as u64);
     max.map(|max| TurnLimit { max, grace })
 }
@@ -22,6 +22,11 @@ pub(super) fn tool_budget(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Budge
     let Some(own) = reader.open(node, "a tool budget").filter(|_| tool_calls.is_some()) else {
         return Budget::default();
     };
+    if let Some(Limit { hard: None, .. }) = tool_calls
+        && let Some(hard) = number(reader, &own, "hard")
+    {
+        let _refused = at_least_one(reader, &hard);
+    }
     let tool_block = match present(&own, "block").map(|n| &n.kind) {
         None => Some(ToolBlock::Names(ToolBlock::CONFIG_DEFAULT.map(str::to_owned).into())),
         Some(Kind::String(word)) if word == "*" => Some(ToolBlock::All),
@@ -48,6 +53,16 @@ pub(super) fn grant(own: &mut Budget, each: &Budget) {
         own.tool_calls = each.tool_calls;
         own.tool_block.clone_from(&each.tool_block);
     }
+}
+
+/// A number of turns or calls. None at all is no limit that a step could keep, and not the wish for no limit either
+/// (runner-behaviour 3.1, 3.2).
+fn at_least_one(reader: &mut Reader<'_>, number: &Spanned<f64>) -> Option<u64> {
+    let whole = Some(number.value as u64).filter(|n| *n > 0);
+    if whole.is_none() {
+        reader.error_at(number, "a number of at least 1 is needed here").suggest("leave the key out for no limit");
+    }
+    whole
 }
 
 fn limit<T>(reader: &mut Reader<'_>, node: &Node, make: fn(f64) -> Option<T>) -> Option<Limit<T>> {

@@ -104,13 +104,20 @@ fn time(key: &str, value: &Value) -> Result<Duration, String> {
     }
 }
 
+/// The largest number that every reader of the files takes exactly: 2 to the power of 53.
+const MOST: u64 = 1 << 53;
+
 fn count(key: &str, value: &Value, least: u64) -> Result<u64, String> {
     let number = match value {
         Value::String(text) => digits(text).and_then(|digits| digits.parse().ok()),
         value => value.as_u64(),
     };
     let wrong = || format!("`{key}`: a whole number of at least {least} is needed, not {value}");
-    number.filter(|n| *n >= least).ok_or_else(wrong)
+    let number = number.filter(|n| *n >= least).ok_or_else(wrong)?;
+    if number > MOST {
+        return Err(format!("`{key}`: {value} is more than can be counted; the most is {MOST}"));
+    }
+    Ok(number)
 }
 
 fn money(key: &str, value: &Value) -> Result<CostUsd, String> {
@@ -157,6 +164,11 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_number_is_read() {
+        assert_eq!(Raise::parse("tokens=9007199254740992"), Ok(Raise::Tokens(End::Hard, MOST)));
+    }
+
+    #[test]
     fn what_cannot_be_meant_says_what_to_write() {
         for (word, part) in [
             ("tokens", "is not KEY=VALUE"),
@@ -172,6 +184,8 @@ mod tests {
             ("tokens=0", "at least 1"),
             ("tokens=-5", "at least 1"),
             ("tokens=4e5", "at least 1"),
+            ("tokens=9007199254740993", "the most is 9007199254740992"),
+            ("turns.grace=18446744073709551615", "the most is 9007199254740992"),
             ("tokens=_5", "at least 1"),
             ("turns=1.5", "at least 1"),
             ("cost_usd=0", "above zero"),

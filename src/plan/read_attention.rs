@@ -36,6 +36,14 @@ pub(crate) fn time_rule(reader: &mut Reader<'_>, node: &Node) -> Option<Rule> {
     if let Some(off) = switch(reader, node, "a time like \"2m\"") {
         return off;
     }
+    if let Kind::String(text) = &node.kind
+        && crate::text::parse_duration(text).is_ok_and(|span| span.as_millis() == 0)
+    {
+        reader
+            .error(node.span.clone(), &node.path, "a time of zero would need a look always")
+            .suggest("write false to switch the rule off, or leave the key out for the built-in threshold");
+        return None;
+    }
     let time = reader.duration(node)?;
     Some(Rule::At(u64::try_from(time.value.as_millis()).unwrap_or(u64::MAX)))
 }

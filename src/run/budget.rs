@@ -241,6 +241,16 @@ pub fn run_sentence(metric: Metric, used: f64, limits: &super::Limits) -> String
     }
 }
 
+/// The sentence of a warning that the run has reached: what was used, and of how much.
+#[must_use]
+pub fn run_warning(metric: Metric, used: f64, limits: &super::Limits) -> String {
+    let used = metric.words(used);
+    match limit(limits, metric).hard {
+        Some(hard) => format!("The run has used {used}; {} are allowed.", metric.words(hard)),
+        None => format!("The run has used {used}."),
+    }
+}
+
 /// The sentence of a limit that ended a step.
 #[must_use]
 pub fn sentence(metric: Metric, used: f64, limits: &super::Limits) -> String {

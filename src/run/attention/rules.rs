@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Amount, Condition, Notice, Reason, Standing, seconds};
-use crate::run::{RunState, StepPhase, StepState, TargetState, Timestamp};
+use crate::run::{Limits, Metric, RunState, Stage, StepPhase, StepState, TargetState, Timestamp, budget};
 
 /// After this many milliseconds a condition without a threshold of its own is told again once somebody took note of it.
 const AGAIN_MS: u64 = 300_000;
@@ -227,15 +227,20 @@ impl Rules<'_> {
                 format!("output is kept up to {}; the rest is lost", crate::text::bytes(cap)),
             );
         }
-        for metric in crate::run::Metric::ALL {
-            let Some(reached) = step.budget.at(metric, crate::run::Stage::Soft) else { continue };
-            let limit = crate::run::budget::limit(&step.limits, metric);
-            let evidence = format!(
-                "{} of {}",
-                metric.words(crate::run::budget::used(step, metric)),
-                metric.words(limit.hard.or(limit.soft).unwrap_or_default())
-            );
-            self.plain(Reason::BudgetSoft, metric.key().to_owned(), reached.at, evidence);
+        for metric in Metric::ALL {
+            let of = |used: f64, limits: &Limits| {
+                let limit = budget::limit(limits, metric);
+                let most = limit.hard.or(limit.soft).unwrap_or_default();
+                format!("{} of {}", metric.words(used), metric.words(most))
+            };
+            if let Some(reached) = step.budget.at(metric, Stage::Soft) {
+                let evidence = of(budget::used(step, metric), &step.limits);
+                self.plain(Reason::BudgetSoft, metric.key().to_owned(), reached.at, evidence);
+            }
+            if let Some(reached) = self.state.budget.at(metric, Stage::Soft).filter(|_| first) {
+                let evidence = format!("the run: {}", of(budget::used_by_run(self.state, metric), &self.state.limits));
+                self.plain(Reason::BudgetSoft, format!("run.{}", metric.key()), reached.at, evidence);
+            }
         }
     }
 

@@ -42,7 +42,10 @@ pub(super) fn run(decision: &mut Decision, state: &RunState) {
             };
             if reached && !told {
                 over |= stage == Stage::Hard;
-                let message = budget::run_sentence(metric, used, &state.limits);
+                let message = match stage {
+                    Stage::Hard => budget::run_sentence(metric, used, &state.limits),
+                    Stage::Soft | Stage::Deferred => budget::run_warning(metric, used, &state.limits),
+                };
                 decision.due.push(Effect::Reach { step: None, metric, stage, used, message });
             }
         }

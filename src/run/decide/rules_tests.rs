@@ -402,7 +402,7 @@ fn calls_tokens_and_money_have_two_limits() {
             play.at(at, What::Agent { step: StepId(step), event: open(&at.to_string(), "read") });
         }
         play.until(10);
-        let told = [(2, "run tool_calls soft")];
+        let told = [(2, "run tool_calls soft"), (2, "raise budget_soft")];
         let ended = [(4, "run tool_calls hard"), (4, "SIGTERM"), (4, "SIGTERM")];
         assert_eq!(play.done(), if ends { [&told[..], &ended].concat() } else { told.to_vec() });
     }
@@ -441,9 +441,32 @@ fn the_limits_of_a_run_end_who_runs_or_spare_them() {
         play.done().into_iter().map(|(at, what)| (at, what.to_owned())).collect::<Vec<_>>()
     };
     let done = |list: &[(i64, &str)]| list.iter().map(|(at, what)| (*at, (*what).to_owned())).collect::<Vec<_>>();
-    let ends = [(1, "run tokens soft"), (2, "run tokens hard"), (2, "SIGTERM"), (2, "SIGTERM")];
-    assert_eq!(play(&mut run(false)), done(&ends));
-    assert_eq!(play(&mut run(true)), done(&ends[..1]));
+    let soft = [(1, "run tokens soft"), (1, "raise budget_soft")];
+    let ends = [(2, "run tokens hard"), (2, "SIGTERM"), (2, "SIGTERM")];
+    assert_eq!(play(&mut run(false)), done(&[&soft[..], &ends[..]].concat()));
+    assert_eq!(play(&mut run(true)), done(&soft));
+}
+
+#[test]
+fn the_warning_of_a_run_is_told_as_one_by_the_first_step_that_runs() {
+    let limits = Limits { tokens: Some(Limit { soft: Some(5), hard: Some(1000) }), ..Limits::default() };
+    let mut play = Play::new(vec![meta(), meta()], RunMeta { limits, ..RunMeta::default() });
+    play.reduce(What::Agent { step: StepId(1), event: turn(20, 0.0, false) });
+    let due = crate::run::decide(&play.state, ms(1)).due;
+    let [crate::run::Effect::Reach { step: None, stage: crate::run::Stage::Soft, message, .. }] = &due[..] else {
+        panic!("{due:?}")
+    };
+    assert_eq!(message, "The run has used 20 tokens; 1000 tokens are allowed.");
+    play.until(10);
+    let told: Vec<_> = play.state.steps.iter().map(|s| s.attention.len()).collect();
+    assert_eq!(told, [1, 0]);
+    let notice = &play.state.steps[0].attention[0];
+    assert_eq!((notice.id.as_str(), notice.level()), ("0:budget_soft:run.tokens", crate::run::Level::Note));
+    assert_eq!(notice.condition.evidence, "the run: 20 tokens of 1000 tokens");
+    let raise = crate::run::Raise::Tokens(crate::run::End::Soft, 500);
+    play.at(20, What::BudgetRaised { step: None, raise, source: None }).until(30);
+    let words: Vec<&str> = play.done().into_iter().map(|(_, word)| word).collect();
+    assert_eq!(words, ["run tokens soft", "raise budget_soft", "clear budget_soft"]);
 }
 
 #[test]

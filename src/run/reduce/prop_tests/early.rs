@@ -277,7 +277,14 @@ impl History {
                 });
                 newest != Some(true)
             }
-            Reason::BudgetSoft => !own(&|w| matches!(w, What::BudgetReached { stage: Stage::Soft, .. })),
+            Reason::BudgetSoft => {
+                let of_run = notice.condition.subject.starts_with("run.");
+                !known(&|w| match w {
+                    What::BudgetReached { step: None, stage: Stage::Soft, .. } => of_run,
+                    What::BudgetReached { step: Some(step), stage: Stage::Soft, .. } => !of_run && *step == id,
+                    _ => false,
+                })
+            }
             Reason::CompletionGuard | Reason::Other => true,
         }
     }

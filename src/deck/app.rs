@@ -392,11 +392,13 @@ impl<'a, S: Source> App<'a, S> {
         self.moment.as_ref().map_or(self.source.state(), |moment| &moment.known().state)
     }
 
-    /// The first look is at what goes on, not at what is over; where all is over, at what failed.
+    /// The first look is at what goes on, not at what is over; where all is over, at what failed. A replay begins with the
+    /// first step, as the run did.
     fn select_what_runs(&mut self) {
         let state = self.source.state();
         let first = |phase| state.steps.iter().find(|s| s.phase == phase);
-        let worth = first(StepPhase::Running).or_else(|| first(StepPhase::Failed));
+        let failed = first(StepPhase::Failed).filter(|_| !self.replay);
+        let worth = first(StepPhase::Running).or(failed);
         if let Some(step) = worth.or_else(|| state.steps.first()) {
             self.ui.selected = step.id;
         }

@@ -1,4 +1,5 @@
-//! Recorded output of agents with one prompt, replayed: what is found in it was read from the recordings by a person.
+//! Recorded output of agents with one prompt, replayed: what is found in it was worked out from their raw
+//! JSON, apart from the adapters.
 
 #[path = "support/once_recordings.rs"]
 mod once_recordings;
@@ -36,7 +37,7 @@ fn every_recording_has_its_row() {
 }
 
 #[test]
-fn recordings_mean_what_a_person_reads_in_them() {
+fn recordings_mean_what_their_json_says() {
     for recording in recordings() {
         let name = recording.name;
         let (seen, report) = replay(name, [read(name).as_slice()]);

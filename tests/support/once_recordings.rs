@@ -1,5 +1,6 @@
 //! Recorded output of OpenCode 1.18.33, Gemini CLI 0.61.0, Qwen Code 0.24.4 and Copilot CLI 1.0.102 with one prompt, and what
-//! a person reads in it. Of `opencode-1.18.33-truncated`, which goes round in circles 225 times, the first 60 lines are here.
+//! its raw JSON says, worked out apart from the adapters. Of `opencode-1.18.33-truncated`, which goes round in circles 225
+//! times, the first 60 lines are here.
 
 use subdeck::run::{ExitInfo, StepPhase, ToolOutcome};
 

@@ -67,6 +67,7 @@ compile_error!("subdeck runs on Linux and macOS; Windows is not supported");
 mod tell;
 
 pub mod agents;
+mod alarm;
 pub mod cli;
 pub mod config;
 pub mod deck;

@@ -17,14 +17,13 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crossterm::event::{Event as Input, EventStream};
 use jiff::tz::TimeZone;
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
-use tokio::time::Instant;
 use tokio_stream::Stream;
 
 use super::feed::{Feed, StepFacts};
@@ -39,6 +38,7 @@ use super::theme::{Palette, Theme};
 use super::update::{Context, clocks_run, expire, expires_at, update};
 use super::view::layout;
 use super::{DeckError, DeckExit, DeckOptions, GoOn, Retry, early, guard};
+use crate::alarm::Alarm;
 use crate::run::{RunState, SteerMode, StepId, StepPhase, Timestamp};
 use crate::text::SafeText;
 
@@ -247,6 +247,7 @@ impl<'a, S: Source> App<'a, S> {
                 return Ok(exit);
             }
         }
+        let mut alarm = Alarm::new();
         let mut dirty = true;
         let mut at_once = true;
         let mut last_frame = Instant::now();
@@ -302,7 +303,7 @@ impl<'a, S: Source> App<'a, S> {
                 input = next(&mut keys) => Wake::Input(input),
                 () = self.source.wait(), if !unread => Wake::Source,
                 () = self.git.answered() => Wake::Git,
-                () = sleep_until(deadline) => Wake::Clock,
+                () = alarm.at(deadline) => Wake::Clock,
             };
             match wake {
                 Wake::Gone(number) => return Ok(DeckExit::Signalled(number)),
@@ -484,11 +485,4 @@ pub(super) async fn ready(keys: &mut Option<EventStream>) -> Option<io::Result<I
         })
     })
     .await
-}
-
-pub(super) async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
 }

@@ -2,19 +2,19 @@
 //! that is on the screen; nothing else.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossterm::event::{Event as Input, EventStream, KeyCode, KeyEvent, KeyModifiers};
 use jiff::tz::TimeZone;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
-use tokio::time::Instant;
 
 use super::model::{FleetUi, Over};
 use super::update::{Context, Effect, say, update};
 use super::view::{self, Scene};
 use super::{Doors, FleetExit, FleetOptions};
-use crate::deck::app::{next, ready, sleep_until, wall};
+use crate::alarm::Alarm;
+use crate::deck::app::{next, ready, wall};
 use crate::deck::terminal::{Screen, stop_self};
 use crate::deck::theme::{Palette, Theme};
 use crate::deck::update::NOTICE_FOR;
@@ -95,6 +95,7 @@ impl<'a> App<'a> {
         let mut last_frame = Instant::now();
         let mut unread = false;
         let mut last_look = Instant::now();
+        let mut alarm = Alarm::new();
         let mut minute = 0;
         loop {
             let now = wall();
@@ -128,7 +129,7 @@ impl<'a> App<'a> {
                 _ = resizes.recv() => Wake::Resized,
                 input = next(&mut keys) => Wake::Input(input),
                 () = self.fleet.wait(), if !unread && !behind => Wake::Files,
-                () = sleep_until(deadline) => Wake::Clock,
+                () = alarm.at(deadline) => Wake::Clock,
             };
             let mut inputs = Vec::new();
             match wake {

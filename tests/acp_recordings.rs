@@ -14,7 +14,9 @@ use subdeck::agents::acp::{AcpAdapter, AcpTalk, Dialect, Session};
 use subdeck::run::{Report, SteerMode, TargetState};
 
 use acp_recordings::{ALL_DONE, OK, Recording, THOUGHT, read, recordings, sent};
-use replayed::{Conversation, Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, outcome};
+use replayed::{
+    Conversation, Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, check_unknown, outcome,
+};
 
 fn session(dialect: Dialect) -> Arc<Session> {
     let login = (dialect == Dialect::Gemini).then(|| "gemini-api-key".to_owned());
@@ -60,6 +62,17 @@ fn recordings_mean_what_a_person_reads_in_them() {
 fn how_the_bytes_are_cut_changes_nothing() {
     for recording in recordings() {
         check_cutting(recording.name, &read(recording.name), |chunks| replay(recording.dialect, chunks));
+    }
+}
+
+#[test]
+fn what_is_not_known_is_counted_and_changes_nothing_else() {
+    let unknown = [
+        r#"{"jsonrpc":"2.0","method":"session/brand_new","params":{"sessionUpdate":"tool_call"}}"#,
+        r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"brand_new","toolCallId":"x"}}}"#,
+    ];
+    for recording in recordings() {
+        check_unknown(recording.name, &read(recording.name), &unknown, |chunks| replay(recording.dialect, chunks));
     }
 }
 

@@ -49,6 +49,31 @@ fn it_is_started_as_the_plan_says_and_its_result_is_the_end() {
 }
 
 #[test]
+fn what_a_newer_one_says_beyond_what_is_known_is_counted_and_changes_nothing() {
+    let world = World::new();
+    let run = detach(&world, "newer", "", "");
+    let status = run.wait_end();
+    assert_eq!(status["state"], "complete", "{status:#}");
+    let unknown = &status["steps"][0]["subdeck"]["unknown"];
+    assert_eq!(unknown["total"], 3, "{status:#}");
+    assert_eq!(unknown["kinds"][0], serde_json::json!({"kind": "claude.brand_new", "count": 2}));
+    let shown: Value = serde_json::from_str(&world.output(&["status", run.id(), "--json"]).stdout).unwrap();
+    let step = &shown["steps"][0];
+    assert_eq!(step["unknown_events"]["total"], 3, "{step:#}");
+    let kind = step["unknown_events"]["kinds"][1]["kind"].as_str().unwrap();
+    assert!(kind.starts_with("claude.system.") && !kind.contains(char::is_control), "{kind:?}");
+    assert_eq!(step["resume_command"], "claude --resume s-1", "{step:#}");
+    let told = world.output(&["status", run.id()]).stdout;
+    assert!(told.contains("unknown to this version: 3 events: claude.brand_new ×2, claude.system."), "{told}");
+    assert!(told.contains("session: claude --resume s-1"), "{told}");
+    let events = world.output(&["events", run.id(), "--json"]).stdout;
+    let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let unknown: Vec<&Value> = events.iter().filter(|event| event["type"] == "unknown").collect();
+    assert_eq!(unknown.len(), 3, "{events:#?}");
+    assert_eq!((&unknown[0]["step"], &unknown[0]["kind"]), (&1.into(), &"claude.brand_new".into()));
+}
+
+#[test]
 fn a_message_reaches_it_in_the_middle_of_its_work() {
     let world = World::new();
     let run = detach(&world, "listen", "", "");

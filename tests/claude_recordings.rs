@@ -15,7 +15,7 @@ use subdeck::run::{AgentEvent, Answer, MessageRole, QuestionKind, Report, SteerM
 
 use claude_recordings::claude_recordings;
 use recordings::{OK, read};
-use replayed::{Seen, Told, check_breaking_off, check_cutting, check_rows, outcome};
+use replayed::{Seen, Told, check_breaking_off, check_cutting, check_rows, check_unknown, outcome};
 
 fn replay<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
     let said = replayed::replay(&mut ClaudeAdapter::new(false), chunks);
@@ -49,6 +49,18 @@ fn recordings_mean_what_a_person_reads_in_them() {
 fn the_cutting_of_the_input_changes_nothing() {
     for recording in claude_recordings() {
         check_cutting(recording.name, &read(recording.name), |chunks| replay(chunks));
+    }
+}
+
+#[test]
+fn what_is_not_known_is_counted_and_changes_nothing_else() {
+    let unknown = [
+        r#"{"type":"brand_new","message":{"content":[{"type":"tool_use","id":"x","name":"Bash"}]}}"#,
+        r#"{"type":"system","subtype":"brand_new","session_id":"other"}"#,
+        r#"{"subtype":"success","parent_tool_use_id":"x","is_error":true,"type":"results"}"#,
+    ];
+    for recording in claude_recordings() {
+        check_unknown(recording.name, &read(recording.name), &unknown, |chunks| replay(chunks));
     }
 }
 

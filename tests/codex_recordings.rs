@@ -14,7 +14,9 @@ use subdeck::agents::{Adapter, Talk};
 use subdeck::run::{AgentEvent, Answer, Permission, Report, SteerMode, StepPhase, TargetState};
 
 use codex_recordings::{HELLO, Recording, is_server, read, recordings, sent};
-use replayed::{Conversation, Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, outcome};
+use replayed::{
+    Conversation, Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, check_unknown, outcome,
+};
 
 fn session(name: &str) -> Arc<Session> {
     let resume = sent(name).iter().find_map(|message| match message["method"].as_str() {
@@ -100,6 +102,23 @@ fn a_sub_agent_is_told_with_its_own_numbers() {
 fn how_the_bytes_are_cut_changes_nothing() {
     for recording in recordings() {
         check_cutting(recording.name, &read(recording.name), |chunks| replay(recording.name, chunks));
+    }
+}
+
+#[test]
+fn what_is_not_known_is_counted_and_changes_nothing_else() {
+    let once = [
+        r#"{"type":"brand.new","usage":{"input_tokens":9}}"#,
+        r#"{"type":"item.completed","item":{"id":"item_99","type":"brand_new","status":"failed"}}"#,
+    ];
+    let server = [
+        r#"{"method":"brand/new","params":{"threadId":"t"}}"#,
+        r#"{"method":"turn/brandNew","params":{"turn":{"status":"failed"}}}"#,
+        r#"{"method":"item/brandNew/delta","params":{"delta":"x"}}"#,
+    ];
+    for recording in recordings() {
+        let unknown: &[&str] = if is_server(recording.name) { &server } else { &once };
+        check_unknown(recording.name, &read(recording.name), unknown, |chunks| replay(recording.name, chunks));
     }
 }
 

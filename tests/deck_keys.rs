@@ -420,6 +420,11 @@ fn play(stage: &Stage, action: Action) {
             stage.wait_more(b"\x1b]52;c;", before);
             stage.sees("sent to the terminal's clipboard");
         }
+        Action::CopySession => {
+            // Plain commands have no session; that of an agent is copied in tests/deck_questions.rs.
+            stage.press(action);
+            stage.sees("has no command that goes on with its session");
+        }
         Action::Pager => {
             stage.press(action);
             let given = stage.tool();

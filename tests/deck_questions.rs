@@ -55,6 +55,21 @@ fn a_permission_is_shown_and_allowed() {
 }
 
 #[test]
+fn the_agents_own_command_that_goes_on_with_its_session_is_shown_and_copied() {
+    let home = Home::new();
+    let pty = deck(&home, "claude", Some(CLAUDE), None);
+    pty.wait_text("session   claude --resume s-1");
+    pty.keys("Y");
+    pty.wait_text("sent to the terminal's clipboard: cd ");
+    let folder = std::fs::canonicalize(home.path()).unwrap();
+    let line = format!("cd {} && claude --resume s-1", folder.display());
+    let sent = format!("\x1b]52;c;{}\x07", base64::Engine::encode(&base64::engine::general_purpose::STANDARD, line));
+    assert!(memchr::memmem::find(&pty.bytes(), sent.as_bytes()).is_some(), "without a line feed, which would run it");
+    pty.keys("Ay");
+    home.wait_state("complete");
+}
+
+#[test]
 fn a_choice_of_the_agent_is_picked_by_its_key() {
     let home = Home::new();
     let pty = deck(&home, "acp", Some(ACP), None);

@@ -11,7 +11,7 @@ use subdeck::agents::once::{CopilotAdapter, GeminiAdapter, OpenCodeAdapter, Qwen
 use subdeck::run::{AgentEvent, Report, StepPhase};
 
 use once_recordings::{BASH, HELLO, OK, read, recordings};
-use replayed::{Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, outcome};
+use replayed::{Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, check_unknown, outcome};
 
 const FAMILIES: [&str; 4] = ["copilot-", "gemini-", "opencode-", "qwen-"];
 
@@ -61,6 +61,23 @@ fn recordings_mean_what_their_json_says() {
 fn how_the_bytes_are_cut_changes_nothing() {
     for recording in recordings() {
         check_cutting(recording.name, &read(recording.name), |chunks| replay(recording.name, chunks));
+    }
+}
+
+#[test]
+fn what_is_not_known_is_counted_and_changes_nothing_else() {
+    let each = [r#"{"type":"brand.new","data":{"message":"x"},"status":"error"}"#];
+    let copilot =
+        [each[0], r#"{"type":"session.brand_new","data":{}}"#, r#"{"type":"brand.new","agentId":"a","data":{}}"#];
+    let qwen = [each[0], r#"{"type":"system","subtype":"brand_new","data":{}}"#];
+    for recording in recordings() {
+        let name = recording.name;
+        let unknown: &[&str] = match name {
+            _ if name.starts_with("copilot") => &copilot,
+            _ if name.starts_with("qwen") => &qwen,
+            _ => &each,
+        };
+        check_unknown(name, &read(name), unknown, |chunks| replay(name, chunks));
     }
 }
 

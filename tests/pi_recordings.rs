@@ -10,7 +10,7 @@ use subdeck::agents::pi::{PiAdapter, PiTalk, decode_line};
 use subdeck::run::{AgentEvent, Report, SteerMode, StepPhase, TargetState};
 
 use recordings::{HELLO, LONG_COMMAND, OK, read, recordings};
-use replayed::{Seen, Told, check_breaking_off, check_cutting, check_rows, outcome};
+use replayed::{Seen, Told, check_breaking_off, check_cutting, check_rows, check_unknown, outcome};
 
 fn replay<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
     replayed::replay(&mut PiAdapter::new(), chunks)
@@ -41,6 +41,14 @@ fn recordings_mean_what_a_person_reads_in_them() {
 fn the_cutting_of_the_input_changes_nothing() {
     for recording in recordings() {
         check_cutting(recording.name, &read(recording.name), |chunks| replay(chunks));
+    }
+}
+
+#[test]
+fn what_is_not_known_is_counted_and_changes_nothing_else() {
+    let unknown = [r#"{"type":"brand_new","payload":{"type":"agent_end"}}"#, r#"{ "type" : "brand.newer" }"#];
+    for recording in recordings() {
+        check_unknown(recording.name, &read(recording.name), &unknown, |chunks| replay(chunks));
     }
 }
 

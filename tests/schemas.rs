@@ -13,7 +13,8 @@ use subdeck::run::{
     End, Ending, EndingCause, Event, ExitInfo, Family, Limit, Limits, MessageRole, Metric, NextAttempt, Notice,
     OpenCall, Permission, Question, Raise, Reason, Retrying, RunId, RunMeta, RunPhase, RunState, RunnerKind, Stage,
     SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, SubAgent,
-    SubAgentDid, SubCall, TargetState, Timestamp, Tokens, ToolOutcome, Transport, TurnLimit, Usage, What, reduce,
+    SubAgentDid, SubCall, TargetState, Timestamp, Tokens, ToolOutcome, Transport, TurnLimit, UnknownKind, Unknowns,
+    Usage, What, reduce,
 };
 use subdeck::rundir::LogLine;
 use support::{Done, Run, World, wait_for};
@@ -457,6 +458,7 @@ fn every_what() -> Vec<What> {
             cost: Some(CostUsd(0.5)),
         }),
         AgentEvent::ProtocolFailure { message: text() },
+        AgentEvent::Unknown { kind: text() },
         sub_agent(SubAgentDid::Started { name: text(), about: text(), model: Some(text()) }),
         sub_agent(SubAgentDid::Started { name: text(), about: text(), model: None }),
     ];
@@ -515,6 +517,7 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
         until: time,
         reason: "t".into(),
     });
+    step.unknown = Unknowns { total: 2, kinds: vec![UnknownKind { name: "t".into(), count: 1 }] };
     step.sub_agents = vec![
         SubAgent {
             about: "t".into(),

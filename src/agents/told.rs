@@ -14,6 +14,12 @@ pub(super) fn tell(event: AgentEvent, sink: &mut dyn Sink) {
     sink.event(event);
 }
 
+/// Tells of something that an agent said and nobody knows, by the agent's word and the type that it named.
+pub(super) fn unknown(agent: &str, kind: &str, sink: &mut dyn Sink) {
+    let kind = format!("{agent} {kind}");
+    tell(AgentEvent::Unknown { kind: prefix(kind.trim(), AgentEvent::KIND).to_owned() }, sink);
+}
+
 /// As much of a text as an event has.
 pub(super) fn preview(text: &str) -> String {
     prefix(text, AgentEvent::PREVIEW).to_owned()

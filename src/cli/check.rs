@@ -275,11 +275,7 @@ fn runner(runner: &Runner) -> String {
 
 /// A command as a shell would take it.
 pub(super) fn command_line(command: &str, args: &[String]) -> String {
-    let quoted = |word: &str| {
-        let plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "_-./=:,@%+{}".contains(c));
-        if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-    };
-    std::iter::once(command).chain(args.iter().map(String::as_str)).map(quoted).collect::<Vec<_>>().join(" ")
+    std::iter::once(command).chain(args.iter().map(String::as_str)).map(text::quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn limits(budget: &Budget) -> Option<String> {

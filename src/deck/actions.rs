@@ -9,7 +9,7 @@ use super::keymap::Key;
 use super::model::{self, Focus, Tab, UiState, ViewMode};
 use super::{answer_dialog, budget_dialog, compose, rows};
 use crate::run::replay::Step;
-use crate::run::{RunMode, RunState, StepPhase};
+use crate::run::{RunMode, RunState, StepPhase, resume_line};
 use crate::text::SafeText;
 
 /// Everything that a key can do.
@@ -61,6 +61,7 @@ pub enum Action {
     Acknowledge,
     Why,
     Copy,
+    CopySession,
     Pager,
     Editor,
     Shell,
@@ -203,6 +204,7 @@ pub const TABLE: &[Row] = actions![
     Action::NextPane, "next pane", "pane", [code(KeyCode::Tab)], Move, false, "give the movement keys to the next pane";
     Action::Back, "back", "back", [code(KeyCode::Esc)], Move, false, "one level back";
     Action::Copy, "copy", "copy", [ch('y')], Deck, false, "the visible lines of the output to the clipboard";
+    Action::CopySession, "copy session", "session", [ch('Y')], Deck, false, "the agent's own command that goes on with its session, to the clipboard";
     Action::Pager, "pager", "pager", [ch('o')], Deck, false, "the log of the selected step in $PAGER";
     Action::Editor, "editor", "edit", [ch('e')], Deck, false, "the path that the step works on in $EDITOR";
     Action::Shell, "shell", "shell", [ch('$')], Deck, false, "a shell in the step's folder; leaving it comes back here";
@@ -316,6 +318,11 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
         Action::Editor => match step.map(model::current_path) {
             Some(Some(_)) => Ok(()),
             _ => Err("no tool of this step named a path yet".to_owned()),
+        },
+        Action::CopySession => match step {
+            Some(step) if resume_line(step).is_some() => Ok(()),
+            Some(step) => Err(format!("the agent of step {} has no command that goes on with its session", step.id)),
+            None => Err("there is no step".to_owned()),
         },
         Action::Shell if step.is_none() => Err("there is no step".to_owned()),
         Action::Interrupt if at.state.interrupted || at.state.stopped => Err("the run is already ending".to_owned()),

@@ -96,6 +96,8 @@ pub enum UiEffect {
     Mouse(bool),
     /// Give the visible lines of the selected step to the terminal's clipboard.
     Copy,
+    /// Give the agent's own command that goes on with the session of a step to the terminal's clipboard.
+    CopySession(StepId),
     /// Show the log of a step in the person's pager.
     Pager(StepId),
     /// Show the entry of a step's tab that the keys are at in full.

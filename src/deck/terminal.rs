@@ -198,6 +198,18 @@ impl Screen {
     /// When the terminal cannot be written.
     pub fn copy(&mut self, lines: &[SafeText]) -> io::Result<bool> {
         let text: String = lines.iter().map(|l| format!("{l}\n")).collect();
+        self.clipboard(&text)
+    }
+
+    /// The same of a line without its end, so that a shell does not run it when it is pasted.
+    ///
+    /// # Errors
+    /// When the terminal cannot be written.
+    pub fn copy_word(&mut self, word: &SafeText) -> io::Result<bool> {
+        self.clipboard(word.as_str())
+    }
+
+    fn clipboard(&mut self, text: &str) -> io::Result<bool> {
         if text.trim().is_empty() || text.len() > CLIPBOARD_BYTES {
             return Ok(false);
         }

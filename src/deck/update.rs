@@ -240,6 +240,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::Acknowledge => return acknowledge(ui, cx),
         Action::Why => ui.overlays.push(Overlay::Why { step: ui.selected, top: 0 }),
         Action::Copy => return vec![UiEffect::Copy],
+        Action::CopySession => return vec![UiEffect::CopySession(ui.selected)],
         Action::Pager => return vec![UiEffect::Pager(ui.selected)],
         Action::Editor => return vec![UiEffect::Editor(ui.selected)],
         Action::Shell => return vec![UiEffect::Shell(ui.selected)],

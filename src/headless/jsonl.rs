@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::json::without_nulls;
 use crate::run::{
-    AgentEvent, ControlSource, Event, Level, MessageRole, Question, RunState, StepId, SubAgentDid, Timestamp, Usage,
-    What,
+    AgentEvent, ControlSource, Event, Level, MessageRole, Question, RunState, StepId, SubAgentDid, Timestamp, Unknowns,
+    Usage, What,
 };
 use crate::rundir::LogLine;
 use crate::rundir::records::stream_word;
@@ -252,6 +252,7 @@ fn agent(event: &AgentEvent) -> Option<(&'static str, Value)> {
             ("retrying", json!({ "attempt": attempt, "max": max, "delay_ms": delay_ms, "reason": reason }))
         }
         AgentEvent::RetryEnded { success } => ("retry_ended", json!({ "success": success })),
+        AgentEvent::Unknown { kind } => ("unknown", json!({ "kind": Unknowns::name(kind) })),
         AgentEvent::ProtocolFailure { message } => ("protocol_failure", json!({ "message": message })),
         _ => return None,
     })

@@ -8,7 +8,7 @@ use super::jsonl::{VERSION, source_json};
 use super::status_watch;
 use crate::run::{
     Metric, RunMode, RunState, RunnerKind, Steerable, Steering, StepState, SubAgent, Timestamp, Tokens, ToolOutcome,
-    exit_code,
+    Unknowns, exit_code, resume_command,
 };
 use crate::rundir::RunDir;
 
@@ -159,11 +159,21 @@ fn step(state: &RunState, step: &StepState) -> Value {
         let acceptance = step.contract.acceptance.as_ref().map(|ledger| ledger.status.as_str());
         fields.insert("transcript".into(), json!(step.contract.artifacts.transcript));
         fields.insert("acceptance".into(), json!(acceptance));
+        fields.insert("unknown_events".into(), unknown(&step.unknown));
+        fields.insert("resume_command".into(), json!(resume_command(step)));
     }
     if let (Some(fields), Value::Object(more)) = (value.as_object_mut(), status_watch::step(state, step)) {
         fields.extend(more);
     }
     value
+}
+
+fn unknown(unknown: &Unknowns) -> Value {
+    if unknown.total == 0 {
+        return Value::Null;
+    }
+    let kinds = unknown.kinds.iter().map(|kind| json!({ "kind": kind.name, "count": kind.count }));
+    json!({ "total": unknown.total, "kinds": kinds.collect::<Vec<_>>() })
 }
 
 fn sub_agent(agent: &SubAgent) -> Value {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::limits::{Gauge, counted};
 use super::sub_agents;
-use crate::run::{RunPhase, RunState, RunnerKind, StepFace, StepState, Timestamp, needs};
+use crate::run::{RunPhase, RunState, RunnerKind, StepFace, StepState, Timestamp, needs, resume_command};
 use crate::text::{self as units, SafeText};
 
 /// A few lines that say how the run ended (or stands), step by step. Ends with a line feed.
@@ -51,10 +51,11 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
                 let _ = writeln!(out, "         {line}");
             }
         }
-        if let (RunnerKind::Agent(agent), Some(id)) = (&step.runner, &step.session_id)
-            && let Some(command) = agent.family.resume_command(id)
-        {
+        if let (RunnerKind::Agent(_), Some(command)) = (&step.runner, resume_command(step)) {
             let _ = writeln!(out, "         session: {command}");
+        }
+        if let Some(unknown) = step.unknown.told() {
+            let _ = writeln!(out, "         unknown to this version: {}", SafeText::line(&unknown));
         }
         for agent in &step.sub_agents {
             let _ = writeln!(out, "         {}", sub_agents::line(agent, now));

@@ -142,7 +142,7 @@ pub enum AgentEvent {
     },
     /// A record of a kind that this version does not know; counted, never an error.
     Unknown {
-        /// The record's type.
+        /// The record's type (at most [`AgentEvent::KIND`] bytes).
         kind: String,
     },
     /// A line broke the protocol's limits (runner-behaviour 1.5).
@@ -164,6 +164,8 @@ pub fn broken_off(stop: Option<StopReason>, error: &str) -> bool {
 impl AgentEvent {
     /// Largest preview of a text, in bytes.
     pub const PREVIEW: usize = 2048;
+    /// Longest type of a record that is not known, in bytes.
+    pub const KIND: usize = 128;
     /// Largest preview of tool arguments, in bytes.
     pub const ARGS_PREVIEW: usize = 256;
 }

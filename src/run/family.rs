@@ -1,5 +1,8 @@
 //! Agents of other makers than pi's: whose they are, how they are talked to, and what they may do without being asked.
 
+use super::resume::unchanged;
+use crate::text::quoted;
+
 /// Whose agent it is. The word is the same in plans, in files and on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
@@ -124,10 +127,11 @@ impl Family {
     }
 
     /// Its own command that goes on with a session, for a person at a terminal; `None` where it is no program of its own,
-    /// or where the session is no plain word.
+    /// or where the session is no word that can stand there.
     #[must_use]
-    pub fn resume_command(self, session: &str) -> Option<String> {
-        let plain = !session.is_empty() && session.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    pub(super) fn resume_command(self, session: &str) -> Option<String> {
+        // What begins with a dash would be read as an option.
+        let word = !session.is_empty() && !session.starts_with('-') && session.len() <= 256;
         let how = match self {
             Self::Claude => "claude --resume ",
             Self::Codex => "codex resume ",
@@ -137,7 +141,7 @@ impl Family {
             Self::Copilot => "copilot --resume=",
             Self::Acp => return None,
         };
-        plain.then(|| format!("{how}{session}"))
+        word.then(|| format!("{how}{}", quoted(session))).and_then(unchanged)
     }
 
     /// Whether it can be asked over this transport to break off.
@@ -274,11 +278,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_plain_session_is_put_into_a_command() {
+    fn a_session_is_one_word_of_a_command_or_there_is_none() {
         assert_eq!(Family::Claude.resume_command("a-1").as_deref(), Some("claude --resume a-1"));
-        assert_eq!(Family::Copilot.resume_command("a-1").as_deref(), Some("copilot --resume=a-1"));
-        for session in ["", "a; rm -r .", "$(x)", "a b"] {
-            assert_eq!(Family::Codex.resume_command(session), None, "{session}");
+        assert_eq!(Family::Copilot.resume_command("$(x) y").as_deref(), Some("copilot --resume='$(x) y'"));
+        assert_eq!(Family::Codex.resume_command("a'; rm -r .").as_deref(), Some(r"codex resume 'a'\''; rm -r .'"));
+        for session in ["", "-x", "--yolo", "a\nb", "a\u{1b}[2J", "\u{202e}a", &"a".repeat(257)] {
+            assert_eq!(Family::Codex.resume_command(session), None, "{session:?}");
         }
         assert_eq!(Family::Acp.resume_command("a-1"), None);
     }

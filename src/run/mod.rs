@@ -22,6 +22,7 @@ mod question;
 mod raise;
 mod reduce;
 pub mod replay;
+mod resume;
 pub mod retry;
 mod signs;
 mod state;
@@ -30,6 +31,7 @@ mod step_state;
 #[cfg(test)]
 pub(crate) mod story;
 mod sub_agent;
+mod unknown;
 mod values;
 pub mod words;
 
@@ -57,6 +59,7 @@ pub use permission::{OnPermission, Ruling, ToolRule, ruling};
 pub use question::{Answer, AnsweredBy, Asking, Choice, Question, QuestionKind};
 pub use raise::{End, Raise};
 pub use reduce::reduce;
+pub use resume::{resume_command, resume_line};
 pub use signs::{Conflict, Failure, Failures, Repeat, Worst, same_name};
 pub use state::{Group, NamedOutput, RunMode, RunPhase, RunState};
 pub use steering::{SteerMode, SteerRequest, SteerTarget, Steering, TargetState};
@@ -65,4 +68,5 @@ pub use step_state::{
     StepPhase, StepState, ToolCall,
 };
 pub use sub_agent::{SubAgent, SubAgentDid, SubCall};
+pub use unknown::{UnknownKind, Unknowns};
 pub use values::{CostUsd, RunId, StepId, Timestamp, Tokens};

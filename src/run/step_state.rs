@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     AgentKind, BudgetState, CallFacts, Conflict, CostUsd, ExitInfo, Failures, Level, Limits, Notice, Question, Repeat,
-    RunId, Steering, StepContract, StepId, SubAgent, Thresholds, Timestamp, Tokens, Usage,
+    RunId, Steering, StepContract, StepId, SubAgent, Thresholds, Timestamp, Tokens, Unknowns, Usage,
 };
 
 /// Everything known of one step.
@@ -66,6 +66,8 @@ pub struct StepState {
     pub recent_tools: VecDeque<ToolCall>,
     /// Agents that the agent started itself, in the order they began, at most [`super::SubAgent::KEPT`].
     pub sub_agents: Vec<SubAgent>,
+    /// What its agent said that this version does not know.
+    pub unknown: Unknowns,
     /// How many calls were started.
     pub tool_count: u64,
     /// How many assistant messages came.

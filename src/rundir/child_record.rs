@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::json::Obj;
 use super::records_read::type_of;
-use crate::run::{StepId, Stream, Timestamp};
+use crate::run::{AgentEvent, StepId, Stream, Timestamp};
 
 /// The marker that child records were cut off at the cap (run-directory 2.5).
 pub(super) fn truncated(cap: u64, dropped: &[u8]) -> Vec<u8> {
@@ -71,6 +71,16 @@ pub fn plain_line(line: &[u8], stream: Stream, child: &ChildContext<'_>, at: Tim
     let _ = out.write_all(&bytes);
 }
 
+/// What is put into a child's line.
+const ANNOTATION: [&str; 5] = ["subagentSource", "subagentRunId", "subagentStepIndex", "subagentAgent", "observedAt"];
+
+/// Whether the line is of a type that nobody knows, which is counted.
+fn is_unknown(line: &[u8]) -> bool {
+    let mut said = Vec::new();
+    super::child::decode_line(line, &mut said);
+    said.iter().any(|event| matches!(event, AgentEvent::Unknown { .. }))
+}
+
 /// Longest text that a lean record keeps, in bytes.
 const LEAN_TEXT: usize = 200;
 
@@ -96,11 +106,16 @@ pub(super) fn lean(line: &[u8]) -> Option<Vec<u8>> {
         "subdeck_subagent",
         "model_change",
     ];
-    if !BEARING.contains(&type_of(line)?.as_str()) {
+    let known = BEARING.contains(&type_of(line)?.as_str());
+    if !known && !is_unknown(line) {
         return None;
     }
     let mut value: serde_json::Value = serde_json::from_slice(line).ok()?;
     let object = value.as_object_mut()?;
+    if !known {
+        // It is counted by its type alone.
+        object.retain(|key, _| ANNOTATION.contains(&key.as_str()) || matches!(key.as_str(), "type" | "unknown"));
+    }
     // What a turn or an agent repeats of its messages was recorded when they ended.
     for repeated in ["messages", "toolResults", "partialResult"] {
         object.remove(repeated);
@@ -109,10 +124,7 @@ pub(super) fn lean(line: &[u8]) -> Option<Vec<u8>> {
     cut(&mut value);
     let object = value.as_object_mut()?;
     let annotation: Vec<(String, serde_json::Value)> =
-        ["subagentSource", "subagentRunId", "subagentStepIndex", "subagentAgent", "observedAt"]
-            .into_iter()
-            .filter_map(|key| Some((key.to_owned(), object.remove(key)?)))
-            .collect();
+        ANNOTATION.into_iter().filter_map(|key| Some((key.to_owned(), object.remove(key)?))).collect();
     object.remove("type");
     // The type stands first and the annotation last, as in every other record.
     let mut lean = format!("{{\"type\":{kind}").into_bytes();

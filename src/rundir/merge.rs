@@ -162,11 +162,19 @@ fn add_history(step: &mut StepState, events: &StepState) {
     step.retrying = step.retrying.take().or_else(|| events.retrying.clone());
     step.settled_at = step.settled_at.or(events.settled_at);
     step.heard |= events.heard;
+    more_unknown(step, events);
     // A foreign status counts cached tokens nowhere and loses some of the others in chains (runner-behaviour 14.26).
     if events.tokens.total() >= step.tokens.total() {
         step.tokens = events.tokens;
     }
     step.cost = step.cost.or(events.cost);
+}
+
+/// A log beyond its cap tells of fewer, and a status may be older.
+fn more_unknown(step: &mut StepState, other: &StepState) {
+    if other.unknown.total > step.unknown.total {
+        step.unknown.clone_from(&other.unknown);
+    }
 }
 
 /// Calls that nobody ended in a step that is over: a runner that died said no more of them.
@@ -187,6 +195,7 @@ fn lose_calls(step: &mut StepState, events: &StepState) {
 
 /// What a status knows and the events do not record.
 fn add_unrecorded(step: &mut StepState, status: &StepState) {
+    more_unknown(step, status);
     step.recent_output.clone_from(&status.recent_output);
     if step.attention.is_empty() {
         step.activity.clone_from(&status.activity);

@@ -6,7 +6,7 @@ use super::json::{Json, Obj};
 use super::{contract, graph, question_record, supervision};
 use crate::run::{
     Attempt, ControlSource, CostUsd, ExitInfo, NamedOutput, OpenCall, RunMode, RunState, RunnerKind, Steerable,
-    Steering, StepPhase, StepState, SubAgent, Timestamp, Tokens, ToolOutcome,
+    Steering, StepPhase, StepState, SubAgent, Timestamp, Tokens, ToolOutcome, Unknowns,
 };
 
 /// The literal that stands for every task in shared documents (runner-behaviour 14.20).
@@ -414,6 +414,7 @@ fn step_extras(step: &StepState) -> Obj {
     if !step.sub_agents.is_empty() {
         own.set("subAgents", step.sub_agents.iter().map(sub_agent).collect::<Json>());
     }
+    own.opt("unknown", (step.unknown.total > 0).then(|| unknown(&step.unknown)));
     let mut cache = Obj::new();
     cache.opt("read", Some(step.tokens.cache_read).filter(|n| *n > 0));
     cache.opt("write", Some(step.tokens.cache_write).filter(|n| *n > 0));
@@ -463,6 +464,17 @@ fn step_extras(step: &StepState) -> Obj {
     own.opt("unanswered", step.unanswered.as_ref());
     own.opt("nextAttempt", step.next_attempt.as_ref().map(supervision::next_attempt));
     own
+}
+
+fn unknown(unknown: &Unknowns) -> Obj {
+    let mut obj = Obj::new();
+    let kinds = unknown.kinds.iter().map(|kind| {
+        let mut obj = Obj::new();
+        obj.set("kind", &kind.name).set("count", kind.count);
+        obj
+    });
+    obj.set("total", unknown.total).set("kinds", kinds.collect::<Json>());
+    obj
 }
 
 fn sub_agent(agent: &SubAgent) -> Obj {

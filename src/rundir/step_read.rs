@@ -14,7 +14,7 @@ use super::status_read::{runner, runner_of_word, steering, step_phase, tail};
 use super::supervision;
 use crate::run::{
     Attempt, CallFacts, CostUsd, Ending, ExitInfo, ExternalProcess, OpenCall, Retrying, RunId, Steerable, StepId,
-    StepPhase, StepState, SubAgent, SubCall, Timestamp, Tokens, ToolCall, ToolOutcome, Usage,
+    StepPhase, StepState, SubAgent, SubCall, Timestamp, Tokens, ToolCall, ToolOutcome, UnknownKind, Unknowns, Usage,
 };
 
 pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
@@ -71,6 +71,7 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         open,
         recent_tools: recent_tools(look, &own),
         sub_agents: own.objs("subAgents").filter_map(|a| sub_agent(&a)).take(SubAgent::KEPT).collect(),
+        unknown: own.obj("unknown").map(|u| unknown(&u)).unwrap_or_default(),
         tool_count: look.count("toolCount").unwrap_or(0),
         turn_count: look.count("turnCount").unwrap_or(0),
         tokens,
@@ -209,6 +210,13 @@ fn sub_agent(look: &Look<'_>) -> Option<SubAgent> {
         tokens: look.count("tokens"),
         last_message: look.text("lastMessage"),
     })
+}
+
+fn unknown(look: &Look<'_>) -> Unknowns {
+    let kinds = look.objs("kinds").filter_map(|kind| {
+        Some(UnknownKind { name: Unknowns::name(kind.str("kind")?), count: kind.count("count").unwrap_or(0) })
+    });
+    Unknowns { total: look.count("total").unwrap_or(0), kinds: kinds.take(Unknowns::KEPT).collect() }
 }
 
 fn attempts(look: &Look<'_>, own: &Look<'_>) -> Vec<Attempt> {

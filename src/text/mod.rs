@@ -10,6 +10,7 @@ mod bare;
 mod safe;
 mod scan;
 mod secret;
+mod shell;
 mod stream;
 mod units;
 pub mod when;
@@ -20,6 +21,7 @@ pub use bare::Bare;
 pub(crate) use safe::MADE;
 pub use safe::{SafeText, width};
 pub use secret::{REDACTED, redact, secrets};
+pub use shell::quoted;
 pub use stream::Sanitizer;
 pub use units::{
     UNKNOWN, UnitError, bytes, clock, clock_long, cost, count, grouped, or_unknown, parse_duration, parse_size, span,

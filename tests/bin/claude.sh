@@ -3,6 +3,7 @@
 # the file `started`.
 #
 #   answer   answers its prompt and ends at the end of its input
+#   newer    the same, and says more than anybody knows
 #   listen   runs a tool until a message comes, keeps the message in `heard`, answers it
 #   long     runs a tool until it is interrupted
 #   ask      asks for a permission, keeps the answer in `answer`, then answers
@@ -58,6 +59,10 @@ while IFS= read -r line; do
       init
       case $mode in
         answer) end ;;
+        newer)
+          printf '%s\n' '{"type":"brand_new","status":"failed"}' '{"type":"system","subtype":"\u001b[2Jnewer"}' '{"type":"brand_new"}'
+          end
+          ;;
         *) tool ;;
       esac
       if [ "$mode" = ask ]; then

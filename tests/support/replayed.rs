@@ -109,6 +109,47 @@ pub fn check_breaking_off(name: &str, bytes: &[u8], end: usize, replay: impl Fn(
     }
 }
 
+/// Lines of types that are in no recording, one of them after each line: each is counted, and nothing else changes, in the
+/// events, in what they amount to, in the log and in what is recorded.
+pub fn check_unknown(name: &str, bytes: &[u8], unknown: &[&str], replay: impl Fn(Vec<&[u8]>) -> (Seen, Report)) {
+    let (plain, report) = replay(vec![bytes]);
+    let (mut mixed, mut added) = (Vec::new(), 0);
+    for (line, unknown) in bytes.split_inclusive(|b| *b == b'\n').zip(unknown.iter().cycle()) {
+        mixed.extend_from_slice(line);
+        if line.ends_with(b"\n") {
+            mixed.extend_from_slice(unknown.as_bytes());
+            mixed.push(b'\n');
+            added += 1;
+        }
+    }
+    let (seen, with) = replay(vec![&mixed]);
+    assert_eq!(with, report, "{name}");
+    let is_unknown = |event: &&AgentEvent| matches!(event, AgentEvent::Unknown { .. });
+    assert_eq!(seen.events.iter().filter(is_unknown).count(), added, "{name}");
+    // Of reports that came together only the last one is told.
+    let told = |events: &[AgentEvent]| {
+        let told = |event: &&AgentEvent| {
+            !matches!(
+                event,
+                AgentEvent::Unknown { .. } | AgentEvent::TextDelta { .. } | AgentEvent::ToolProgress { .. }
+            )
+        };
+        events.iter().filter(told).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(told(&seen.events), told(&plain.events), "{name}");
+    assert_eq!(seen.log, plain.log, "{name}");
+    let decoded = |seen: &Seen| {
+        let mut decoded = Vec::new();
+        for record in &seen.records {
+            decode_line(record, &mut decoded);
+        }
+        decoded
+    };
+    let (again, before) = (decoded(&seen), decoded(&plain));
+    assert_eq!(again.iter().filter(is_unknown).count(), added, "{name}: who reads the log counts the same");
+    assert_eq!(told(&again), told(&before), "{name}");
+}
+
 /// What a person reads in a recording, as far as it stands in the events.
 #[derive(Debug, Default)]
 pub struct Told {

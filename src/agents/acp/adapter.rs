@@ -13,7 +13,7 @@ use super::usage::Spent;
 use super::{Dialect, INITIALIZE, SETTLE, Session};
 use crate::agents::jsonrpc::{Message, number, parse, text, within};
 use crate::agents::pi::live::Live;
-use crate::agents::told::{Answer, preview, tell};
+use crate::agents::told::{Answer, preview, tell, unknown};
 use crate::agents::{Adapter, Line, Oversize, Sink, outside};
 use crate::run::{AgentEvent, Report, StopReason, Stream, ToolOutcome};
 
@@ -102,11 +102,11 @@ impl AcpAdapter {
             Message::Notice { method, params } if method == "session/update" => {
                 self.update(params.get("update").unwrap_or(&Value::Null), sink);
             }
-            Message::Notice { method, .. } => tell(AgentEvent::Unknown { kind: method }, sink),
+            Message::Notice { method, .. } => unknown("acp", &method, sink),
             Message::Request { id, method, params } => self.request(&id, method, &params, sink),
             Message::Answer { id, result } => {
                 let Some(id) = number(&id) else {
-                    return tell(AgentEvent::Unknown { kind: "response".to_owned() }, sink);
+                    return unknown("acp", "response", sink);
                 };
                 let result = result.map_err(|failure| failure.text());
                 match self.session.method_of(id) {
@@ -175,7 +175,7 @@ impl AcpAdapter {
             "agent_thought_chunk" => self.speaks(sink),
             "tool_call" | "tool_call_update" => self.call(update, sink),
             kind if SILENT.contains(&kind) => {}
-            kind => tell(AgentEvent::Unknown { kind: format!("session/update {kind}") }, sink),
+            kind => unknown("session/update", kind, sink),
         }
     }
 
@@ -264,7 +264,7 @@ impl AcpAdapter {
 
     pub(super) fn call(&mut self, update: &Value, sink: &mut dyn Sink) {
         let Some(id) = text(update, "toolCallId") else {
-            return tell(AgentEvent::Unknown { kind: "session/update tool_call".to_owned() }, sink);
+            return unknown("session/update", "tool_call", sink);
         };
         let known = self.calls.iter().position(|call| call.id == id);
         let mut call = match known {
@@ -440,7 +440,7 @@ impl AcpAdapter {
         if kind.starts_with("tool_call") && update.contains_key("toolCallId") {
             self.update(&Value::Object(update), sink);
         } else {
-            tell(AgentEvent::Unknown { kind: format!("session/update {kind}") }, sink);
+            unknown("session/update", &kind, sink);
         }
     }
 }

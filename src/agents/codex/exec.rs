@@ -6,11 +6,10 @@ use super::item::{Item, Kind};
 use super::retry;
 use super::usage::tokens;
 use crate::agents::look::Look;
-use crate::agents::told::tell;
+use crate::agents::told::{tell, unknown};
 use crate::agents::work::{End, Over, Work};
 use crate::agents::{Adapter, Line, Oversize, Sink};
 use crate::run::{AgentEvent, Report, Stream, ToolOutcome, Usage};
-use crate::text::prefix;
 
 /// The adapter for `codex exec --json`.
 #[derive(Debug)]
@@ -55,7 +54,7 @@ impl ExecAdapter {
                     retry::told(&mut self.work, text, None, sink);
                 }
             }
-            kind => tell(AgentEvent::Unknown { kind: format!("codex {}", prefix(kind, 100)) }, sink),
+            kind => unknown("codex", kind, sink),
         }
     }
 
@@ -73,7 +72,7 @@ impl ExecAdapter {
             Kind::Notice if over => self.work.notice(item.look().word("message"), sink),
             Kind::Compaction if over => self.work.notice("the agent shortens its conversation", sink),
             Kind::Unknown if over => {
-                tell(AgentEvent::Unknown { kind: format!("codex item {}", prefix(item.word(), 100)) }, sink);
+                unknown("codex item", item.word(), sink);
             }
             Kind::Message
             | Kind::User
@@ -97,7 +96,7 @@ impl ExecAdapter {
             }
             _ => {
                 let kind = found(&head, "type").unwrap_or_default();
-                tell(AgentEvent::Unknown { kind: format!("codex {}", prefix(&kind, 100)) }, sink);
+                unknown("codex", &kind, sink);
             }
         }
     }

@@ -4,6 +4,7 @@ mod approval;
 mod command;
 mod exec;
 mod item;
+mod known;
 mod retry;
 mod server;
 mod session;

@@ -8,37 +8,19 @@ use serde_json::Value;
 use super::approval;
 use super::exec::found;
 use super::item::{Item, Kind};
+use super::known;
 use super::retry;
 use super::session::{INITIALIZE, INTERRUPT, RUNS, STEER, Session, TAKEN, TASK, THREAD, TURN};
 use super::subs::Subs;
 use super::usage::Spent;
 use crate::agents::jsonrpc::{Message, parse};
 use crate::agents::look::{Look, text_of};
-use crate::agents::told::tell;
+use crate::agents::told::{tell, unknown};
 use crate::agents::work::{End, Over, Work};
 use crate::agents::wrapping::unwrapped;
 use crate::agents::{Adapter, Line, Oversize, Sink};
 use crate::run::{AgentEvent, Report, StopReason, Stream, ToolOutcome};
 use crate::text::prefix;
-
-/// What is known and says nothing of a run's state.
-const SILENT: [&str; 13] = [
-    "account/rateLimits/updated",
-    "account/updated",
-    "deprecationNotice",
-    "hook/completed",
-    "hook/started",
-    "item/commandExecution/terminalInteraction",
-    "remoteControl/status/changed",
-    "serverRequest/resolved",
-    "skills/changed",
-    "thread/settings/updated",
-    "turn/diff/updated",
-    "turn/moderationMetadata",
-    "turn/plan/updated",
-];
-/// What begins like this says nothing of a run's state either.
-const SILENT_OF: [&str; 4] = ["thread/goal/", "thread/name/", "thread/status/", "mcpServer/"];
 
 /// The adapter for `codex app-server`.
 #[derive(Debug)]
@@ -81,7 +63,7 @@ impl ServerAdapter {
             TURN => "turn/start",
             STEER => "turn/steer",
             INTERRUPT => "turn/interrupt",
-            _ => return tell(AgentEvent::Unknown { kind: "response".to_owned() }, sink),
+            _ => return unknown("codex", "response", sink),
         };
         let result = if id == THREAD {
             result.and_then(|result| self.begun(Look::new(&result), sink))
@@ -148,13 +130,12 @@ impl ServerAdapter {
                     retry::told(&mut self.work, error.word("message"), error.str("additionalDetails"), sink);
                 }
             }
-            _ if SILENT.contains(&method) || SILENT_OF.iter().any(|start| method.starts_with(start)) => {}
-            "thread/started" => {}
             // Pieces of thoughts, and what sub-agents do, are signs of life.
-            _ if method.starts_with("item/") || method.starts_with("turn/") || method == "error" => {
-                sink.event(AgentEvent::TextDelta { bytes: 0 });
-            }
-            _ => tell(AgentEvent::Unknown { kind: format!("codex {}", prefix(method, 100)) }, sink),
+            _ if known::ALIVE.contains(&method) => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+            "error" => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+            _ if known::SILENT.contains(&method) => {}
+            _ if known::SILENT_OF.iter().any(|start| method.starts_with(start)) => {}
+            _ => unknown("codex", method, sink),
         }
     }
 
@@ -173,7 +154,7 @@ impl ServerAdapter {
             Kind::Compaction if over => self.work.notice("the agent shortens its conversation", sink),
             Kind::Notice if over => self.work.notice(item.look().word("message"), sink),
             Kind::Unknown if over => {
-                tell(AgentEvent::Unknown { kind: format!("codex item {}", prefix(item.word(), 100)) }, sink);
+                unknown("codex item", item.word(), sink);
             }
             Kind::User | Kind::Compaction | Kind::Notice | Kind::Silent | Kind::Unknown => {
                 sink.event(AgentEvent::TextDelta { bytes: 0 });
@@ -237,7 +218,7 @@ impl ServerAdapter {
             }
             _ => {
                 let method = found(&head, "method").unwrap_or_default();
-                tell(AgentEvent::Unknown { kind: format!("codex {}", prefix(&method, 100)) }, sink);
+                unknown("codex", &method, sink);
             }
         }
     }

@@ -2,23 +2,69 @@
 
 use super::{object, told_failure};
 use crate::agents::look::Look;
-use crate::agents::told::tell;
+use crate::agents::told::{tell, unknown};
 use crate::agents::work::{Begun, End, Over, Work};
 use crate::agents::{Adapter, Line, Sink};
 use crate::run::{AgentEvent, Report, SubAgentDid, SubCall, ToolOutcome};
-use crate::text::prefix;
 
-/// What the beginnings of types say that tell nothing of a run's state.
-const SILENT: [&str; 9] = [
-    "session.",
-    "user.message",
-    "model.",
-    "assistant.message_start",
-    "assistant.tool_call_delta",
+/// Types that tell nothing of a run's state.
+const SILENT: [&str; 42] = [
+    "agent.interrupted",
     "assistant.idle",
     "assistant.intent",
+    "assistant.message_start",
+    "assistant.streaming_delta",
+    "assistant.tool_call_delta",
+    "assistant.usage",
+    "hook.end",
+    "hook.start",
+    "model.call_failure",
+    "model.call_final_result",
+    "model.call_finished",
+    "model.call_start",
+    "pending_messages.modified",
+    "permission.completed",
+    "permission.requested",
+    "session.background_tasks_changed",
+    "session.compaction_complete",
+    "session.compaction_start",
+    "session.context_changed",
+    "session.custom_agents_updated",
+    "session.extensions_loaded",
+    "session.idle",
+    "session.info",
+    "session.mcp_server_status_changed",
+    "session.mcp_servers_loaded",
+    "session.mode_changed",
+    "session.model_change",
+    "session.plan_changed",
+    "session.resume",
+    "session.shutdown",
+    "session.skills_loaded",
+    "session.start",
+    "session.title_changed",
+    "session.tools_updated",
+    "session.truncation",
+    "session.usage_info",
+    "session.workspace_file_changed",
+    "skill.invoked",
+    "system.message",
     "tool.shell_output",
-    "agent.interrupted",
+    "user.message",
+];
+
+/// The same of a sub-agent, beside what says nothing of any agent.
+const SILENT_NESTED: [&str; 10] = [
+    "assistant.message_delta",
+    "assistant.reasoning",
+    "assistant.reasoning_delta",
+    "assistant.turn_end",
+    "assistant.turn_retry",
+    "assistant.turn_start",
+    "subagent.configured",
+    "subagent.deselected",
+    "subagent.selected",
+    "tool.execution_partial_result",
 ];
 
 /// The adapter for `copilot --output-format json`.
@@ -69,13 +115,12 @@ impl CopilotAdapter {
             }
             "tool.execution_complete" => self.work.returned(data.word("toolCallId"), over(data), sink),
             "session.error" => self.error = Some(told_failure(data.str("message"))),
+            "session.warning" => self.work.notice(data.word("message"), sink),
             "session.info" if data.word("infoType") != "model_retry" => self.work.notice(data.word("message"), sink),
             "abort" => self.aborted = true,
             "result" => self.ended(line, sink),
-            kind if SILENT.iter().any(|known| kind.starts_with(known)) => {
-                sink.event(AgentEvent::TextDelta { bytes: 0 })
-            }
-            kind => tell(AgentEvent::Unknown { kind: format!("copilot {}", prefix(kind, 100)) }, sink),
+            kind if SILENT.contains(&kind) => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+            kind => unknown("copilot", kind, sink),
         }
     }
 
@@ -137,7 +182,8 @@ fn nested(kind: &str, data: Look<'_>, sink: &mut dyn Sink) {
             let outcome = if kind == "subagent.completed" { ToolOutcome::Ok } else { ToolOutcome::Error };
             did(SubAgentDid::Ended(outcome));
         }
-        _ => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+        _ if SILENT.contains(&kind) || SILENT_NESTED.contains(&kind) => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+        _ => unknown("copilot sub-agent", kind, sink),
     }
 }
 

@@ -2,11 +2,10 @@
 
 use super::{object, told_failure};
 use crate::agents::look::Look;
-use crate::agents::told::tell;
+use crate::agents::told::{tell, unknown};
 use crate::agents::work::{Begun, End, Over, Work};
 use crate::agents::{Adapter, Line, Sink};
 use crate::run::{AgentEvent, Report, Tokens, ToolOutcome, Usage};
-use crate::text::prefix;
 
 /// The adapter for `gemini -o stream-json`.
 #[derive(Debug)]
@@ -58,7 +57,7 @@ impl GeminiAdapter {
                 };
                 self.work.over(&end, sink);
             }
-            kind => tell(AgentEvent::Unknown { kind: format!("gemini {}", prefix(kind, 100)) }, sink),
+            kind => unknown("gemini", kind, sink),
         }
     }
 }

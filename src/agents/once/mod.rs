@@ -15,10 +15,10 @@ pub(super) use start::{arguments, voice};
 
 use serde_json::Value;
 
-use super::told::tell;
+use super::told::unknown;
 use super::work::Work;
 use super::{Line, Sink};
-use crate::run::{AgentEvent, Stream};
+use crate::run::Stream;
 
 /// The object of a line that has a type; what a line is that has none is told.
 fn object(work: &mut Work, agent: &str, line: &Line<'_>, sink: &mut dyn Sink) -> Option<Value> {
@@ -29,7 +29,7 @@ fn object(work: &mut Work, agent: &str, line: &Line<'_>, sink: &mut dyn Sink) ->
         },
         Line::Oversize(long) => {
             work.live.line(Stream::Own, &format!("[a line of {} bytes, left out]", long.observed), sink);
-            tell(AgentEvent::Unknown { kind: format!("{agent}, a line that is too long") }, sink);
+            unknown(agent, "a line that is too long", sink);
         }
     }
     None

@@ -2,11 +2,10 @@
 
 use super::{object, told_failure};
 use crate::agents::look::Look;
-use crate::agents::told::tell;
+use crate::agents::told::{tell, unknown};
 use crate::agents::work::{Begun, End, Over, Work};
 use crate::agents::{Adapter, Line, Sink};
 use crate::run::{AgentEvent, CostUsd, Report, StopReason, Tokens, ToolOutcome, Usage};
-use crate::text::prefix;
 
 /// The adapter for `opencode run --format json`.
 #[derive(Debug)]
@@ -43,7 +42,7 @@ impl OpenCodeAdapter {
                 let message = data.str("message").or_else(|| error.str("name"));
                 self.work.over(&End::Failed(format!("{status}{}", told_failure(message))), sink);
             }
-            kind => tell(AgentEvent::Unknown { kind: format!("opencode {}", prefix(kind, 100)) }, sink),
+            kind => unknown("opencode", kind, sink),
         }
     }
 

@@ -2,11 +2,13 @@
 
 use super::{object, told_failure};
 use crate::agents::look::{Look, text_of};
-use crate::agents::told::{preview, tell};
+use crate::agents::told::{preview, tell, unknown};
 use crate::agents::work::{Begun, End, Over, Work};
 use crate::agents::{Adapter, Line, Sink};
 use crate::run::{AgentEvent, Report, SubAgentDid, SubCall, Tokens, ToolOutcome, Usage};
-use crate::text::prefix;
+
+/// Lines of the system that say only that it lives.
+const ALIVE: [&str; 5] = ["background_tasks_changed", "session_source", "status", "task_progress", "task_updated"];
 
 /// The adapter for `qwen -o stream-json`.
 #[derive(Debug)]
@@ -35,7 +37,7 @@ impl QwenAdapter {
             ("user", None) => self.user(line, sink),
             ("result", _) => self.result(line, sink),
             ("stream_event" | "control_response" | "system", _) => sink.event(AgentEvent::TextDelta { bytes: 0 }),
-            (kind, _) => tell(AgentEvent::Unknown { kind: format!("qwen {}", prefix(kind, 100)) }, sink),
+            (kind, _) => unknown("qwen", kind, sink),
         }
     }
 
@@ -66,7 +68,8 @@ impl QwenAdapter {
                 let ok = data.word("status") == "completed";
                 did(SubAgentDid::Ended(if ok { ToolOutcome::Ok } else { ToolOutcome::Error }));
             }
-            _ => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+            known if ALIVE.contains(&known) => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+            other => unknown("qwen system", other, sink),
         }
     }
 

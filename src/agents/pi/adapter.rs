@@ -5,7 +5,7 @@
 //! the facts that matter, anything else is kept as a short record (public bug reports of neighbouring programs: a valid
 //! huge event must not kill an agent).
 
-use super::decode::{Kind, events, preview};
+use super::decode::{Kind, decode_line, events, preview};
 use super::encode::{REDACTED, encode, line_of};
 use super::fast::{Known, known};
 use super::live::Live;
@@ -332,14 +332,19 @@ impl PiAdapter {
                 preview: note,
             },
             Some("message_end") => self.long_message(&facts, &note, sink),
-            Some(kind) => AgentEvent::Unknown { kind: kind.to_owned() },
-        };
-        match encode(&event) {
-            Some(record) => sink.record(&record),
-            None => {
-                let record = serde_json::json!({"type": facts.kind, "subdeckShortened": long.observed});
-                sink.record(line_of(record).as_bytes());
+            Some(kind) => {
+                let record = line_of(serde_json::json!({"type": kind, "subdeckShortened": long.observed}));
+                sink.record(record.as_bytes());
+                let mut found = Vec::new();
+                let _ = decode_line(record.as_bytes(), &mut found);
+                // Of one that is known its type says nothing; one that is not known is counted as if it were short.
+                found.retain(|event| matches!(event, AgentEvent::Unknown { .. }));
+                sink.event(found.pop().unwrap_or(AgentEvent::TextDelta { bytes: 0 }));
+                return;
             }
+        };
+        if let Some(record) = encode(&event) {
+            sink.record(&record);
         }
         self.count(&event, &Record::default());
         sink.event(event);

@@ -130,6 +130,11 @@ pub(super) fn events(line: &[u8], record: &Record<'_>, out: &mut Vec<AgentEvent>
         "subdeck_subagent" => {
             out.push(sub_agent(record).unwrap_or_else(|| AgentEvent::Unknown { kind: kind.to_owned() }))
         }
+        // What agents of other families say that nobody knows.
+        "subdeck_unknown" => {
+            let kind = record.unknown.as_deref().unwrap_or(kind);
+            out.push(AgentEvent::Unknown { kind: prefix(kind, AgentEvent::KIND).to_owned() });
+        }
         "tool_execution_start" => {
             let tool = record.tool_name.as_deref().unwrap_or("?").to_owned();
             let Described { args, path, about } = describe(&tool, record.args.map(serde_json::value::RawValue::get));
@@ -172,7 +177,7 @@ pub(super) fn events(line: &[u8], record: &Record<'_>, out: &mut Vec<AgentEvent>
         "subagent.child.stdout" => out.push(AgentEvent::Unparsed { stream: Stream::Out }),
         "subagent.child.stderr" => out.push(AgentEvent::Unparsed { stream: Stream::Err }),
         _ if SILENT.contains(&kind) => {}
-        _ => out.push(AgentEvent::Unknown { kind: prefix(kind, 128).to_owned() }),
+        _ => out.push(AgentEvent::Unknown { kind: prefix(kind, AgentEvent::KIND).to_owned() }),
     }
     Kind::Record
 }

@@ -100,13 +100,13 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
         }
         AgentEvent::Asked(asking) => asked::record(asking),
         AgentEvent::Unasked { id } => json!({"type": "subdeck_unasked", "id": id}),
+        AgentEvent::Unknown { kind } => json!({"type": "subdeck_unknown", "unknown": kind}),
         AgentEvent::AgentEnded { will_retry } => json!({"type": "agent_end", "willRetry": will_retry}),
         AgentEvent::Settled { aborted } => json!({"type": "agent_settled", "aborted": aborted}),
         AgentEvent::TextDelta { .. }
         | AgentEvent::ToolProgress { .. }
         | AgentEvent::Called { .. }
         | AgentEvent::Unparsed { .. }
-        | AgentEvent::Unknown { .. }
         | AgentEvent::ProtocolFailure { .. } => return None,
     };
     Some(line_of(record).into_bytes())
@@ -212,6 +212,7 @@ mod tests {
             AgentEvent::Response { id: Some("i".into()), command: "c".into(), success: false, error: Some("e".into()) },
             AgentEvent::Asked(Box::new(crate::run::Asking { id: "u".into(), text: "q".into(), ..Default::default() })),
             AgentEvent::Unasked { id: "u".into() },
+            AgentEvent::Unknown { kind: "agent_start".into() },
             AgentEvent::AgentEnded { will_retry: true },
             AgentEvent::Settled { aborted: true },
         ];

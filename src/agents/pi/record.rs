@@ -59,6 +59,8 @@ pub(super) struct Record<'a> {
     pub usage: Option<UsageRecord>,
     #[serde(borrow, deserialize_with = "object")]
     pub sub_agent: Option<SubRecord<'a>>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub unknown: Option<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "texts")]
     pub steering: Vec<Cow<'a, str>>,
     #[serde(borrow, deserialize_with = "texts")]

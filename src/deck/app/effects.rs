@@ -14,7 +14,7 @@ use crate::deck::sums::Sums;
 use crate::deck::terminal::{self, Screen};
 use crate::deck::update::say;
 use crate::deck::{DeckError, DeckExit};
-use crate::run::{RunMode, StepId, Timestamp};
+use crate::run::{RunMode, StepId, Timestamp, resume_line};
 use crate::text::SafeText;
 
 impl<S: Source> App<'_, S> {
@@ -71,6 +71,7 @@ impl<S: Source> App<'_, S> {
                 say(&mut self.ui, now, false, text);
             }
             UiEffect::Copy => self.copy(screen, now)?,
+            UiEffect::CopySession(step) => self.copy_session(step, screen, now)?,
             UiEffect::Pager(step) => self.page(step, screen, keys, now)?,
             UiEffect::Open(step) => self.open(step),
             UiEffect::Find { opposite } => self.find(opposite),
@@ -146,6 +147,16 @@ impl<S: Source> App<'_, S> {
             .map(|r| SafeText::line(&r.runs.iter().map(|run| run.text.as_str()).collect::<String>()))
             .collect();
         self.copy_lines(&lines, screen, now)
+    }
+
+    fn copy_session(&mut self, step: StepId, screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {
+        let Some(command) = self.source.state().step(step).and_then(resume_line) else { return Ok(()) };
+        let command = SafeText::line(&command);
+        let sent = screen.copy_word(&command).map_err(DeckError::Terminal)?;
+        let text =
+            if sent { format!("sent to the terminal's clipboard: {command}") } else { "it is too long".to_owned() };
+        say(&mut self.ui, now, !sent, &text);
+        Ok(())
     }
 
     fn copy_lines(&mut self, lines: &[SafeText], screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {

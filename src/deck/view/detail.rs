@@ -11,7 +11,7 @@ use super::{Scene, elapsed, now_text, took};
 use crate::deck::attention::needs_person;
 use crate::run::{
     Level, Limit, Meter, Metric, Notice, OpenCall, Reason, RunnerKind, Steerable, StepPhase, StepState, ToolCall,
-    ToolOutcome, budget,
+    ToolOutcome, budget, resume_command,
 };
 use crate::text::{SafeText, UNKNOWN, bytes, clock, cost, count, or_unknown, span, width};
 
@@ -42,6 +42,10 @@ pub enum Fact {
     Steering,
     /// It cannot be steered, and why.
     Deaf,
+    /// How its agent goes on with its session by itself.
+    Session(String),
+    /// What its agent said that this version does not know.
+    Unknown(String),
     /// A call that ended, by its place from the end.
     Ended(usize),
     /// A line of its newest message.
@@ -91,6 +95,10 @@ pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
     }
     if !step.steering.recent.is_empty() {
         rows.push(Fact::Steering);
+    }
+    rows.extend(step.unknown.told().map(Fact::Unknown));
+    if step.phase != StepPhase::Pending {
+        rows.extend(resume_command(step).map(Fact::Session));
     }
     let ended = step.recent_tools.len().min(3);
     if ended > 0 {
@@ -184,6 +192,14 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
                 let text = SafeText::line(&request.preview);
                 put_cut(buf, area, dx + 2, dy, &text, area.width, theme.plain());
             }
+        }
+        Fact::Session(command) => {
+            label(buf, "session");
+            put_cut(buf, area, 10, dy, &SafeText::line(command), area.width, theme.dim());
+        }
+        Fact::Unknown(told) => {
+            label(buf, "unknown");
+            put_cut(buf, area, 10, dy, &SafeText::line(told), area.width, theme.dim());
         }
         Fact::Ended(from_end) => {
             if let Some(call) = step.recent_tools.iter().rev().nth(*from_end) {
@@ -495,11 +511,9 @@ pub fn epitaph(step: &StepState, log_bytes: u64) -> String {
     if let Some(cap) = step.truncated_at {
         parts.push(format!("cut at {}", bytes(cap)));
     }
-    let command = |id| match &step.runner {
-        RunnerKind::Agent(agent) => agent.family.resume_command(id),
-        _ => None,
-    };
-    let session = |id| command(id).unwrap_or_else(|| format!("session {}", SafeText::line(id)));
-    parts.extend(step.session_id.as_deref().map(session));
+    let agent = matches!(step.runner, RunnerKind::Agent(_));
+    let command = resume_command(step).filter(|_| agent);
+    let session = || step.session_id.as_deref().map(|id| format!("session {}", SafeText::line(id)));
+    parts.extend(command.or_else(session));
     parts.join(" · ")
 }

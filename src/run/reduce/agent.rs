@@ -40,6 +40,7 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
             }
         }
         AgentEvent::Used(usage) => used(step, usage),
+        AgentEvent::Unknown { kind } => step.unknown.take(kind),
         AgentEvent::SubAgent { id, did } => sub_agent::take(step, id, did, at),
         AgentEvent::ToolStarted { call, tool, args, path, about } => {
             step.tool_count += 1;
@@ -126,7 +127,6 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
         | AgentEvent::Unasked { .. }
         | AgentEvent::Called { .. }
         | AgentEvent::Unparsed { .. }
-        | AgentEvent::Unknown { .. }
         | AgentEvent::ProtocolFailure { .. } => {}
     }
     false

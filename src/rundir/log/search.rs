@@ -2,8 +2,10 @@
 //! the one before it and the number of any of them come without another look at the rest. Memory does not grow with
 //! the matches: a block is looked through again when one of its matches is needed.
 //!
-//! What is compared is text as [`crate::text::Bare`] leaves it. Most pieces of most logs are that already, which one quick
-//! pass shows.
+//! What is compared is what a reader sees, as [`crate::text::Bare`] leaves it: of a line that was written over its last
+//! state, and what its last carriage return interrupts. Most pieces of most logs are that already, which one quick pass
+//! shows. A line is compared when its end is there; one that is very long is compared in parts, and only what comes within
+//! the next part can write over it.
 
 use std::ops::ControlFlow;
 
@@ -12,10 +14,12 @@ use memchr::memmem::Finder;
 use super::StepLog;
 use crate::text::Bare;
 
-/// Matches are counted by blocks of this many bytes.
+/// Matches are counted by blocks of about this many bytes.
 pub const BLOCK: u64 = 1024 * 1024;
 /// As many bytes are read and compared at once; they stay in the processor's cache in between.
 const PIECE: usize = 64 * 1024;
+/// A line without an end is compared in parts of this many bytes.
+const PART: usize = 2 * PIECE;
 /// A longer needle is cut here, in bytes.
 const NEEDLE_MOST: usize = 4096;
 
@@ -34,34 +38,24 @@ struct Needle {
     finder: Finder<'static>,
     /// Letters match whatever their case.
     fold: bool,
-    /// A match reaches over so many bytes into the next piece at most.
+    /// All of it but a byte.
     overlap: usize,
-}
-
-/// How the search stands between two pieces.
-#[derive(Clone, Debug, Default)]
-struct Walk {
-    bare: Bare,
-    /// The end of the text so far, shorter than the needle, and where each byte of it is.
-    tail: Vec<u8>,
-    places: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
 struct Block {
     start: u64,
     end: u64,
-    /// How the search stood before it.
-    before: Walk,
-    /// How many matches were found in it; the first of them may have begun before it.
+    /// How many matches begin in it.
     count: u64,
+    /// It ends with the log, in the middle of a line: what comes next may write over what was found.
+    open: bool,
 }
 
 /// A search through the log of one step.
 #[derive(Clone, Debug)]
 pub struct LogSearch {
     needle: Needle,
-    walk: Walk,
     blocks: Vec<Block>,
     total: u64,
 }
@@ -72,14 +66,12 @@ impl LogSearch {
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let fold = !text.chars().any(char::is_uppercase);
-        let (mut needle, mut places) = (Vec::new(), Vec::new());
-        Bare::default().push(crate::text::prefix(text, NEEDLE_MOST).as_bytes(), 0, &mut needle, &mut places);
-        if fold {
-            needle.make_ascii_lowercase();
-        }
+        let mut bare = Bare::new(0, 0, fold);
+        bare.push(crate::text::prefix(text, NEEDLE_MOST).as_bytes(), 0);
+        let needle = bare.text();
         let overlap = needle.len().checked_sub(1)?;
-        let needle = Needle { finder: Finder::new(&needle).into_owned(), fold, overlap };
-        Some(Self { needle, walk: Walk::default(), blocks: Vec::new(), total: 0 })
+        let needle = Needle { finder: Finder::new(needle).into_owned(), fold, overlap };
+        Some(Self { needle, blocks: Vec::new(), total: 0 })
     }
 
     /// Looks through the next block. Returns whether there is more to look through.
@@ -87,21 +79,20 @@ impl LogSearch {
         let len = log.len();
         if len < self.searched() {
             // It was begun anew, so nothing that was found is there any more.
-            (self.walk, self.total) = (Walk::default(), 0);
+            self.total = 0;
             self.blocks.clear();
         }
         if len == self.searched() {
             return false;
         }
         // One that was not full grows, so that the blocks of a log that grows by lines stay few.
-        if let Some(last) = self.blocks.pop_if(|block| block.end - block.start < BLOCK) {
-            self.walk = last.before;
+        if let Some(last) = self.blocks.pop_if(|block| block.open || block.end - block.start < BLOCK) {
             self.total -= last.count;
         }
         let start = self.searched();
-        let before = self.walk.clone();
         let mut count = 0;
-        let end = self.needle.scan(&mut self.walk, log, start, start.saturating_add(BLOCK).min(len), &mut |_| {
+        let range = Range { start, stop: start.saturating_add(BLOCK), end: len };
+        let (end, open) = self.needle.scan(log, range, &mut |_| {
             count += 1;
             ControlFlow::Continue(())
         });
@@ -110,7 +101,7 @@ impl LogSearch {
             return false;
         }
         self.total += count;
-        self.blocks.push(Block { start, end, before, count });
+        self.blocks.push(Block { start, end, count, open });
         end < len
     }
 
@@ -148,8 +139,7 @@ impl LogSearch {
     /// The last match before a position, as far as the log was looked through.
     #[must_use]
     pub fn before_position(&self, log: &StepLog, position: u64) -> Option<Match> {
-        // What begins just before a block is found in it.
-        let last = self.block_of(position).saturating_add(2);
+        let last = self.block_of(position).saturating_add(1);
         let blocks = self.blocks.iter().enumerate().take(last).rev().filter(|(_, block)| block.count > 0);
         blocks.into_iter().find_map(|(number, block)| {
             let (mut seen, mut found) = (0, None);
@@ -166,17 +156,17 @@ impl LogSearch {
     }
 
     /// The match nearest to a position in a part of the log that may not have been looked through yet: so that nobody
-    /// waits for a long log when there is one in sight. `span` bytes are looked at.
+    /// waits for a long log when there is one in sight. About `span` bytes are looked at.
     #[must_use]
     pub fn nearby(&self, log: &StepLog, position: u64, back: bool, span: u64) -> Option<u64> {
-        let (start, end) = if back {
-            // In front of the first byte that is looked at a sequence may have begun; a line is where none goes on.
-            (log.line_start(position.saturating_sub(span))?, position.saturating_add(self.needle.overlap as u64))
+        // In front of the first byte that is looked at a sequence may have begun; a line is where none goes on.
+        let (start, stop) = if back {
+            (log.line_start(position.saturating_sub(span))?, position)
         } else {
             (log.line_start(position)?, position.saturating_add(span))
         };
         let mut found = None;
-        self.needle.scan(&mut Walk::default(), log, start, end.min(log.len()), &mut |at| match (back, at < position) {
+        self.needle.scan(log, Range { start, stop, end: log.len() }, &mut |at| match (back, at < position) {
             (true, true) => {
                 found = Some(at);
                 ControlFlow::Continue(())
@@ -200,90 +190,117 @@ impl LogSearch {
     }
 
     fn matches(&self, log: &StepLog, block: &Block, take: &mut dyn FnMut(u64) -> ControlFlow<()>) {
-        self.needle.scan(&mut block.before.clone(), log, block.start, block.end, take);
+        let end = if block.open { block.end } else { log.len() };
+        self.needle.scan(log, Range { start: block.start, stop: block.end, end }, &mut |at| {
+            // A log that went on may be looked at in other pieces than it was at its end.
+            if at < block.end { take(at) } else { ControlFlow::Break(()) }
+        });
     }
 }
 
+/// What is looked through.
+#[derive(Clone, Copy)]
+struct Range {
+    /// From here on, the beginning of a line or of a part of a long one.
+    start: u64,
+    /// Until this is reached; a line that has begun there is gone through to its end.
+    stop: u64,
+    /// Nothing behind this is looked at.
+    end: u64,
+}
+
+/// What one look at some bytes of a log comes to.
+enum Look {
+    /// Everything before a position was compared.
+    Upto(u64),
+    /// More bytes are needed.
+    More,
+    /// Whoever takes the matches has enough.
+    Enough,
+}
+
 impl Needle {
-    /// Gives each match that ends in a range to `take`, until that has enough. Returns where it ended.
-    fn scan(
-        &self,
-        walk: &mut Walk,
-        log: &StepLog,
-        start: u64,
-        end: u64,
-        take: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> u64 {
-        let mut buffer = vec![0; PIECE];
-        let mut at = start;
-        while at < end {
-            let many = usize::try_from(end - at).unwrap_or(usize::MAX).min(PIECE);
-            let Some(window) = buffer.get_mut(..many) else { break };
-            let read = log.read_at(at, window);
-            let Some(piece) = window.get_mut(..read).filter(|p| !p.is_empty()) else { break };
-            if self.piece(walk, piece, at, take).is_break() {
-                break;
+    /// Gives each match to `take`, in order, until that has enough. Returns where it ended, and whether that is in the
+    /// middle of a line.
+    fn scan(&self, log: &StepLog, range: Range, take: &mut dyn FnMut(u64) -> ControlFlow<()>) -> (u64, bool) {
+        let mut buffer = vec![0; PART];
+        let (mut at, mut known, mut open) = (range.start, 0, false);
+        while at < range.stop.min(range.end) {
+            let rest = usize::try_from(range.end - at).unwrap_or(usize::MAX);
+            let wanted = rest.min(if known == 0 { PIECE } else { PART });
+            let Some(more) = buffer.get_mut(known..wanted) else { break };
+            let read = log.read_at(at + known as u64, more);
+            let last = known + read == rest || read == 0;
+            known += read;
+            let Some(bytes) = buffer.get_mut(..known).filter(|bytes| !bytes.is_empty()) else { break };
+            match self.look(log, bytes, at, last, take) {
+                Look::Upto(end) => {
+                    open = last && bytes.last() != Some(&b'\n');
+                    (at, known) = (end, 0);
+                }
+                Look::More => {}
+                Look::Enough => break,
             }
-            at += read as u64;
         }
-        at
+        (at, open)
     }
 
-    fn piece(
+    /// Compares what can be compared of some bytes: all whole lines, and the rest when nothing comes behind it (`last`) or
+    /// it is too long to wait for.
+    fn look(
         &self,
-        walk: &mut Walk,
-        piece: &mut [u8],
+        log: &StepLog,
+        bytes: &mut [u8],
         at: u64,
+        last: bool,
         take: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        // The order matters: the quick look is also what folds the piece.
-        if Bare::is_bare(piece, self.fold) && !walk.bare.is_open() {
-            return self.plain(walk, piece, at, take);
+    ) -> Look {
+        let whole = last || bytes.len() >= PART;
+        // The order matters: the quick look is also what folds the bytes.
+        if Bare::is_bare(bytes, self.fold) && log.seam(at, bytes).is_none() {
+            let (settled, next) = match memchr::memrchr(b'\n', bytes) {
+                _ if last => (bytes.len(), bytes.len()),
+                Some(feed) => (feed + 1, feed + 1),
+                // What begins in the last bytes is found with what follows them.
+                None if whole => (bytes.len(), bytes.len() - self.overlap),
+                None => return Look::More,
+            };
+            let more = self.each(bytes.get(..settled).unwrap_or_default(), |found| take(at + found as u64));
+            return if more.is_break() { Look::Enough } else { Look::Upto(at + next as u64) };
         }
-        let mut text = std::mem::take(&mut walk.tail);
-        let mut places: Vec<(usize, u64)> = std::mem::take(&mut walk.places).into_iter().enumerate().collect();
-        walk.bare.push(piece, at, &mut text, &mut places);
-        // Where a byte of the text is in the log.
-        let place = |index: usize| {
-            let known = places.partition_point(|(begin, _)| *begin <= index).checked_sub(1);
-            known.and_then(|n| places.get(n)).map_or(at, |(begin, place)| place + (index - begin) as u64)
+        // Some sequences begin with a capital.
+        if self.fold && log.read_at(at, bytes) < bytes.len() {
+            return Look::Enough;
+        }
+        let mut bare = Bare::new(at, self.overlap, self.fold);
+        let mut from = at;
+        let mut rest = &*bytes;
+        while let Some(seam) = log.seam(from, rest) {
+            let (run, other) = rest.split_at_checked(seam).unwrap_or((rest, &[]));
+            bare.push(run, from);
+            from += run.len() as u64;
+            bare.end_line(from);
+            rest = other;
+        }
+        bare.push(rest, from);
+        let end = at + bytes.len() as u64;
+        let (text, next) = match bare.begun() {
+            _ if last => (bare.text(), end),
+            begun if begun > at => (bare.settled(), begun),
+            _ if whole => {
+                let next = bare.place(bare.text().len().saturating_sub(self.overlap));
+                (bare.text(), if next > at { next } else { end })
+            }
+            _ => return Look::More,
         };
-        let more = self.each(&text, text.len(), |found| take(place(found)));
-        let keep = text.len().saturating_sub(self.overlap);
-        walk.places = (keep..text.len()).map(place).collect();
-        walk.tail = text.split_off(keep);
-        more
+        let more = self.each(text, |found| take(bare.place(found)));
+        if more.is_break() { Look::Enough } else { Look::Upto(next) }
     }
 
-    /// A piece that is text as it is: it is compared where it lies.
-    fn plain(
-        &self,
-        walk: &mut Walk,
-        piece: &[u8],
-        at: u64,
-        take: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let known = walk.tail.len();
-        if known > 0 {
-            walk.tail.extend(piece.iter().take(self.overlap));
-            let places = &walk.places;
-            self.each(&walk.tail, known, |found| take(places.get(found).copied().unwrap_or(at)))?;
-            walk.tail.truncate(known);
-        }
-        self.each(piece, piece.len(), |found| take(at + found as u64))?;
-        let from = piece.len().saturating_sub(self.overlap);
-        walk.tail.extend(piece.iter().skip(from));
-        walk.places.extend((from..piece.len()).map(|index| at + index as u64));
-        let surplus = walk.tail.len().saturating_sub(self.overlap);
-        walk.tail.drain(..surplus);
-        walk.places.drain(..surplus);
-        ControlFlow::Continue(())
-    }
-
-    /// Each match that begins before `end`; they may overlap.
-    fn each(&self, text: &[u8], end: usize, mut take: impl FnMut(usize) -> ControlFlow<()>) -> ControlFlow<()> {
+    /// Each match; they may overlap.
+    fn each(&self, text: &[u8], mut take: impl FnMut(usize) -> ControlFlow<()>) -> ControlFlow<()> {
         let mut from = 0;
-        while let Some(found) = text.get(from..).and_then(|rest| self.finder.find(rest)).filter(|n| from + n < end) {
+        while let Some(found) = text.get(from..).and_then(|rest| self.finder.find(rest)) {
             take(from + found)?;
             from += found + 1;
         }
@@ -298,6 +315,7 @@ mod tests {
     use super::*;
     use crate::run::StepId;
     use crate::rundir::RunDir;
+    use crate::text::StyledLine;
 
     fn log_of(text: &[u8]) -> (tempfile::TempDir, StepLog) {
         let temp = tempfile::tempdir().unwrap();
@@ -331,18 +349,62 @@ mod tests {
             "some text nee\rdle more",
             "some text NEEDLE more",
             "10%\r20%\rtext is needle",
-            "some text \x1b]0;needle\x07nee\x08dle",
+            "some text \x1b]0;needle\x07nee\x1bPneedle\x1b\\dle",
+            "a needle\r",
+            "a needle\r\n",
+            "a needle\r\x1b[2K\n",
+            "n\x08neee\x08dle",
         ] {
             let (_temp, log) = log_of(raw.as_bytes());
             let search = through(&log, "needle");
             let found = all(&search, &log);
             assert_eq!(found.len(), 1, "{raw:?}: {found:?}");
-            assert!(raw[usize::try_from(found[0]).unwrap()..].to_lowercase().starts_with("nee"), "{raw:?}");
+            assert!(raw[usize::try_from(found[0]).unwrap()..].to_lowercase().starts_with('n'), "{raw:?}");
         }
         let (_temp, log) = log_of(b"nee\ndle Needle");
         assert_eq!(all(&through(&log, "needle"), &log), [8]);
         assert_eq!(all(&through(&log, "neEdle"), &log), [] as [u64; 0]);
         assert!(LogSearch::new("").is_none());
+    }
+
+    #[test]
+    fn what_was_written_over_is_not_found() {
+        for raw in ["needle\r20%", "a needle\r\x1b[K\rb\n", "needlf\x08\rx", "need\x08le", "nee\rd\rle"] {
+            let (_temp, log) = log_of(raw.as_bytes());
+            assert_eq!(through(&log, "needle").total(), 0, "{raw:?}");
+        }
+        // One line for hours, longer than any piece and block.
+        let mut raw = b"begin\n".to_vec();
+        for n in 0..60_000 {
+            raw.extend_from_slice(format!("\r{n} of 59999 needles").as_bytes());
+        }
+        assert!(raw.len() as u64 > BLOCK);
+        let (_temp, log) = log_of(&raw);
+        for (needle, count) in [("needles", 1), ("59999 of", 1), ("59998 of", 0), ("1", 0), ("begin", 1)] {
+            let search = through(&log, needle);
+            assert_eq!((search.total(), all(&search, &log).len()), (count, usize::try_from(count).unwrap()), "{needle}");
+        }
+        // It goes on.
+        raw.extend_from_slice(b"\rdone");
+        let path = RunDir::at(_temp.path()).output(StepId(0));
+        let mut log = log;
+        let mut search = through(&log, "needles");
+        std::fs::write(path, &raw).unwrap();
+        log.refresh();
+        while search.advance(&log) {}
+        assert_eq!((search.total(), search.searched()), (0, raw.len() as u64));
+    }
+
+    #[test]
+    fn a_stream_writes_over_nothing_of_the_other_one() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(temp.path());
+        std::fs::write(dir.external_out(StepId(0)), "a needle").unwrap();
+        std::fs::write(dir.external_err(StepId(0)), "\rwarning: needle\rover\n").unwrap();
+        let log = StepLog::open(&dir, StepId(0));
+        assert_eq!(all(&through(&log, "needle"), &log), [2]);
+        assert_eq!(all(&through(&log, "over"), &log), [25]);
+        assert_eq!(through(&log, "needlewarning").total(), 0);
     }
 
     #[test]
@@ -369,7 +431,7 @@ mod tests {
         assert_eq!(back, want);
         assert_eq!(search.nearby(&log, log.len(), true, BLOCK * 2), want.last().copied());
         assert_eq!(search.nearby(&log, 0, false, BLOCK), want.first().copied());
-        assert_eq!(search.nearby(&log, 0, false, 1000), None);
+        assert_eq!(search.nearby(&log, log.len() - 9, false, BLOCK), None);
     }
 
     #[test]
@@ -392,23 +454,47 @@ mod tests {
         assert_eq!(all(&search, &log), [2]);
     }
 
+    /// The text that is looked through of a line: what is left when it was written, and what the last return interrupts.
+    fn seen(line: &str, overlap: usize) -> String {
+        let states = line.split('\r').filter(|state| !state.is_empty());
+        let shown = states.map(|state| StyledLine::parse(state.as_bytes()).text().to_string()).collect::<Vec<_>>();
+        let last = shown.last().cloned().unwrap_or_default();
+        assert_eq!(last, StyledLine::parse(line.as_bytes()).text().as_str());
+        let before = shown.iter().rev().nth(1).cloned().unwrap_or_default();
+        before[before.len().saturating_sub(overlap)..].to_owned() + &last
+    }
+
     proptest! {
         #[test]
-        fn it_finds_what_is_there(raw in "[abA\x1b\\[m\r\n]{0,80}", needle in "[ab]{1,3}", position in 0u64..80) {
+        fn it_finds_what_is_seen(raw in "[abA\r\n\x08]{0,80}", needle in "[ab]{1,3}", position in 0u64..80) {
             let (_temp, log) = log_of(raw.as_bytes());
             let search = through(&log, &needle);
-            let (mut text, mut places) = (Vec::new(), Vec::new());
-            Bare::default().push(raw.as_bytes(), 0, &mut text, &mut places);
-            text.make_ascii_lowercase();
-            let of = |index: usize| {
-                let (begin, place) = places[places.partition_point(|(begin, _)| *begin <= index) - 1];
-                place + (index - begin) as u64
-            };
-            let want: Vec<u64> = (0..text.len()).filter(|i| text[*i..].starts_with(needle.as_bytes())).map(of).collect();
-            prop_assert_eq!(search.total(), want.len() as u64);
-            prop_assert_eq!(all(&search, &log), want.clone());
+            let lines = raw.split('\n').map(|line| seen(line, needle.len() - 1).to_ascii_lowercase());
+            let want: usize = lines.map(|l| (0..l.len()).filter(|i| l[*i..].starts_with(&needle)).count()).sum();
+            prop_assert_eq!(search.total(), want as u64, "{:?}", raw);
+            let found = all(&search, &log);
+            prop_assert_eq!(found.len(), want);
             let before = search.before_position(&log, position).map(|m| m.at);
-            prop_assert_eq!(before, want.iter().copied().rfind(|at| *at < position));
+            prop_assert_eq!(before, found.iter().copied().rfind(|at| *at < position));
+        }
+
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn where_pieces_end_does_not_matter(
+            raw in "[ab\x1b\\[m\r\n\x08]{0,60}",
+            needle in "[ab]{1,3}",
+            ahead in PIECE - 60..PIECE,
+        ) {
+            // Lines in front, so that a piece ends among them.
+            let text = format!("{}\n{raw}", "\n".repeat(ahead - 1));
+            let (_temp, log) = log_of(text.as_bytes());
+            let (_other, alone) = log_of(raw.as_bytes());
+            let moved: Vec<u64> = all(&through(&alone, &needle), &alone).iter().map(|at| at + ahead as u64).collect();
+            prop_assert_eq!(all(&through(&log, &needle), &log), moved);
         }
     }
 }

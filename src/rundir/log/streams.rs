@@ -218,6 +218,19 @@ impl StepLog {
         done
     }
 
+    /// Where in these bytes, which are in the log `at` a position, the other stream comes in between in the middle of a line.
+    pub(super) fn seam(&self, at: u64, bytes: &[u8]) -> Option<usize> {
+        self.err.as_ref()?;
+        let mut edge = at;
+        loop {
+            edge = self.place(edge)?.end;
+            let index = usize::try_from(edge - at).ok().filter(|index| *index < bytes.len())?;
+            if bytes.get(index.checked_sub(1)?) != Some(&b'\n') {
+                return Some(index);
+            }
+        }
+    }
+
     pub(super) fn read_in(&self, place: &Place, position: u64, buffer: &mut [u8]) -> usize {
         self.half(place.stream).read(place.offset + (position - place.start), buffer, false)
     }

@@ -101,8 +101,8 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
     match key.code {
         KeyCode::Esc => drop(ui.overlays.pop()),
         _ if quits => drop(ui.overlays.pop()),
-        KeyCode::Down => dialog.index = (dialog.index + 1).min(count.saturating_sub(1)),
-        KeyCode::Up => dialog.index = dialog.index.saturating_sub(1),
+        KeyCode::Down => choose(dialog, (dialog.index + 1).min(count.saturating_sub(1))),
+        KeyCode::Up => choose(dialog, dialog.index.saturating_sub(1)),
         KeyCode::Tab | KeyCode::BackTab => {
             dialog.whole_run = !dialog.whole_run;
             dialog.wrong = None;
@@ -124,6 +124,15 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
         _ => {}
     }
     Vec::new()
+}
+
+/// Goes to another limit. What was typed was meant for the one before.
+fn choose(dialog: &mut BudgetDialog, index: usize) {
+    if dialog.index != index {
+        dialog.index = index;
+        dialog.value.clear();
+        dialog.wrong = None;
+    }
 }
 
 fn type_in(dialog: &mut BudgetDialog, c: char) {
@@ -182,9 +191,12 @@ mod tests {
         stage.keys("+");
         // The step has a limit on its time, so this is what is offered first.
         assert_eq!((dialog(&stage).index, dialog(&stage).whole_run), (0, false));
+        // What is typed for one limit is not taken for the next.
+        stage.keys("25m");
         for _ in 0..3 {
             stage.key(KeyCode::Down);
         }
+        assert_eq!(dialog(&stage).value, "");
         stage.keys("900_000");
         let raise = Raise::parse("tokens=900_000").unwrap();
         assert_eq!(stage.key(KeyCode::Enter), [UiEffect::Raise(Some(StepId(2)), raise)]);

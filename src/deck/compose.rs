@@ -3,9 +3,11 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::actions::{self, Action};
 use super::model::{Composer, Draft, Overlay, UiEffect, UiState, can_go_on, can_steer, is_foreign};
 use super::update::{Context, say};
 use crate::run::{RunState, SteerMode, SteerRequest, StepId, StepPhase, TargetState};
+use crate::text::SafeText;
 
 /// The steps that can be given a message now, in their order.
 #[must_use]
@@ -13,13 +15,22 @@ pub fn candidates(state: &RunState) -> Vec<StepId> {
     state.steps.iter().filter(|s| s.phase == StepPhase::Running && can_steer(s).is_ok()).map(|s| s.id).collect()
 }
 
-/// Opens the composer for the selected step, or for all that run.
-pub fn open(ui: &mut UiState, cx: Context<'_>, all: bool) {
+/// Opens the composer for the selected step, or for all that run; also when nothing can be sent, for the reason
+/// `refused`: a message that is typed at once must not be taken for keys, and its draft stays.
+pub fn open(ui: &mut UiState, cx: Context<'_>, all: bool, refused: Option<&str>) {
     let home = ui.selected;
     let targets = if all { candidates(cx.state).into_iter().collect() } else { [home].into_iter().collect() };
     ui.drafts.entry(home).or_default();
-    let goes_on = !all && cx.state.step(home).is_some_and(|s| can_go_on(cx.state, s).is_ok());
-    ui.overlays.push(Overlay::Composer(Composer { home, targets, goes_on }));
+    let goes_on = !all && refused.is_none() && cx.state.step(home).is_some_and(|s| can_go_on(cx.state, s).is_ok());
+    let refused = refused.map(SafeText::line);
+    ui.overlays.push(Overlay::Composer(Composer { home, targets, goes_on, refused }));
+}
+
+/// Why the message cannot be sent as things are now, where it was opened for a step that takes none.
+fn still_refused(ui: &UiState, cx: Context<'_>, composer: &Composer) -> Option<String> {
+    composer.refused.as_ref()?;
+    let action = if composer.targets.contains(&ui.selected) { Action::Steer } else { Action::SteerAll };
+    actions::possible(action, ui, cx.situation()).err()
 }
 
 /// The newest message that can still be withdrawn: nobody took it, or a runner of ours holds it for a step that has not
@@ -84,6 +95,15 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
                 SteerMode::Auto => SteerMode::Steer,
             };
         }
+        KeyCode::Tab if composer.refused.is_some() => {
+            // Nobody of a run that takes no messages is a target.
+            if actions::possible(Action::SteerAll, ui, cx.situation()).is_ok()
+                && let Some(Overlay::Composer(composer)) = ui.overlays.last_mut()
+            {
+                next_target(composer, cx.state);
+                composer.refused = None;
+            }
+        }
         KeyCode::Tab => next_target(composer, cx.state),
         KeyCode::F(1) => ui.overlays.push(Overlay::Help { top: 0, query: None }),
         KeyCode::Char('z') if ctrl => return vec![UiEffect::Suspend],
@@ -117,6 +137,10 @@ fn next_target(composer: &mut Composer, state: &RunState) {
 
 fn send(ui: &mut UiState, cx: Context<'_>, key: &'static str) -> Vec<UiEffect> {
     let Some(Overlay::Composer(composer)) = ui.overlays.last() else { return Vec::new() };
+    if let Some(why) = still_refused(ui, cx, composer) {
+        say(ui, cx.now, true, &why);
+        return Vec::new();
+    }
     let composer_goes_on = composer.goes_on;
     let (home, targets) = (composer.home, composer.targets.iter().copied().collect::<Vec<_>>());
     let draft = ui.drafts.entry(home).or_default();

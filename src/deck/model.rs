@@ -327,8 +327,12 @@ impl UiState {
         self.ticker_back = 0;
     }
 
-    /// To be called after a frame was drawn: what stands there has been seen.
+    /// To be called after a frame was drawn: what stands there has been seen. On a terminal without room for dialogs no
+    /// question was.
     pub fn drawn(&mut self) {
+        if super::view::layout::is_tiny(self.size) {
+            return;
+        }
         if let Some(question) = &mut self.armed {
             question.shown = true;
         }

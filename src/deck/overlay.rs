@@ -131,4 +131,6 @@ pub struct Composer {
     pub targets: BTreeSet<StepId>,
     /// The run is over: the message begins a new one that goes on with the session of `home`.
     pub goes_on: bool,
+    /// Why it cannot be sent, when that was so as it was opened. What is typed all the same is text and no key.
+    pub refused: Option<SafeText>,
 }

@@ -140,7 +140,12 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         ui.armed = None;
     }
     if let Err(why) = actions::possible(action, ui, cx.situation()) {
-        say(ui, cx.now, true, &why);
+        match action {
+            Action::Steer | Action::SteerAll if cx.state.step(ui.selected).is_some() => {
+                compose::open(ui, cx, action == Action::SteerAll, Some(&why));
+            }
+            _ => say(ui, cx.now, true, &why),
+        }
         return Vec::new();
     }
     match action {
@@ -213,8 +218,8 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         }),
         Action::SearchNext => return vec![UiEffect::Find { opposite: false }],
         Action::SearchPrevious => return vec![UiEffect::Find { opposite: true }],
-        Action::Steer => compose::open(ui, cx, false),
-        Action::SteerAll => compose::open(ui, cx, true),
+        Action::Steer => compose::open(ui, cx, false, None),
+        Action::SteerAll => compose::open(ui, cx, true, None),
         Action::Interrupt => return interrupt(ui, cx),
         Action::StopStep => {
             let what = Danger::Step(ui.selected);
@@ -430,7 +435,7 @@ fn on_paste(ui: &mut UiState, cx: Context<'_>, text: &str) {
         Some(_) => {}
         None => match cx.state.step(ui.selected).map(can_steer) {
             Some(Ok(())) if cx.read_only.is_none() && !cx.state.is_over() => {
-                compose::open(ui, cx, false);
+                compose::open(ui, cx, false, None);
                 compose::paste(ui, text);
             }
             _ => say(ui, cx.now, true, "a paste is a message, and the selected step cannot be given one"),

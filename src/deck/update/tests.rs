@@ -143,7 +143,7 @@ fn what_cannot_be_sent_says_why() {
 
 #[test]
 fn no_control_key_is_silent_when_it_can_do_nothing() {
-    for key in ["s", "S", "i", "x", "X"] {
+    for key in ["i", "x", "X", "+", "u"] {
         let mut stage = stage();
         stage.feed.state.phase = RunPhase::Complete;
         stage.feed.state.ended_at = Some(NOW);
@@ -155,6 +155,63 @@ fn no_control_key_is_silent_when_it_can_do_nothing() {
     effects(&mut stage, "x");
     assert_eq!(stage.ui.notice.as_ref().map(|n| n.text.as_str()), Some("read-only: --read-only"));
     assert_eq!(effects(&mut stage, "q"), [UiEffect::Leave]);
+}
+
+/// What the composer says of why nothing can be sent.
+fn refused(stage: &Stage) -> Option<String> {
+    match stage.ui.overlays.last() {
+        Some(Overlay::Composer(composer)) => composer.refused.as_ref().map(ToString::to_string),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_typed_to_a_step_that_takes_no_message_is_no_key() {
+    // The run is over; it is only looked at; this step is over; none runs.
+    let over = |stage: &mut Stage| {
+        stage.feed.state.phase = RunPhase::Complete;
+        stage.feed.state.ended_at = Some(NOW);
+    };
+    let looked_at = |stage: &mut Stage| stage.read_only = Some(SafeText::line("--read-only"));
+    let ended = |stage: &mut Stage| stage.feed.state.steps[2].phase = StepPhase::Complete;
+    let cases: [(&str, &dyn Fn(&mut Stage), &str); 4] = [
+        ("s", &over, "the run is over (complete)"),
+        ("S", &looked_at, "read-only: --read-only"),
+        ("s", &ended, "step 3 is over; once the run is over too, s goes on with its session"),
+        ("S", &over, "the run is over (complete)"),
+    ];
+    for (key, prepare, why) in cases {
+        let mut stage = stage();
+        stage.feed.state.steps[2].session_file = Some("/s.jsonl".to_owned());
+        prepare(&mut stage);
+        assert!(effects(&mut stage, key).is_empty());
+        stage.ui.drawn();
+        assert!(effects(&mut stage, "xyXyiiqls").is_empty(), "{key}");
+        assert_eq!(refused(&stage).as_deref(), Some(why));
+        assert!(stage.press(ctrl('s')).is_empty());
+        assert_eq!(stage.ui.notice.as_ref().map(|n| n.text.as_str()), Some(why));
+        stage.key(KeyCode::Esc);
+        assert!(stage.ui.overlays.is_empty());
+        assert_eq!(stage.ui.drafts[&StepId(2)].message(), "xyXyiiqls", "the draft is kept");
+    }
+}
+
+#[test]
+fn a_message_to_a_step_that_takes_none_can_go_to_another_one() {
+    let mut stage = stage();
+    stage.feed.state.steps[2].steerable = Steerable::No("a plain command".to_owned());
+    stage.keys("slook");
+    assert_eq!(refused(&stage).as_deref(), Some("step 3 cannot be steered: a plain command"));
+    stage.key(KeyCode::Tab);
+    assert_eq!(refused(&stage), None);
+    let sent = stage.press(ctrl('s'));
+    assert!(matches!(&sent[..], [UiEffect::Steer { targets, .. }] if *targets == [StepId(3)]), "{sent:?}");
+    // It can be told something by now.
+    stage.keys("s");
+    assert!(refused(&stage).is_some());
+    stage.feed.state.steps[2].steerable = Steerable::Yes;
+    let sent = stage.press(ctrl('s'));
+    assert!(matches!(&sent[..], [UiEffect::Steer { targets, .. }] if *targets == [StepId(2)]), "{sent:?}");
 }
 
 #[test]
@@ -293,8 +350,7 @@ fn a_run_that_is_over_is_gone_on_with() {
     for (can, session) in [(false, true), (true, false)] {
         let mut stage = over(can, session);
         stage.keys("s");
-        assert!(stage.ui.overlays.is_empty());
-        assert_eq!(stage.ui.notice.as_ref().unwrap().text.as_str(), "the run is over (complete)");
+        assert_eq!(refused(&stage).as_deref(), Some("the run is over (complete)"));
     }
     // The sessions of a lost run live on; a run that is only looked at for another reason is left alone.
     for (lost, opens) in [(true, true), (false, false)] {
@@ -302,13 +358,13 @@ fn a_run_that_is_over_is_gone_on_with() {
         stage.read_only = Some(SafeText::line("the runner is gone"));
         stage.feed.state.lost = lost.then(|| "no such process".to_owned());
         stage.keys("s");
-        assert_eq!(!stage.ui.overlays.is_empty(), opens, "{lost}");
+        assert_eq!(refused(&stage).is_none(), opens, "{lost}");
     }
     // A plain command has no session, and a run that goes on is steered.
     let mut stage = over(true, true);
     stage.feed.state.steps[2].runner = RunnerKind::ExternalCli { command: "sh".to_owned(), args: Vec::new() };
     stage.keys("s");
-    assert!(stage.ui.overlays.is_empty());
+    assert!(refused(&stage).is_some());
 }
 
 #[test]

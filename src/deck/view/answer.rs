@@ -41,22 +41,25 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
     } else {
         Vec::new()
     };
-    // Frame, a blank row, the row of words about the answer, the last row.
-    let below = choices.len() + typed.len() + 5;
-    let room = usize::from(area.height).saturating_sub(below).max(1);
+    // The frame, and where there is room a blank row on either side of the answers and a row about them.
+    let answers = choices.len() + typed.len() + 2;
+    let spare = if usize::from(area.height) >= text.len().min(4) + answers + 3 { 3 } else { 0 };
+    let room = usize::from(area.height).saturating_sub(answers + spare).max(1);
     if text.len() > room {
         let left_out = text.len() - room + 1;
-        text.truncate(room.saturating_sub(1));
-        text.push(SafeText::line(&format!("… {left_out} more lines; subdeck answer prints all of it")));
+        text.truncate(room.saturating_sub(1).max(1));
+        if room > 1 {
+            text.push(SafeText::line(&format!("… {left_out} more lines; subdeck answer prints all of it")));
+        }
     }
-    let high = u16::try_from(text.len() + below).unwrap_or(u16::MAX);
+    let high = u16::try_from(text.len() + answers + spare).unwrap_or(u16::MAX);
     let inner = dialog_box(buf, area, (WIDE, high), &title, scene);
     let mut dy = 0;
     for line in &text {
         put_cut(buf, inner, 0, dy, line, inner.width, theme.bold());
         dy += 1;
     }
-    dy += 1;
+    dy += u16::from(spare > 0);
     for (n, line) in choices.iter().enumerate() {
         let chosen = dialog.index == Some(n);
         if chosen {
@@ -75,7 +78,12 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
     }
     let last = inner.height.saturating_sub(1);
     if let Some(wrong) = &dialog.wrong {
+        let blank = " ".repeat(usize::from(inner.width));
+        put(buf, inner, 0, last, &blank, theme.plain());
         put_cut(buf, inner, 0, last, wrong, inner.width, theme.bad());
+        return;
+    }
+    if spare == 0 {
         return;
     }
     let left = vec![

@@ -56,6 +56,12 @@ pub enum Shape {
     Flow,
 }
 
+/// Whether a terminal has room for one sentence only, and for no dialog.
+#[must_use]
+pub const fn is_tiny((width, height): (u16, u16)) -> bool {
+    width < 30 || height < 8
+}
+
 /// What the mouse points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spot {
@@ -98,7 +104,7 @@ impl Stack {
 pub fn layout(ui: &UiState, state: &RunState) -> Layout {
     let (width, height) = ui.size;
     let area = Rect { x: 0, y: 0, width, height };
-    if width < 30 || height < 8 {
+    if is_tiny((width, height)) {
         return Layout { header: area, ..Layout::default() };
     }
     let mut rest = Stack(area);

@@ -11,6 +11,7 @@ mod output;
 pub mod overlay;
 pub(super) mod paint;
 mod rail;
+mod raise;
 mod scrubber;
 mod secrets;
 mod sections;

@@ -11,9 +11,8 @@ use super::paint::{Edge, centred, fade, frame, piece, put, put_cut, put_right, r
 use super::secrets::wrapped;
 use crate::deck::actions::{self, Section, Situation};
 use crate::deck::attention::evidence;
-use crate::deck::budget_dialog;
 use crate::deck::compose::candidates;
-use crate::deck::model::{BudgetDialog, Composer, Danger, Overlay, UiState, living};
+use crate::deck::model::{Composer, Danger, Overlay, UiState, living};
 use crate::deck::reading::Reading;
 use crate::run::{RunnerKind, SteerMode, SteerRequest, Steerable, StepId, StepPhase};
 use crate::text::{SafeText, grouped};
@@ -22,7 +21,7 @@ use crate::text::{SafeText, grouped};
 /// looks at what goes on.
 pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
     let Some(top) = ui.overlays.last() else { return };
-    if area.width < 30 || area.height < 8 {
+    if super::layout::is_tiny((area.width, area.height)) {
         return;
     }
     let body = Rect { height: area.height - 1, ..area };
@@ -35,7 +34,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
         Overlay::Confirm { what, .. } => confirm(buf, body, *what, scene),
         Overlay::Quit { .. } => quit(buf, body, scene),
         Overlay::Why { step, top } => why(buf, body, *step, *top, scene),
-        Overlay::Budget(dialog) => budget(buf, body, dialog, scene),
+        Overlay::Budget(dialog) => super::raise::draw(buf, body, dialog, scene),
         Overlay::Answer(dialog) => super::answer::draw(buf, body, dialog, scene),
         Overlay::Reading(text) => reading(buf, body, text, scene),
     }
@@ -129,11 +128,13 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
     fade(buf, above, theme);
     let place = Rect { y: area.y + above.height, height: high, ..area };
     wipe(buf, place);
-    let right = vec![
-        piece("ctrl-s send", theme.bold()),
+    let mut right = vec![
         piece("esc keep draft", theme.dim()).rank(2).gap(3),
         piece("ctrl-c discard", theme.dim()).rank(1).gap(3),
     ];
+    if composer.refused.is_none() {
+        right.insert(0, piece("ctrl-s send", theme.bold()));
+    }
     let inner = frame(
         buf,
         place,
@@ -151,7 +152,13 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
         put(buf, inner, 0, 1, "begins a new run that goes on with its session", theme.dim());
     } else {
         targets(buf, inner, composer, scene);
-        modes(buf, inner, draft.map(|d| d.mode).unwrap_or_default(), scene);
+        match &composer.refused {
+            Some(why) => {
+                let text = format!("cannot be sent: {why}");
+                put_cut(buf, inner, 0, 1, &SafeText::line(&text), inner.width, theme.bad());
+            }
+            None => modes(buf, inner, draft.map(|d| d.mode).unwrap_or_default(), scene),
+        }
     }
     put(buf, inner, 0, 2, &"─".repeat(usize::from(inner.width)), theme.dim());
     let text = Rect { y: inner.y + 3, height: inner.height.saturating_sub(4), ..inner };
@@ -214,7 +221,7 @@ fn modes(buf: &mut Buffer, inner: Rect, mode: SteerMode, scene: &Scene<'_>) {
 
 /// What is known of whether the target can be told anything.
 fn capability(composer: &Composer, scene: &Scene<'_>) -> String {
-    if composer.goes_on {
+    if composer.goes_on || composer.refused.is_some() {
         return String::new();
     }
     let mut targets = composer.targets.iter().filter_map(|id| scene.state.step(*id));
@@ -357,44 +364,4 @@ fn scrolled(buf: &mut Buffer, inner: Rect, top: usize, lines: usize, scene: &Sce
     let edge = Rect { y: inner.bottom(), height: 1, ..inner };
     put_right(buf, edge, edge.width, 0, told, scene.theme.accent());
     top
-}
-
-fn budget(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &Scene<'_>) {
-    let theme = scene.theme;
-    let lines = budget_dialog::lines(scene.state, dialog, scene.now);
-    let high = u16::try_from(lines.len()).unwrap_or(8).saturating_add(7);
-    let inner = dialog_box(buf, area, (66, high), "raise a budget", scene);
-    let name = scene.state.step(dialog.step).map(|s| SafeText::line(s.title()).truncate(20)).unwrap_or_default();
-    let mark = |on: bool| if on { "(•)" } else { "( )" };
-    let style = |on: bool| if on { theme.bold() } else { theme.dim() };
-    let left = vec![
-        piece(format!("{} step {} {name}   ", mark(!dialog.whole_run), dialog.step), style(!dialog.whole_run)),
-        piece(format!("{} the whole run", mark(dialog.whole_run)), style(dialog.whole_run)),
-    ];
-    row(buf, inner, 0, left, vec![piece("tab", theme.key()).rank(1), piece(" scope", theme.dim()).rank(1)]);
-    let list = Rect { y: inner.y + 2, height: inner.height.saturating_sub(4), ..inner };
-    for (n, dy) in (0..lines.len()).zip(0_u16..) {
-        let Some(line) = lines.get(n) else { break };
-        let chosen = n == dialog.index;
-        if chosen {
-            put(buf, list, 0, dy, "›", theme.select());
-        }
-        put(buf, list, 2, dy, line.key, if chosen { theme.select() } else { theme.plain() });
-        let dx = put(buf, list, 16, dy, &format!("{} of {}", line.used, line.limit), theme.plain());
-        if chosen {
-            let dx = put(buf, list, dx.max(36), dy, "→ ", theme.dim());
-            let hint = dialog.value.is_empty();
-            let dx = put(buf, list, dx, dy, &dialog.value, theme.bold());
-            let dx = put(buf, list, dx, dy, "▏", theme.select());
-            put(buf, list, dx, dy, if hint { line.example } else { "" }, theme.dim());
-        }
-    }
-    let last = inner.height.saturating_sub(1);
-    match &dialog.wrong {
-        Some(why) => drop(put_cut(buf, inner, 0, last, why, inner.width, theme.bad())),
-        None => {
-            let text = "what is used up already cannot be set";
-            put_cut(buf, inner, 0, last, &SafeText::line(text), inner.width, theme.dim());
-        }
-    }
 }

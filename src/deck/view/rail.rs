@@ -421,9 +421,16 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
     };
     let pieces: Vec<Piece> = match ui.overlays.last() {
         Some(Overlay::Composer(composer)) => {
+            let refused = composer.refused.is_some();
             let mut out = vec![("ctrl-s", "send"), ("esc", "keep draft")];
+            if refused {
+                out.remove(0);
+            }
             if !composer.goes_on {
-                out.extend([("tab", "target"), ("ctrl-t", "mode")]);
+                out.push(("tab", "target"));
+            }
+            if !composer.goes_on && !refused {
+                out.push(("ctrl-t", "mode"));
             }
             out.extend([("ctrl-c", "discard"), ("F1", "help")]);
             named(&out)

@@ -1,0 +1,81 @@
+//! The dialog that changes a limit.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::Scene;
+use super::layout::list_top;
+use super::overlay::dialog_box;
+use super::paint::{piece, put, put_cut, row};
+use crate::deck::budget_dialog::{Line, lines};
+use crate::deck::model::BudgetDialog;
+use crate::text::SafeText;
+
+/// As wide as it is when nothing longer has to be said, in cells with its frame.
+const WIDE: u16 = 66;
+/// Where the new value is typed beside its limit, in cells.
+const VALUE: u16 = 36;
+
+/// Draws it. Where there is little room the list moves, and the new value is typed below it: nobody sends what he does not
+/// see.
+pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let lines = lines(scene.state, dialog, scene.now);
+    let high = u16::try_from(lines.len()).unwrap_or(8).saturating_add(7);
+    let said = dialog.wrong.as_ref().map_or(0, SafeText::width);
+    let wide = u16::try_from(said + 4).unwrap_or(u16::MAX).clamp(WIDE, area.width.max(WIDE));
+    let inner = dialog_box(buf, area, (wide, high), "raise a budget", scene);
+    let narrow = inner.width < VALUE + 20;
+    let name = scene.state.step(dialog.step).map(|s| SafeText::line(s.title()).truncate(20)).unwrap_or_default();
+    let mark = |on: bool| if on { "(•)" } else { "( )" };
+    let style = |on: bool| if on { theme.bold() } else { theme.dim() };
+    let rank = |on: bool| if on { u8::MAX } else { 2 };
+    let left = vec![
+        piece(format!("{} step {} {name}   ", mark(!dialog.whole_run), dialog.step), style(!dialog.whole_run))
+            .rank(rank(!dialog.whole_run)),
+        piece(format!("{} the whole run", mark(dialog.whole_run)), style(dialog.whole_run)).rank(rank(dialog.whole_run)),
+    ];
+    row(buf, inner, 0, left, vec![piece("tab", theme.key()).rank(1), piece(" scope", theme.dim()).rank(1)]);
+    // Blank rows above and below the list where there is room for them.
+    let gap = u16::from(usize::from(inner.height) >= lines.len() + 4);
+    let list = Rect { y: inner.y + 1 + gap, height: inner.height.saturating_sub(2 + 2 * gap), ..inner };
+    let top = list_top(dialog.index, lines.len(), usize::from(list.height));
+    for ((n, line), dy) in lines.iter().enumerate().skip(top).zip(0_u16..list.height) {
+        let chosen = n == dialog.index;
+        if chosen {
+            put(buf, list, 0, dy, "›", theme.select());
+        }
+        put(buf, list, 2, dy, line.key, if chosen { theme.select() } else { theme.plain() });
+        let text = SafeText::line(&format!("{} of {}", line.used, line.limit));
+        let dx = put_cut(buf, list, 16, dy, &text, list.width.saturating_sub(16), theme.plain());
+        if chosen && !narrow {
+            value(buf, Rect { y: list.y + dy, ..list }, dx.max(VALUE), dialog, line, scene);
+        }
+    }
+    let last = inner.height.saturating_sub(1);
+    if let Some(line) = lines.get(dialog.index).filter(|_| narrow) {
+        value(buf, Rect { y: inner.y + last, ..inner }, 0, dialog, line, scene);
+    }
+    let at = if narrow { 0 } else { last };
+    match &dialog.wrong {
+        Some(why) => {
+            let blank = " ".repeat(usize::from(inner.width));
+            put(buf, inner, 0, at, &blank, theme.plain());
+            put_cut(buf, inner, 0, at, why, inner.width, theme.bad());
+        }
+        None if narrow => {}
+        None => {
+            let text = "what is used up already cannot be set";
+            put_cut(buf, inner, 0, last, &SafeText::line(text), inner.width, theme.dim());
+        }
+    }
+}
+
+/// The new value as far as it was typed, or what one looks like.
+fn value(buf: &mut Buffer, place: Rect, dx: u16, dialog: &BudgetDialog, line: &Line, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let dx = put(buf, place, dx, 0, "→ ", theme.dim());
+    let dx = put(buf, place, dx, 0, &dialog.value, theme.bold());
+    let dx = put(buf, place, dx, 0, "▏", theme.select());
+    put(buf, place, dx, 0, if dialog.value.is_empty() { line.example } else { "" }, theme.dim());
+}

@@ -362,6 +362,22 @@ fn play(stage: &Stage, action: Action) {
             stage.sees("[x] 1 look");
             stage.pty.keys("\x03");
             stage.goes("╭─ steer ");
+            // What is typed for a step that takes no message is a draft and no keys.
+            stage.press(Action::Down);
+            stage.sees("╭─ 2 talk ");
+            stage.press(action);
+            stage.pty.keys("xyXyqs");
+            stage.sees("cannot be sent: step 2 cannot be steered");
+            stage.sees("xyXyqs");
+            stage.pty.keys("\x13");
+            stage.sees("─ steer ");
+            stage.escape();
+            stage.sees("draft kept");
+            stage.press(action);
+            stage.sees("xyXyqs");
+            stage.pty.keys("\x03");
+            stage.goes("─ steer ");
+            stage.rest();
         }
         Action::SteerAll => {
             stage.press(action);

@@ -285,13 +285,15 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
             Err("this runner takes no change of a limit; only those of subdeck do".to_owned())
         }
         Action::Steer => match step {
-            Some(step) => model::can_steer(step).map_err(|why| match step.session_file.is_some() || step.session_id.is_some() {
-                true if step.phase.is_terminal() && !model::is_foreign(at.state) => {
-                    let key = ui.keymap.hint(Action::Steer);
-                    format!("{why}; once the run is over too, {key} goes on with its session")
-                }
-                _ => why,
-            }),
+            Some(step) => {
+                model::can_steer(step).map_err(|why| match step.session_file.is_some() || step.session_id.is_some() {
+                    true if step.phase.is_terminal() && !model::is_foreign(at.state) => {
+                        let key = ui.keymap.hint(Action::Steer);
+                        format!("{why}; once the run is over too, {key} goes on with its session")
+                    }
+                    _ => why,
+                })
+            }
             None => Err("there is no step".to_owned()),
         },
         Action::SteerAll

@@ -128,10 +128,8 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
     fade(buf, above, theme);
     let place = Rect { y: area.y + above.height, height: high, ..area };
     wipe(buf, place);
-    let mut right = vec![
-        piece("esc keep draft", theme.dim()).rank(2).gap(3),
-        piece("ctrl-c discard", theme.dim()).rank(1).gap(3),
-    ];
+    let mut right =
+        vec![piece("esc keep draft", theme.dim()).rank(2).gap(3), piece("ctrl-c discard", theme.dim()).rank(1).gap(3)];
     if composer.refused.is_none() {
         right.insert(0, piece("ctrl-s send", theme.bold()));
     }

@@ -33,7 +33,8 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &
     let left = vec![
         piece(format!("{} step {} {name}   ", mark(!dialog.whole_run), dialog.step), style(!dialog.whole_run))
             .rank(rank(!dialog.whole_run)),
-        piece(format!("{} the whole run", mark(dialog.whole_run)), style(dialog.whole_run)).rank(rank(dialog.whole_run)),
+        piece(format!("{} the whole run", mark(dialog.whole_run)), style(dialog.whole_run))
+            .rank(rank(dialog.whole_run)),
     ];
     row(buf, inner, 0, left, vec![piece("tab", theme.key()).rank(1), piece(" scope", theme.dim()).rank(1)]);
     // Blank rows above and below the list where there is room for them.

@@ -382,7 +382,11 @@ mod tests {
         let (_temp, log) = log_of(&raw);
         for (needle, count) in [("needles", 1), ("59999 of", 1), ("59998 of", 0), ("1", 0), ("begin", 1)] {
             let search = through(&log, needle);
-            assert_eq!((search.total(), all(&search, &log).len()), (count, usize::try_from(count).unwrap()), "{needle}");
+            assert_eq!(
+                (search.total(), all(&search, &log).len()),
+                (count, usize::try_from(count).unwrap()),
+                "{needle}"
+            );
         }
         // It goes on.
         raw.extend_from_slice(b"\rdone");

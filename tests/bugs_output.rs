@@ -332,7 +332,7 @@ fn b12_a_line_that_is_written_over_is_one_row() {
     pty.keys("/42%\r");
     pty.wait_text("\"42%\" is nowhere in this output");
     pty.keys("/99%\r");
-    pty.wait_text("match 1 of 1");
+    pty.wait_text(" 1/1 ");
     // The file has all of it.
     assert_eq!(home.subdeck(&["logs", "--raw", "@last:1"]).as_bytes(), text);
 }

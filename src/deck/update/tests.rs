@@ -167,18 +167,20 @@ fn refused(stage: &Stage) -> Option<String> {
 
 #[test]
 fn what_is_typed_to_a_step_that_takes_no_message_is_no_key() {
-    // The run is over; it is only looked at; this step is over; none runs.
+    type Case = (&'static str, fn(&mut Stage), &'static str);
     let over = |stage: &mut Stage| {
         stage.feed.state.phase = RunPhase::Complete;
         stage.feed.state.ended_at = Some(NOW);
     };
-    let looked_at = |stage: &mut Stage| stage.read_only = Some(SafeText::line("--read-only"));
-    let ended = |stage: &mut Stage| stage.feed.state.steps[2].phase = StepPhase::Complete;
-    let cases: [(&str, &dyn Fn(&mut Stage), &str); 4] = [
-        ("s", &over, "the run is over (complete)"),
-        ("S", &looked_at, "read-only: --read-only"),
-        ("s", &ended, "step 3 is over; once the run is over too, s goes on with its session"),
-        ("S", &over, "the run is over (complete)"),
+    let cases: [Case; 4] = [
+        ("s", over, "the run is over (complete)"),
+        ("S", over, "the run is over (complete)"),
+        ("S", |stage| stage.read_only = Some(SafeText::line("--read-only")), "read-only: --read-only"),
+        (
+            "s",
+            |stage| stage.feed.state.steps[2].phase = StepPhase::Complete,
+            "step 3 is over; once the run is over too, s goes on with its session",
+        ),
     ];
     for (key, prepare, why) in cases {
         let mut stage = stage();

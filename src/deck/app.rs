@@ -5,6 +5,7 @@ mod drawing;
 mod effects;
 mod git;
 mod hook;
+mod kept;
 mod others;
 mod replaying;
 mod requests;
@@ -80,6 +81,8 @@ pub(super) struct App<'a, S> {
     ui: UiState,
     history: History,
     facts: (Option<StepId>, StepFacts),
+    /// What the last frame showed of the logs.
+    kept: kept::Kept,
     /// The moment that is shown, where it is not the newest one.
     moment: Option<Moment>,
     theme: Theme,
@@ -177,6 +180,7 @@ impl<'a, S: Source> App<'a, S> {
             ui: UiState { mouse, keymap, can_go_on, can_retry, from_fleet, ..UiState::new(Screen::size()) },
             history: History::default(),
             facts: (None, StepFacts::default()),
+            kept: kept::Kept::default(),
             moment: None,
             theme: Theme { palette: palette.unwrap_or_default(), ascii },
             asks_background: palette.is_none(),
@@ -355,6 +359,12 @@ impl<'a, S: Source> App<'a, S> {
     /// Looks at the disk. Returns whether something visible changed.
     fn take_news(&mut self) -> bool {
         let changes = self.source.poll();
+        if changes.state {
+            self.kept.forget();
+        }
+        for id in &changes.output {
+            self.kept.changed(*id);
+        }
         let reading = self.source.reading();
         let progressed = std::mem::replace(&mut self.ui.reading, reading) != reading;
         if reading.is_none() {

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use super::kept::Asked;
 use super::{App, Moment, Source, wall};
 use crate::deck::changes::Diff;
 use crate::deck::entries;
@@ -57,11 +58,14 @@ impl<S: Source> App<'_, S> {
             zone: &self.zone,
         };
         view::limit(&scene, &mut self.ui, &windows);
-        screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &windows))
+        let drawn = screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &windows));
+        self.kept.logs = windows.logs;
+        drawn
     }
 
     pub(super) fn windows(&mut self) -> Windows {
         let mut windows = Windows::default();
+        self.kept.forget_old();
         let tab = self.ui.zoom.then(|| self.ui.tab(self.ui.selected));
         if tab == Some(Tab::Transcript) {
             self.read_messages();
@@ -77,7 +81,10 @@ impl<S: Source> App<'_, S> {
         for (id, size) in layout::visible_logs(&self.ui, self.shown()) {
             let then = self.length_then(id);
             let limit = then.map(|known| known.unwrap_or(0));
-            let mut window = fetch(&mut self.source, &mut self.ui, id, size, limit);
+            let asked = Asked { size, limit, wrap: self.ui.wrap, fold: self.ui.fold, reveal: self.ui.reveal };
+            let known = self.kept.take(id, asked, &self.ui.pane(id));
+            let mut window = known.unwrap_or_else(|| fetch(&mut self.source, &mut self.ui, id, size, limit));
+            self.kept.asked.insert(id, (asked, self.ui.pane(id).output));
             window.untimed = then == Some(None);
             if id == self.ui.selected
                 && self.ui.replay.is_none()

@@ -54,7 +54,7 @@ fn what_is_there_is_told_with_its_version_and_how_it_would_be_started() {
     assert!(!done.stdout.contains('\u{1b}') && !done.stdout.contains('\u{7}'), "{done:?}");
     for line in [
         "codex: newer than what it was tried with; what is new in it is counted as unknown",
-        "gemini: older than what it was tried with; it may lack what a step needs",
+        "gemini: older than what it was tried with; it may lack what a step needs, and is given one prompt where it cannot be steered",
         "gemini: GEMINI_API_KEY is not set",
         "qwen: `--version` failed (exit status: 127): ",
         "copilot: it tells no version",

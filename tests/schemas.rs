@@ -396,6 +396,7 @@ fn every_what() -> Vec<What> {
                 model: Some(text()),
                 reason: text(),
                 task_by_file: true,
+                transport: None,
             },
         },
         What::AttentionCleared { step, id: text() },
@@ -550,8 +551,13 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
         ..Attempt::default()
     };
     step.attempts = vec![attempt, Attempt::default()];
-    step.next_attempt =
-        Some(NextAttempt { at: Timestamp::from_millis(1), model: text(), reason: "t".into(), task_by_file: false });
+    step.next_attempt = Some(NextAttempt {
+        at: Timestamp::from_millis(1),
+        model: text(),
+        reason: "t".into(),
+        task_by_file: false,
+        transport: None,
+    });
     step.attention = Reason::ALL
         .into_iter()
         .map(|reason| {

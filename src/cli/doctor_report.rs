@@ -58,7 +58,7 @@ fn notes(agent: &Agent) -> Vec<String> {
         Known::Newer => {
             notes.push("newer than what it was tried with; what is new in it is counted as unknown".to_owned())
         }
-        Known::Older => notes.push("older than what it was tried with; it may lack what a step needs".to_owned()),
+        Known::Older => notes.push("older than what it was tried with; it may lack what a step needs, and is given one prompt where it cannot be steered".to_owned()),
         Known::Same | Known::Unknown => {}
     }
     if let (Some(_), Some((name, false))) = (&agent.answer.file, agent.key) {

@@ -6,8 +6,8 @@ use super::prepare::{Earlier, Try, prepare};
 use crate::plan::{Runner, Step, template};
 use crate::run::retry::{self, Tried};
 use crate::run::{
-    Condition, Evidence, ExitInfo, Judgement, Limit, NextAttempt, Notice, Reason, Report, Reported, StepId, StepPhase,
-    Timestamp, ToolBlock, What, acceptance_prompt, budget, demands_edits, judge, keeps_what_is,
+    Condition, Evidence, ExitInfo, Judgement, Limit, NextAttempt, Notice, Reason, Report, Reported, RunnerKind, StepId,
+    StepPhase, Timestamp, ToolBlock, What, acceptance_prompt, budget, demands_edits, judge, keeps_what_is,
 };
 use crate::rundir::capability;
 
@@ -62,11 +62,15 @@ impl Engine {
         let known = self.recorder.state().step(id);
         let attempt = known.map_or(0, |s| s.attempt()).saturating_add(1);
         let task_by_file = known.is_some_and(|s| s.task_by_file);
+        let transport = known.and_then(|s| match &s.runner {
+            RunnerKind::Agent(agent) => Some(agent.transport),
+            _ => None,
+        });
         self.recorder.record(What::AttemptStarted { step: id, attempt, model: model.clone(), reason: reason.clone() });
         let earlier = Earlier { task: self.plan.task.as_deref(), previous: &self.previous, texts: &self.texts };
         let told = self.told_variables(id, &step);
         let acceptance = acceptance_prompt(&step.acceptance);
-        let this = Try { model: model.as_deref(), task_by_file, acceptance: &acceptance, told: &told };
+        let this = Try { model: model.as_deref(), task_by_file, acceptance: &acceptance, transport, told: &told };
         let prepared = match prepare(&step, id, &self.home, &earlier, &this) {
             Ok(prepared) => prepared,
             Err(error) => return self.spawn_failed(id, &error),
@@ -178,8 +182,20 @@ impl Engine {
         let Over { report, exit, exited_at, stderr_tail, reported } = over;
         let guarded = self.guard(id, report, &mut judgement);
         let Some(step) = self.recorder.state().step(id) else { return };
-        let models = self.plan.flat().nth(id.flat()).map_or(Vec::new(), |s| s.models.clone());
-        let tried = Tried { step, models: &models, report, judgement: &judgement, exit, stderr_tail, at: exited_at };
+        let planned = self.plan.flat().nth(id.flat());
+        let models = planned.map_or(Vec::new(), |s| s.models.clone());
+        let may_change_transport =
+            planned.is_some_and(|s| matches!(&s.runner, Runner::Agent(agent) if !agent.fixed_transport));
+        let tried = Tried {
+            step,
+            models: &models,
+            report,
+            judgement: &judgement,
+            exit,
+            stderr_tail,
+            at: exited_at,
+            may_change_transport,
+        };
         let stopping = self.recorder.state().is_ending() || step.ending.is_some();
         match retry::next(&tried) {
             Some(next) if !stopping && !guarded => {

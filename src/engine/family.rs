@@ -6,7 +6,7 @@ use super::child::Input;
 use super::prepare::{Try, Voice};
 use crate::agents::families::{self, Start, SystemPrompt};
 use crate::plan::{AgentRunner, Step, SystemPromptMode};
-use crate::run::budget;
+use crate::run::{AgentKind, budget};
 
 /// What a child of a family needs.
 pub struct Parts {
@@ -34,8 +34,9 @@ pub fn parts(step: &Step, agent: &AgentRunner, task: &str, this: &Try<'_>) -> Re
     let path = files.as_ref().map(|folder| folder.path().join(SYSTEM_PROMPT));
     let family = families::of(agent.kind.family);
     let set = |name: &str| step.env.iter().any(|(key, _)| key == name) || std::env::var_os(name).is_some();
+    let kind = AgentKind { transport: this.transport.unwrap_or(agent.kind.transport), ..agent.kind };
     let start = Start {
-        kind: agent.kind,
+        kind,
         model: this.model,
         thinking: step.thinking.as_deref(),
         tools: step.tools.as_deref(),

@@ -17,7 +17,7 @@ use crate::agents::pi::{PiAdapter, PiTalk, command};
 use crate::agents::{Adapter, OneShot, Talk};
 use crate::plan::template::{self, Values};
 use crate::plan::{PiTransport, Runner, Step, SystemPromptMode};
-use crate::run::{StepId, budget};
+use crate::run::{StepId, Transport, budget};
 use crate::rundir::{Home, RunDir};
 
 /// A child that is ready to be spawned.
@@ -66,6 +66,8 @@ pub struct Try<'a> {
     pub task_by_file: bool,
     /// What is asked of its work, to be told at the end of the task.
     pub acceptance: &'a str,
+    /// How the agent is talked to, where that is not as planned.
+    pub transport: Option<Transport>,
     /// Variables that an agent of the package reads, beside those that mark it.
     pub told: &'a [(&'static str, String)],
 }

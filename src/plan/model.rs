@@ -257,6 +257,8 @@ pub struct AgentRunner {
     pub rules: Vec<ToolRule>,
     /// The agent's id of the session to go on with; `None` begins a new one.
     pub resume: Option<String>,
+    /// The plan names the transport, so that an agent that is too old for it fails.
+    pub fixed_transport: bool,
 }
 
 /// How pi is talked to.

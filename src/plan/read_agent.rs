@@ -11,7 +11,8 @@ use crate::run::{AgentKind, Family, Permission, Transport};
 /// An agent of which only the word stands there.
 pub(super) fn plain(family: Family) -> DraftRunner {
     let kind = AgentKind { family, transport: Transport::default(), permission: Permission::default() };
-    let runner = AgentRunner { kind, command: None, args: Vec::new(), rules: Vec::new(), resume: None };
+    let runner =
+        AgentRunner { kind, command: None, args: Vec::new(), rules: Vec::new(), resume: None, fixed_transport: false };
     DraftRunner::Agent { runner, permitted: false, env: Vec::new() }
 }
 
@@ -33,12 +34,13 @@ pub(super) fn table(
     args: Vec<String>,
     env: Vec<(String, String)>,
 ) -> DraftRunner {
+    let fixed_transport = fields.has("transport");
     let transport = transport(reader, fields, family);
     let permitted = fields.has("permission");
     let (permission, rules) = read_permission::read(reader, fields).unwrap_or_default().settled();
     let resume = reader.word(fields, "resume").map(|session| session.value);
     let kind = AgentKind { family, transport, permission };
-    DraftRunner::Agent { runner: AgentRunner { kind, command, args, rules, resume }, permitted, env }
+    DraftRunner::Agent { runner: AgentRunner { kind, command, args, rules, resume, fixed_transport }, permitted, env }
 }
 
 fn transport(reader: &mut Reader<'_>, fields: &Fields<'_>, family: Family) -> Transport {

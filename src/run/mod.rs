@@ -16,6 +16,7 @@ mod graph;
 mod judge;
 mod limits;
 mod needs;
+mod older;
 mod outcome;
 pub mod permission;
 mod question;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{ExitInfo, Judgement, NextAttempt, Report, StepPhase, StepState, Timestamp};
+use super::{ExitInfo, Judgement, NextAttempt, Report, RunnerKind, StepPhase, StepState, Timestamp, Transport, older};
 
 /// Waits before the same model is tried again.
 pub const STARTUP_WAITS: [Duration; 3] =
@@ -32,6 +32,8 @@ pub struct Tried<'a> {
     pub stderr_tail: &'a str,
     /// When the process ended.
     pub at: Timestamp,
+    /// Its transport may be changed: the plan names none.
+    pub may_change_transport: bool,
 }
 
 /// The attempt that follows, if there is one.
@@ -41,6 +43,9 @@ pub fn next(tried: &Tried<'_>) -> Option<NextAttempt> {
     let ended_by_us = outcome.stopped || outcome.timed_out || tried.step.budget.exceeded.is_some();
     if outcome.phase != StepPhase::Failed || ended_by_us || !tried.step.runner.is_agent() {
         return None;
+    }
+    if let Some(next) = with_one_prompt(tried) {
+        return Some(next);
     }
     if failed_to_start(tried) {
         let waited = same_model_in_a_row(tried.step);
@@ -56,6 +61,7 @@ pub fn next(tried: &Tried<'_>) -> Option<NextAttempt> {
             model: tried.step.attempts.last().and_then(|a| a.model.clone()),
             reason: format!("failed to start ({how}); again in {} ms", wait.as_millis()),
             task_by_file: killed || tried.step.task_by_file,
+            transport: None,
         });
     }
     let error = outcome.error.as_deref()?;
@@ -67,6 +73,7 @@ pub fn next(tried: &Tried<'_>) -> Option<NextAttempt> {
         model: Some(model.clone()),
         reason: format!("{FALLBACK} {last} failed: {}. Retrying with {model}.", first_line(error)),
         task_by_file: tried.step.task_by_file,
+        transport: None,
     })
 }
 
@@ -79,6 +86,23 @@ pub fn when_busy(step: &StepState, at: Timestamp) -> Option<NextAttempt> {
         model: step.attempts.last().and_then(|a| a.model.clone()),
         reason: format!("the system has no room for it just now; again in {} ms", wait.as_millis()),
         task_by_file: step.task_by_file,
+        transport: None,
+    })
+}
+
+/// The attempt that follows one whose agent is older than its steerable transport.
+fn with_one_prompt(tried: &Tried<'_>) -> Option<NextAttempt> {
+    let RunnerKind::Agent(agent) = tried.step.runner else { return None };
+    if !tried.may_change_transport {
+        return None;
+    }
+    let why = older::has_no_steerable(agent, tried.report, tried.stderr_tail)?;
+    Some(NextAttempt {
+        at: tried.at,
+        model: tried.step.attempts.last().and_then(|a| a.model.clone()),
+        reason: format!("it is too old to be steered ({why}); with one prompt instead"),
+        task_by_file: tried.step.task_by_file,
+        transport: Some(Transport::OneShot),
     })
 }
 
@@ -119,7 +143,7 @@ fn same_model_in_a_row(step: &StepState) -> usize {
     step.attempts.iter().rev().take_while(|a| Some(&a.model) == last).count()
 }
 
-fn first_line(text: &str) -> &str {
+pub(super) fn first_line(text: &str) -> &str {
     text.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("no reason given").trim_end_matches('.')
 }
 
@@ -245,7 +269,16 @@ mod tests {
 
     fn tried<'a>(step: &'a StepState, models: &'a [String], report: &'a Report, judgement: &'a Judgement) -> Tried<'a> {
         let exit = ExitInfo { code: Some(1), signal: None };
-        Tried { step, models, report, judgement, exit, stderr_tail: "", at: Timestamp::from_millis(1500) }
+        Tried {
+            step,
+            models,
+            report,
+            judgement,
+            exit,
+            stderr_tail: "",
+            at: Timestamp::from_millis(1500),
+            may_change_transport: false,
+        }
     }
 
     #[test]

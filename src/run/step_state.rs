@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     AgentKind, BudgetState, CallFacts, Conflict, CostUsd, ExitInfo, Failures, Level, Limits, Notice, Question, Repeat,
-    RunId, Steering, StepContract, StepId, SubAgent, Thresholds, Timestamp, Tokens, Unknowns, Usage,
+    RunId, Steering, StepContract, StepId, SubAgent, Thresholds, Timestamp, Tokens, Transport, Unknowns, Usage,
 };
 
 /// Everything known of one step.
@@ -426,6 +426,8 @@ pub struct NextAttempt {
     pub reason: String,
     /// The task is to be handed over in a file.
     pub task_by_file: bool,
+    /// How the agent is talked to from now on, where that changes.
+    pub transport: Option<Transport>,
 }
 
 /// An agent that waits before it tries its provider again.

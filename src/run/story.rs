@@ -271,11 +271,11 @@ every! { What: what, whats, kind {
         .prop_map(|source| What::RunTimedOut { timeout_ms: None, message: "m".to_owned(), source }),
     StepEnding * 5 => (step(), select(EndingCause::ALL.to_vec()), source())
         .prop_map(|(step, cause, source)| What::StepEnding { step, cause, message: "m".to_owned(), source }),
-    AttemptEnded * 3 => (step(), at(), any::<bool>()).prop_map(|(step, at, task_by_file)| What::AttemptEnded {
+    AttemptEnded * 3 => (step(), at(), any::<bool>(), any::<bool>()).prop_map(|(step, at, task_by_file, once)| What::AttemptEnded {
         step,
         exit_code: 1,
         error: "e".to_owned(),
-        next: NextAttempt { at, model: None, reason: "r".to_owned(), task_by_file },
+        next: NextAttempt { at, model: None, reason: "r".to_owned(), task_by_file, transport: once.then_some(Transport::OneShot) },
     }),
     AttentionRaised * 3 => notice().prop_map(|(step, notice)| What::AttentionRaised { step, notice }),
     AttentionCleared * 2 => notice().prop_map(|(step, notice)| What::AttentionCleared { step, id: notice.id }),

@@ -7,7 +7,7 @@ use super::json::{Json, Obj};
 use super::look::Look;
 use crate::run::{
     Amount, BudgetState, Condition, CostUsd, Gap, Gaps, Limit, Limits, Metric, NextAttempt, Notice, Raise, Reached,
-    Reason, RunState, Stage, StepState, Thresholds, ToolBlock, TurnLimit,
+    Reason, RunState, Stage, StepState, Thresholds, ToolBlock, Transport, TurnLimit,
 };
 
 /// Limits; `None` when there are none.
@@ -203,6 +203,7 @@ pub(super) fn next_attempt(next: &NextAttempt) -> Obj {
     let mut obj = Obj::new();
     obj.set("at", next.at).opt("model", next.model.as_ref()).set("reason", &next.reason);
     obj.flag("taskByFile", next.task_by_file);
+    obj.opt("transport", next.transport.map(Transport::word));
     obj
 }
 
@@ -213,6 +214,7 @@ pub(super) fn read_next_attempt(look: &Look<'_>) -> Option<NextAttempt> {
         model: look.text("model"),
         reason: look.text("reason").unwrap_or_default(),
         task_by_file: look.is("taskByFile"),
+        transport: look.str("transport").and_then(Transport::of_word),
     })
 }
 

@@ -97,6 +97,8 @@ enum RunnerDoc {
         rules: Vec<RuleDoc>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resume: Option<String>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fixed_transport: bool,
     },
     ExternalCli {
         command: String,
@@ -171,9 +173,9 @@ impl StepDoc {
                     };
                     RunnerDoc::Pi { transport, command, args }
                 }
-                Runner::Agent(AgentRunner { kind, command, args, rules, resume }) => {
+                Runner::Agent(AgentRunner { kind, command, args, rules, resume, fixed_transport }) => {
                     let rules = rules.into_iter().map(RuleDoc::from).collect();
-                    RunnerDoc::Agent { kind: KindDoc(kind), command, args, rules, resume }
+                    RunnerDoc::Agent { kind: KindDoc(kind), command, args, rules, resume, fixed_transport }
                 }
                 Runner::ExternalCli { command, args } => RunnerDoc::ExternalCli { command, args },
                 Runner::Demo { script } => RunnerDoc::Demo { script },
@@ -237,9 +239,9 @@ impl StepDoc {
                     };
                     Runner::Pi { transport, command, args }
                 }
-                RunnerDoc::Agent { kind: KindDoc(kind), command, args, rules, resume } => {
+                RunnerDoc::Agent { kind: KindDoc(kind), command, args, rules, resume, fixed_transport } => {
                     let rules = rules.into_iter().map(ToolRule::from).collect();
-                    Runner::Agent(AgentRunner { kind, command, args, rules, resume })
+                    Runner::Agent(AgentRunner { kind, command, args, rules, resume, fixed_transport })
                 }
                 RunnerDoc::ExternalCli { command, args } => Runner::ExternalCli { command, args },
                 RunnerDoc::Demo { script } => Runner::Demo { script },

@@ -738,7 +738,13 @@ fn what_somebody_took_note_of_is_told_again_at_twice_the_threshold() {
 #[test]
 fn the_next_attempt_is_made_at_its_time_or_given_up() {
     let next = || {
-        let next = crate::run::NextAttempt { at: ms(750), model: None, reason: "r".into(), task_by_file: false };
+        let next = crate::run::NextAttempt {
+            at: ms(750),
+            model: None,
+            reason: "r".into(),
+            task_by_file: false,
+            transport: None,
+        };
         What::AttemptEnded { step: STEP, exit_code: 1, error: "e".into(), next }
     };
     let mut play = Play::of(meta());
@@ -771,8 +777,13 @@ fn no_attempt_follows_once_a_limit_is_reached() {
         play.reduce(What::Agent { step: STEP, event: failed });
         play.reduce(What::Agent { step: STEP, event: AgentEvent::Settled { aborted: false } });
         play.reduce(What::ChildExited { step: STEP, exit: crate::run::ExitInfo::default() });
-        let next =
-            crate::run::NextAttempt { at: ms(0), model: Some("b".into()), reason: "r".into(), task_by_file: false };
+        let next = crate::run::NextAttempt {
+            at: ms(0),
+            model: Some("b".into()),
+            reason: "r".into(),
+            task_by_file: false,
+            transport: None,
+        };
         play.reduce(What::AttemptEnded { step: STEP, exit_code: 1, error: "503 overloaded".into(), next });
         play.until(10);
         let done: Vec<&str> =
@@ -784,7 +795,13 @@ fn no_attempt_follows_once_a_limit_is_reached() {
 #[test]
 fn no_attempt_follows_when_time_ends_the_step_or_the_run_in_the_same_moment() {
     let next = || {
-        let next = crate::run::NextAttempt { at: ms(300), model: None, reason: "r".into(), task_by_file: false };
+        let next = crate::run::NextAttempt {
+            at: ms(300),
+            model: None,
+            reason: "r".into(),
+            task_by_file: false,
+            transport: None,
+        };
         What::AttemptEnded { step: STEP, exit_code: 1, error: "e".into(), next }
     };
     let mut play = Play::of(StepMeta { timeout_ms: Some(300), ..meta() });

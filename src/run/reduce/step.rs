@@ -3,8 +3,8 @@
 use super::agent::{agent_event, lose_open_calls};
 use super::watch;
 use crate::run::{
-    AgentEvent, AnsweredBy, Artifact, Attempt, Ending, EndingCause, ExternalProcess, Raise, RunState, Stage, StepId,
-    StepOutcome, StepPhase, StepState, Timestamp, What,
+    AgentEvent, AnsweredBy, Artifact, Attempt, Ending, EndingCause, ExternalProcess, Raise, RunState, RunnerKind,
+    Stage, StepId, StepOutcome, StepPhase, StepState, Timestamp, What,
 };
 
 /// A stronger cause replaces a weaker one and starts its own ladder; a weaker one changes nothing.
@@ -96,6 +96,9 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
             step.repeat = None;
             step.failures.clear();
             step.task_by_file |= next.task_by_file;
+            if let (Some(transport), RunnerKind::Agent(agent)) = (next.transport, &mut step.runner) {
+                agent.transport = transport;
+            }
             step.next_attempt = Some(next.clone());
         }
         What::AttentionRaised { notice, .. } => {

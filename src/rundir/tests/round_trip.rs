@@ -472,12 +472,16 @@ fn pids() -> impl Strategy<Value = Vec<u32>> {
 }
 
 fn next_attempt() -> impl Strategy<Value = NextAttempt> {
-    (0i64..9999, maybe(text()), text(), any::<bool>()).prop_map(|(ms, model, reason, task_by_file)| NextAttempt {
-        at: at(ms),
-        model,
-        reason,
-        task_by_file,
-    })
+    let transport = proptest::option::of(proptest::sample::select(vec![Transport::Steerable, Transport::OneShot]));
+    (0i64..9999, maybe(text()), text(), any::<bool>(), transport).prop_map(
+        |(ms, model, reason, task_by_file, transport)| NextAttempt {
+            at: at(ms),
+            model,
+            reason,
+            task_by_file,
+            transport,
+        },
+    )
 }
 
 every! { What: what, whats, kind {

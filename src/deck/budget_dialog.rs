@@ -60,12 +60,14 @@ pub fn lines(state: &RunState, dialog: &BudgetDialog, now: Timestamp) -> Vec<Lin
     let whole = step.map_or(state.timeout_ms, |s| s.timeout_ms);
     let counted = |key, metric: Metric, example| {
         let used = step.map_or_else(|| budget::used_by_run(state, metric), |s| budget::used(s, metric));
+        let known = step.map_or_else(|| budget::is_known_of_run(state, metric), |s| budget::is_known(s, metric));
         let Limit { soft, mut hard } = budget::limit(limits, metric);
         if metric == Metric::Turns {
             // What is granted beyond them is a limit of its own.
             hard = limits.turns.map(|turns| turns.max as f64);
         }
-        Line { key, used: amount(metric, used), limit: or_unknown(hard.or(soft).map(|n| amount(metric, n))), example }
+        let used = or_unknown(known.then(|| amount(metric, used)));
+        Line { key, used, limit: or_unknown(hard.or(soft).map(|n| amount(metric, n))), example }
     };
     let mut lines = vec![
         Line { key: "time", used: or_unknown(ran.map(clock)), limit: time(whole), example: "1h30m" },

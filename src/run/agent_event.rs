@@ -3,7 +3,7 @@
 //!
 //! Texts in here are previews with a bound, so that a [`super::RunState`] stays small; whole texts are in files.
 
-use super::{Asking, CostUsd, Stream, SubAgentDid, Tokens};
+use super::{Asking, CostUsd, Stream, SubAgentDid, Tokens, Window};
 
 /// One thing that an agent said. Time and step stand in the [`super::Event`] around it.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +45,8 @@ pub enum AgentEvent {
     },
     /// More was used; it adds to what messages carried.
     Used(Usage),
+    /// How full the context window of its model is; what it does not tell stays as it was.
+    Window(Window),
     /// A tool call opened.
     ToolStarted {
         /// The agent's id of the call.

@@ -123,6 +123,8 @@ pub struct Meter {
     pub metric: Metric,
     /// How much was used.
     pub used: f64,
+    /// Something of it was told, or nothing can have been used yet. Else `used` is 0 and means nothing.
+    pub known: bool,
     /// The warning.
     pub soft: Option<f64>,
     /// The end.
@@ -152,6 +154,24 @@ pub fn used(step: &StepState, metric: Metric) -> f64 {
         Metric::Tokens => count(step.tokens.total()),
         Metric::Cost => step.cost.unwrap_or_default().0,
     }
+}
+
+/// Whether [`used`] means something: an agent that has begun and told nothing of its tokens, or of its money, may have used
+/// any amount.
+#[must_use]
+pub fn is_known(step: &StepState, metric: Metric) -> bool {
+    let quiet = step.phase == super::StepPhase::Pending || matches!(step.runner, super::RunnerKind::ExternalCli { .. });
+    match metric {
+        Metric::Turns | Metric::ToolCalls => true,
+        Metric::Tokens => quiet || !step.tokens.is_zero(),
+        Metric::Cost => quiet || step.cost.is_some(),
+    }
+}
+
+/// Whether [`used_by_run`] means something: it does as soon as one step tells something.
+#[must_use]
+pub fn is_known_of_run(state: &RunState, metric: Metric) -> bool {
+    used_by_run(state, metric) > 0.0 || state.steps.iter().filter(|s| !s.carried_over).all(|s| is_known(s, metric))
 }
 
 /// What all steps together used of a metric.
@@ -185,26 +205,27 @@ pub fn limit(limits: &super::Limits, metric: Metric) -> Limit<f64> {
 pub fn meters(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Meter> {
     let awake = step.started_at.map(|from| state.gaps.awake(from, step.ended_at.unwrap_or(now)));
     let running = step.phase == super::StepPhase::Running;
-    all(&step.limits, |metric| used(step, metric), awake.filter(|_| running))
+    all(&step.limits, |metric| (used(step, metric), is_known(step, metric)), awake.filter(|_| running))
 }
 
 /// Every limit of the run with what was used of it.
 #[must_use]
 pub fn run_meters(state: &RunState, now: Timestamp) -> Vec<Meter> {
     let awake = state.started_at.map(|from| state.gaps.awake(from, state.ended_at.unwrap_or(now)));
-    all(&state.limits, |metric| used_by_run(state, metric), awake.filter(|_| state.ended_at.is_none()))
+    let used = |metric| (used_by_run(state, metric), is_known_of_run(state, metric));
+    all(&state.limits, used, awake.filter(|_| state.ended_at.is_none()))
 }
 
-fn all(limits: &super::Limits, used: impl Fn(Metric) -> f64, awake: Option<Duration>) -> Vec<Meter> {
+fn all(limits: &super::Limits, used: impl Fn(Metric) -> (f64, bool), awake: Option<Duration>) -> Vec<Meter> {
     let mut out = Vec::new();
     for metric in Metric::ALL {
         let limit = limit(limits, metric);
         if limit == Limit::default() {
             continue;
         }
-        let used = used(metric);
+        let (used, known) = used(metric);
         let left = awake.zip(limit.hard.or(limit.soft)).and_then(|(awake, end)| estimate(used, end, awake));
-        out.push(Meter { metric, used, soft: limit.soft, hard: limit.hard, left });
+        out.push(Meter { metric, used, known, soft: limit.soft, hard: limit.hard, left });
     }
     out
 }

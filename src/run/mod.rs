@@ -70,4 +70,4 @@ pub use step_state::{
 };
 pub use sub_agent::{SubAgent, SubAgentDid, SubCall};
 pub use unknown::{UnknownKind, Unknowns};
-pub use values::{CostUsd, RunId, StepId, Timestamp, Tokens};
+pub use values::{CostUsd, RunId, StepId, Timestamp, Tokens, Window};

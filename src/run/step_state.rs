@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     AgentKind, BudgetState, CallFacts, Conflict, CostUsd, ExitInfo, Failures, Level, Limits, Notice, Question, Repeat,
-    RunId, Steering, StepContract, StepId, SubAgent, Thresholds, Timestamp, Tokens, Transport, Unknowns, Usage,
+    RunId, Steering, StepContract, StepId, SubAgent, Thresholds, Timestamp, Tokens, Transport, Unknowns, Usage, Window,
 };
 
 /// Everything known of one step.
@@ -76,6 +76,8 @@ pub struct StepState {
     pub tokens: Tokens,
     /// Cost so far, where the agent reports it.
     pub cost: Option<CostUsd>,
+    /// How full the context window of its newest attempt is.
+    pub window: Window,
     /// The newest message of the assistant, a preview.
     pub last_message: Option<String>,
     /// The newest non-blank lines of output, oldest first, at most [`StepState::KEPT_LINES`].

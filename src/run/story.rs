@@ -122,6 +122,7 @@ every! { AgentEvent: agent_event, agent_events, agent_kind {
     TextDelta * 1 => (0usize..9).prop_map(|bytes| AgentEvent::TextDelta { bytes }),
     Message * 8 => message(),
     Used * 1 => usage().prop_map(AgentEvent::Used),
+    Window * 1 => (option::of(0u64..9), option::of(0u64..9)).prop_map(|(used, size)| AgentEvent::Window(Window { used, size })),
     ToolStarted * 10 => (option::of(name()), tool(), option::of(name()), (0u64..3, any::<bool>(), any::<bool>()))
         .prop_map(|(call, tool, path, (fingerprint, mutates, asks))| AgentEvent::ToolStarted {
             call, tool, path, args: "x".to_owned(), about: CallFacts { fingerprint, mutates, asks },

@@ -123,6 +123,12 @@ impl Tokens {
         self.input.saturating_add(self.output)
     }
 
+    /// All kinds together: what stands in the context window after one model call.
+    #[must_use]
+    pub const fn all(self) -> u64 {
+        self.total().saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+
     /// Whether nothing was counted.
     #[must_use]
     pub const fn is_zero(self) -> bool {
@@ -152,6 +158,30 @@ impl Tokens {
     }
 }
 
+/// How full the context window of an agent's model is, as far as the agent tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Tokens that stand in it since the newest model call.
+    pub used: Option<u64>,
+    /// Tokens that there is room for.
+    pub size: Option<u64>,
+}
+
+impl Window {
+    /// What is known of both together: the newer word counts.
+    #[must_use]
+    pub fn or(self, older: Self) -> Self {
+        Self { used: self.used.or(older.used), size: self.size.or(older.size) }
+    }
+
+    /// How much of it is used, 0 to 1 and beyond; `None` where either is not told.
+    #[must_use]
+    pub fn share(self) -> Option<f64> {
+        let size = self.size.filter(|size| *size > 0)?;
+        Some(self.used? as f64 / size as f64)
+    }
+}
+
 /// An amount of money in US dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct CostUsd(pub f64);
@@ -177,6 +207,16 @@ impl AddAssign for CostUsd {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_is_as_full_as_is_told() {
+        let told = |used, size| Window { used, size };
+        assert_eq!(told(Some(50), Some(200)).share(), Some(0.25));
+        for unknown in [told(None, Some(200)), told(Some(50), None), told(Some(50), Some(0))] {
+            assert_eq!(unknown.share(), None, "{unknown:?}");
+        }
+        assert_eq!(told(Some(1), None).or(told(Some(2), Some(3))), told(Some(1), Some(3)));
+    }
 
     #[test]
     fn only_prices_count_as_prices() {

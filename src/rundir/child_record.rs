@@ -87,7 +87,7 @@ const LEAN_TEXT: usize = 200;
 /// The lean form of an annotated child line that bears state, for use beyond the cap: texts are cut, everything else
 /// stays. `None` for records without meaning for the state (law 5).
 pub(super) fn lean(line: &[u8]) -> Option<Vec<u8>> {
-    const BEARING: [&str; 17] = [
+    const BEARING: [&str; 18] = [
         "session",
         "agent_start",
         "agent_end",
@@ -103,6 +103,7 @@ pub(super) fn lean(line: &[u8]) -> Option<Vec<u8>> {
         "response",
         "extension_ui_request",
         "subdeck_usage",
+        "subdeck_window",
         "subdeck_subagent",
         "model_change",
     ];

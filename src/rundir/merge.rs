@@ -168,6 +168,7 @@ fn add_history(step: &mut StepState, events: &StepState) {
         step.tokens = events.tokens;
     }
     step.cost = step.cost.or(events.cost);
+    step.window = step.window.or(events.window);
 }
 
 /// A log beyond its cap tells of fewer, and a status may be older.

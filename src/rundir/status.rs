@@ -420,6 +420,9 @@ fn step_extras(step: &StepState) -> Obj {
     cache.opt("write", Some(step.tokens.cache_write).filter(|n| *n > 0));
     own.opt("cache", Some(cache).filter(|c| !c.is_empty()));
     own.opt("costUsd", step.cost.map(|c| c.0));
+    let mut window = Obj::new();
+    window.opt("used", step.window.used).opt("size", step.window.size);
+    own.opt("window", Some(window).filter(|w| !w.is_empty()));
     own.opt(
         "retrying",
         step.retrying.as_ref().map(|r| {

@@ -15,6 +15,7 @@ use super::supervision;
 use crate::run::{
     Attempt, CallFacts, CostUsd, Ending, ExitInfo, ExternalProcess, OpenCall, Retrying, RunId, Steerable, StepId,
     StepPhase, StepState, SubAgent, SubCall, Timestamp, Tokens, ToolCall, ToolOutcome, UnknownKind, Unknowns, Usage,
+    Window,
 };
 
 pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
@@ -32,6 +33,14 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
     let cost = match look.obj("subdeck") {
         Some(own) => own.num("costUsd"),
         None => look.obj("totalCost").and_then(|c| c.num("costUsd")).or_else(|| attempts_cost(look)),
+    };
+    // A foreign status tells the same beside its tokens.
+    let window = match own.obj("window") {
+        Some(window) => Window { used: window.count("used"), size: window.count("size") },
+        None => Window {
+            used: usage.as_ref().and_then(|t| t.count("window")).filter(|n| *n > 0),
+            size: look.count("contextLimit").filter(|n| *n > 0),
+        },
     };
     let mut runner = look.obj("runner").map(|r| runner(&r)).unwrap_or_default();
     if let Some(word) = own.str("runner") {
@@ -76,6 +85,7 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         turn_count: look.count("turnCount").unwrap_or(0),
         tokens,
         cost: cost.map(CostUsd),
+        window,
         last_message: None,
         recent_output: tail(
             look.list("recentOutput").iter().filter_map(|v| v.as_str().map(str::to_owned)),

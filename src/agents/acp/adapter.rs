@@ -15,7 +15,7 @@ use crate::agents::jsonrpc::{Message, number, parse, text, within};
 use crate::agents::pi::live::Live;
 use crate::agents::told::{Answer, preview, tell, unknown};
 use crate::agents::{Adapter, Line, Oversize, Sink, outside};
-use crate::run::{AgentEvent, Report, StopReason, Stream, ToolOutcome};
+use crate::run::{AgentEvent, Report, StopReason, Stream, ToolOutcome, Window};
 
 /// Largest answer that is kept, in bytes.
 const ANSWER: usize = 16 * 1024 * 1024;
@@ -160,7 +160,14 @@ impl AcpAdapter {
         // The history of a session that is being loaded is nobody's work.
         let history = !self.open && self.session.resume.is_some();
         match kind {
-            "usage_update" => self.spent.session(update, history),
+            "usage_update" => {
+                let count = |name| update.get(name).and_then(Value::as_u64).filter(|n| *n > 0);
+                let window = Window { used: count("used"), size: count("size") };
+                if window != Window::default() {
+                    tell(AgentEvent::Window(window), sink);
+                }
+                self.spent.session(update, history);
+            }
             _ if history => {}
             "agent_message_chunk" => {
                 let said = within(update, &["content", "text"]).and_then(Value::as_str).unwrap_or_default();

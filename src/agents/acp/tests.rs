@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{AcpAdapter, Dialect, Session};
 use crate::agents::framing::LINE_LIMIT;
 use crate::agents::told::{self, Seen};
-use crate::run::{AgentEvent, Asking, Choice, Evidence, ExitInfo, Report, StepPhase, ToolOutcome, judge};
+use crate::run::{AgentEvent, Asking, Choice, Evidence, ExitInfo, Report, StepPhase, ToolOutcome, Window, judge};
 
 fn run_with(session: Session, lines: &[String]) -> (Seen, Report) {
     told::play(&mut AcpAdapter::new(Arc::new(session)), &lines.join("\n"))
@@ -228,6 +228,17 @@ fn who_cannot_begin_says_why() {
         assert!(!seen.events.iter().any(|event| matches!(event, AgentEvent::SessionStarted { .. })), "{line}");
         assert!(seen.log.starts_with("the agent refused to begin: "), "{}", seen.log);
     }
+}
+
+#[test]
+fn how_full_the_window_is_is_told_as_it_comes() {
+    let used = |used: u64| update(json!({"sessionUpdate": "usage_update", "used": used, "size": 128_000}));
+    let mut lines = begin();
+    lines.extend([used(0), says("New."), used(2100), answer("end_turn")]);
+    let (seen, _) = run_with(Session::default(), &lines);
+    let told: Vec<_> = seen.events.iter().filter(|event| matches!(event, AgentEvent::Window(_))).collect();
+    let window = |used| AgentEvent::Window(Window { used, size: Some(128_000) });
+    assert_eq!(told, [&window(None), &window(Some(2100))]);
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 
 use super::adapter::ClaudeAdapter;
+use super::ledger::window_size;
 use crate::agents::Sink;
 use crate::agents::look::Look;
-use crate::run::Stream;
+use crate::agents::told::tell;
+use crate::run::{AgentEvent, Stream, Window};
 
 impl ClaudeAdapter {
     /// The end of a turn. It may not be the last one (agent-streams 0.2).
@@ -24,6 +26,9 @@ impl ClaudeAdapter {
         );
         for (id, tool) in std::mem::take(&mut self.turn.open) {
             self.tool_over(&id, &tool, "the turn ended without a result of this call", true, sink);
+        }
+        if let Some(size) = window_size(line.object("modelUsage")) {
+            tell(AgentEvent::Window(Window { used: None, size: Some(size) }), sink);
         }
         if let Some(usage) = self.ledger.result(line) {
             self.used(&usage, sink);

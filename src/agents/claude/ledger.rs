@@ -79,6 +79,13 @@ impl Ledger {
     }
 }
 
+/// How much the window of the model holds that did most of the work.
+pub(super) fn window_size(models: Look<'_>) -> Option<u64> {
+    let kinds = ["inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
+    let used = |model: &Look<'_>| kinds.iter().filter_map(|kind| model.count(kind)).fold(0_u64, u64::saturating_add);
+    models.values().max_by_key(used)?.count("contextWindow").filter(|size| *size > 0)
+}
+
 /// Claude's input does not hold what came from its cache, like ours (agent-streams 0.9).
 fn tokens(usage: Look<'_>) -> Tokens {
     Tokens {
@@ -102,6 +109,15 @@ mod tests {
 
     fn result(ledger: &mut Ledger, value: &Value) -> Option<(u64, u64, Option<u64>)> {
         numbers(ledger.result(Look::new(value)))
+    }
+
+    #[test]
+    fn the_window_is_that_of_the_model_that_did_most() {
+        let models = json!({"small": {"inputTokens": 5, "contextWindow": 1000},
+            "main": {"inputTokens": 2, "cacheReadInputTokens": 90, "contextWindow": 200}});
+        assert_eq!(window_size(Look::new(&models)), Some(200));
+        assert_eq!(window_size(Look::new(&json!({"main": {"inputTokens": 2}}))), None);
+        assert_eq!(window_size(Look::new(&json!(null))), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::known;
 use super::retry;
 use super::session::{INITIALIZE, INTERRUPT, RUNS, STEER, Session, TAKEN, TASK, THREAD, TURN};
 use super::subs::Subs;
-use super::usage::Spent;
+use super::usage::{Spent, window};
 use crate::agents::jsonrpc::{Message, parse};
 use crate::agents::look::{Look, text_of};
 use crate::agents::told::{tell, unknown};
@@ -101,6 +101,9 @@ impl ServerAdapter {
             }
             "thread/tokenUsage/updated" => {
                 let usage = self.spent.report(params.word("threadId"), params.object("tokenUsage"));
+                if let Some(window) = window(params.object("tokenUsage")).filter(|_| own) {
+                    tell(AgentEvent::Window(window), sink);
+                }
                 if own && usage.is_some() {
                     self.work.model_call_over(usage, Some(StopReason::Stop), sink)
                 } else {

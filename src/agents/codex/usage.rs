@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::agents::look::Look;
-use crate::run::{Tokens, Usage};
+use crate::run::{Tokens, Usage, Window};
 
 /// Sessions of which sums are remembered; more than any agent starts.
 const MOST: usize = 256;
@@ -40,6 +40,13 @@ impl Spent {
         let tokens = total.since(before);
         (known.working && tokens != Tokens::default()).then_some(Usage { tokens, cost: None })
     }
+}
+
+/// How full the context window is: of what its newest model call had and said.
+pub(super) fn window(usage: Look<'_>) -> Option<Window> {
+    let last = tokens(usage.object("last")).all();
+    let window = Window { used: (last > 0).then_some(last), size: usage.count("modelContextWindow") };
+    (window != Window::default()).then_some(window)
 }
 
 /// The tokens of a report of either transport. Its input holds what came from the cache and went into it; its output
@@ -82,6 +89,14 @@ mod tests {
         spent.begins("fork");
         assert_eq!(spent.report("fork", Look::new(&usage(500, 8))).map(|usage| usage.tokens.input), Some(4));
         assert_eq!(spent.report("fork", Look::new(&json!("odd"))), None);
+    }
+
+    #[test]
+    fn the_window_holds_what_the_newest_call_had() {
+        let mut told = usage(500, 40);
+        told["modelContextWindow"] = json!(1000);
+        assert_eq!(window(Look::new(&told)), Some(Window { used: Some(41), size: Some(1000) }));
+        assert_eq!(window(Look::new(&json!({"total": {}}))), None);
     }
 
     #[test]

@@ -11,6 +11,9 @@ use super::{Scene, Session, Turn};
 use crate::agents::pi::line_of;
 use crate::agents::wrapping::unwrapped;
 
+/// How much the window of its model is said to hold, in tokens.
+const WINDOW: u64 = 8_000;
+
 /// What comes in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
@@ -157,7 +160,7 @@ impl Player<'_> {
             ("get_state", _) => {
                 let state = json!({
                     "sessionId": self.session.id, "isStreaming": self.busy,
-                    "model": {"id": self.scene.model, "provider": "demo"},
+                    "model": {"id": self.scene.model, "provider": "demo", "contextWindow": WINDOW},
                     "pendingMessageCount": self.steering.len() + self.follow_up.len(),
                 });
                 self.respond(&command, "get_state", Ok(()), state)

@@ -5,7 +5,7 @@ use super::asked;
 use super::record::{Body, Record, UsageRecord, with_record};
 use crate::run::{
     AgentEvent, CostUsd, MessageRole, QueueContents, StopReason, Stream, SubAgentDid, SubCall, Tokens, ToolOutcome,
-    Usage,
+    Usage, Window,
 };
 use crate::text::prefix;
 
@@ -127,6 +127,10 @@ pub(super) fn events(line: &[u8], record: &Record<'_>, out: &mut Vec<AgentEvent>
         }
         // What agents of other families used beside what their messages carry.
         "subdeck_usage" => out.extend(record.usage.as_ref().map(usage).map(AgentEvent::Used)),
+        "subdeck_window" => {
+            let told = record.window.as_ref().map(|window| Window { used: window.used, size: window.size });
+            out.push(told.map_or_else(|| AgentEvent::Unknown { kind: kind.to_owned() }, AgentEvent::Window));
+        }
         "subdeck_subagent" => {
             out.push(sub_agent(record).unwrap_or_else(|| AgentEvent::Unknown { kind: kind.to_owned() }))
         }
@@ -161,6 +165,8 @@ pub(super) fn events(line: &[u8], record: &Record<'_>, out: &mut Vec<AgentEvent>
             if let Some(state) = record.data.as_ref().filter(|state| state.session_id.is_some()) {
                 let model = state.model.as_ref().and_then(|model| owned(&model.id));
                 out.push(AgentEvent::SessionStarted { session_id: owned(&state.session_id), model });
+                let size = state.model.as_ref().and_then(|model| model.context_window).filter(|size| *size > 0);
+                out.extend(size.map(|size| AgentEvent::Window(Window { used: None, size: Some(size) })));
             }
             out.push(AgentEvent::Response {
                 id: owned(&record.id),
@@ -356,9 +362,10 @@ mod tests {
                 }],
             ),
             (
-                r#"{"id":"x","type":"response","command":"get_state","success":true,"data":{"model":{"id":"m"},"sessionId":"s"}}"#,
+                r#"{"id":"x","type":"response","command":"get_state","success":true,"data":{"model":{"id":"m","contextWindow":128000},"sessionId":"s"}}"#,
                 vec![
                     AgentEvent::SessionStarted { session_id: Some("s".into()), model: Some("m".into()) },
+                    AgentEvent::Window(Window { used: None, size: Some(128_000) }),
                     AgentEvent::Response {
                         id: Some("x".into()),
                         command: "get_state".into(),

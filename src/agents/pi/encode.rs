@@ -65,6 +65,12 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
             json!({"type": "subdeck_subagent", "id": id, "subAgent": did})
         }
         AgentEvent::Used(usage) => json!({"type": "subdeck_usage", "usage": usage_value(usage)}),
+        AgentEvent::Window(window) => {
+            let mut told = json!({});
+            set(&mut told, "used", window.used.map(Value::from));
+            set(&mut told, "size", window.size.map(Value::from));
+            json!({"type": "subdeck_window", "window": told})
+        }
         AgentEvent::ToolStarted { call, tool, args, path, .. } => {
             let mut said = json!({});
             set(&mut said, "command", (!args.is_empty()).then(|| Value::from(args.as_str())));
@@ -153,7 +159,7 @@ const fn stop_word(stop: StopReason) -> &'static str {
 mod tests {
     use super::*;
     use crate::agents::pi::decode_line;
-    use crate::run::{CallFacts, CostUsd, QueueContents, SubCall, Tokens};
+    use crate::run::{CallFacts, CostUsd, QueueContents, SubCall, Tokens, Window};
 
     #[test]
     fn what_is_encoded_decodes_to_the_same() {
@@ -209,6 +215,8 @@ mod tests {
                 tokens: Tokens { input: 1, output: 2, cache_read: 3, cache_write: 4 },
                 cost: Some(CostUsd(0.5)),
             }),
+            AgentEvent::Window(Window { used: Some(5), size: None }),
+            AgentEvent::Window(Window { used: None, size: Some(9) }),
             AgentEvent::Response { id: Some("i".into()), command: "c".into(), success: false, error: Some("e".into()) },
             AgentEvent::Asked(Box::new(crate::run::Asking { id: "u".into(), text: "q".into(), ..Default::default() })),
             AgentEvent::Unasked { id: "u".into() },

@@ -57,6 +57,8 @@ pub(super) struct Record<'a> {
     pub data: Option<State<'a>>,
     #[serde(deserialize_with = "object")]
     pub usage: Option<UsageRecord>,
+    #[serde(deserialize_with = "object")]
+    pub window: Option<WindowRecord>,
     #[serde(borrow, deserialize_with = "object")]
     pub sub_agent: Option<SubRecord<'a>>,
     #[serde(borrow, deserialize_with = "text")]
@@ -165,10 +167,22 @@ pub(super) struct State<'a> {
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Model<'a> {
     #[serde(borrow, deserialize_with = "text")]
     pub id: Option<Cow<'a, str>>,
+    #[serde(deserialize_with = "number")]
+    pub context_window: Option<u64>,
+}
+
+/// What an agent tells of its context window.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct WindowRecord {
+    #[serde(deserialize_with = "number")]
+    pub used: Option<u64>,
+    #[serde(deserialize_with = "number")]
+    pub size: Option<u64>,
 }
 
 /// Usage in either of the two spellings (runner-behaviour 1.5).

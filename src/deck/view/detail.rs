@@ -26,6 +26,8 @@ pub enum Fact {
     Retry,
     /// Turns, tokens, money.
     Usage,
+    /// How full the context window is.
+    Window,
     /// Time used of the limit.
     Time,
     /// A limit with what was used of it.
@@ -80,6 +82,9 @@ pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
     let plain = matches!(step.runner, RunnerKind::ExternalCli { .. });
     if step.phase != StepPhase::Pending && !plain {
         rows.push(Fact::Usage);
+    }
+    if step.window.share().is_some() {
+        rows.push(Fact::Window);
     }
     if step.timeout_ms.is_some() && !step.phase.is_terminal() {
         rows.push(Fact::Time);
@@ -165,13 +170,20 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
             let pieces = usage(step, theme.plain());
             row(buf, Rect { x: area.x + 10, width: area.width.saturating_sub(10), ..area }, dy, pieces, Vec::new());
         }
+        Fact::Window => {
+            if let Some((text, share)) = window_text(step) {
+                label(buf, "context");
+                limit_row(buf, area, dy, &text, share, share_style(share, scene), scene);
+                put_right(buf, area, area.width, dy, &percent(share), theme.dim());
+            }
+        }
         Fact::Time => {
             if let (Some(limit), Some(used)) = (step.timeout_ms, step.elapsed(scene.now)) {
                 let limit = std::time::Duration::from_millis(limit);
                 let share = used.as_secs_f64() / limit.as_secs_f64().max(0.001);
                 label(buf, "time");
-                let style = if share >= 0.8 { theme.bad() } else { theme.accent() };
-                limit_row(buf, area, dy, &format!("{} of {}", clock(used), clock(limit)), share, style, scene);
+                let text = format!("{} of {}", clock(used), clock(limit));
+                limit_row(buf, area, dy, &text, share, share_style(share, scene), scene);
             }
         }
         Fact::Error(line) => {
@@ -274,6 +286,27 @@ fn usage(step: &StepState, style: Style) -> Vec<Piece> {
     out
 }
 
+/// What stands in the context window of how much, and the share of it.
+pub(super) fn window_text(step: &StepState) -> Option<(String, f64)> {
+    let share = step.window.share()?;
+    let high = if share >= HIGH { " !" } else { "" };
+    Some((format!("{} of {}{high}", count(step.window.used?), count(step.window.size?)), share))
+}
+
+/// A share in digits; nearly everything is not everything.
+pub(super) fn percent(share: f64) -> String {
+    // `as` saturates.
+    format!("{}%", if share < 1.0 { ((share * 100.0).round() as u64).min(99) } else { (share * 100.0) as u64 })
+}
+
+/// From this share of a limit on it is told that it is near.
+const HIGH: f64 = 0.8;
+
+/// The style of what was used of a limit.
+pub(super) fn share_style(share: f64, scene: &Scene<'_>) -> Style {
+    if share >= HIGH { scene.theme.bad() } else { scene.theme.accent() }
+}
+
 /// What a step cost, as far as its agent tells.
 fn told_cost(step: &StepState) -> String {
     step.cost.map_or_else(|| format!("cost {UNKNOWN}"), |usd| cost(usd.0))
@@ -306,6 +339,11 @@ pub(super) fn of_limits(step: &StepState, scene: &Scene<'_>) -> Vec<Piece> {
     let tokens = if step.tokens.is_zero() { UNKNOWN.to_owned() } else { count(step.tokens.total()) };
     add(Metric::Tokens, "tok", agent.then_some(tokens), 5);
     add(Metric::Cost, "", agent.then(|| told_cost(step)), 7);
+    if let Some(share) = step.window.share() {
+        let style = if share >= HIGH { theme.bad() } else { theme.dim() };
+        let mark = if share >= HIGH { "!" } else { "" };
+        out.push(piece(format!("{} ctx{mark}", percent(share)), style).rank(4).gap(3));
+    }
     out
 }
 
@@ -341,7 +379,8 @@ pub(super) fn meter_text(meter: &Meter) -> String {
         Metric::Turns | Metric::ToolCalls => crate::text::grouped(n as u64),
     };
     let limit = meter.hard.or(meter.soft).unwrap_or_default();
-    format!("{} of {}", amount(meter.used), amount(limit))
+    let used = if meter.known { amount(meter.used) } else { UNKNOWN.to_owned() };
+    format!("{used} of {}", amount(limit))
 }
 
 /// The same, with a mark where it is high, so that nobody needs the colour.
@@ -352,7 +391,7 @@ pub(super) fn marked(meter: &Meter) -> String {
 /// Where the warning is, for a row with room.
 pub(super) fn meter_warning(meter: &Meter) -> Option<String> {
     let soft = meter.soft.filter(|_| meter.hard.is_some())?;
-    let at = meter_text(&Meter { used: soft, ..*meter });
+    let at = meter_text(&Meter { used: soft, known: true, ..*meter });
     at.split(" of ").next().map(|soft| format!("  warning at {soft}"))
 }
 
@@ -362,7 +401,7 @@ pub(super) fn meter_style(meter: &Meter, scene: &Scene<'_>) -> Style {
 
 /// Whether the warning was reached, or nearly the limit.
 fn meter_is_high(meter: &Meter) -> bool {
-    meter.soft.is_some_and(|soft| meter.used >= soft) || meter.share() >= 0.8
+    meter.soft.is_some_and(|soft| meter.used >= soft) || meter.share() >= HIGH
 }
 
 /// An estimate of when the limit comes.

@@ -6,7 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::detail::{marked, meter_left, meter_style, meter_warning, metric_name};
+use super::detail::{marked, meter_left, meter_style, meter_warning, metric_name, percent, share_style, window_text};
 use super::paint::{Piece, bar, piece, row};
 use super::{Scene, ticker, took};
 use crate::deck::history::Entry;
@@ -77,7 +77,7 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
         (Some(used), Some(limit)) => {
             let limit = std::time::Duration::from_millis(limit);
             let share = used.as_secs_f64() / limit.as_secs_f64().max(0.001);
-            let style = if share >= 0.8 { theme.bad() } else { theme.accent() };
+            let style = share_style(share, scene);
             let left = (!step.phase.is_terminal()).then(|| format!("{} left", clock(limit.saturating_sub(used))));
             out.push(limited("time", format!("{} of {}", clock(used), clock(limit)), share, style, left, None));
         }
@@ -105,6 +105,13 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
     out.push((vec![piece(format!("            {kinds}"), theme.dim())], Vec::new()));
     let told = or_unknown(step.cost.map(|c| format!("{}  reported by the agent", cost(c.0))));
     out.push(metered("cost", Metric::Cost, told));
+    match (window_text(step), step.window.used) {
+        (Some((digits, share)), _) => {
+            out.push(limited("context", digits, share, share_style(share, scene), Some(percent(share)), None));
+        }
+        (None, Some(used)) => out.push(line("context", format!("{}  of a window whose size is not told", count(used)))),
+        (None, None) => {}
+    }
     let whole = crate::run::budget::run_meters(scene.state, scene.now);
     if !whole.is_empty() {
         out.push(note("", theme.plain()));

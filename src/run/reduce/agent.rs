@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::watch;
 use crate::run::sub_agent;
 use crate::run::{
-    AgentEvent, MessageRole, OpenCall, Retrying, StepState, StopReason, Timestamp, ToolCall, ToolOutcome, Usage, budget,
+    AgentEvent, Family, MessageRole, OpenCall, Retrying, RunnerKind, StepState, StopReason, Timestamp, ToolCall,
+    ToolOutcome, Usage, budget,
 };
 
 /// Returns whether the event could not have happened.
@@ -34,12 +35,16 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
             }
             if let Some(usage) = usage {
                 used(step, usage);
+                if tells_by_call(&step.runner) {
+                    step.window.used = Some(usage.tokens.all());
+                }
                 if let Some(attempt) = step.attempts.last_mut() {
                     attempt.turns += 1;
                 }
             }
         }
         AgentEvent::Used(usage) => used(step, usage),
+        AgentEvent::Window(window) => step.window = window.or(step.window),
         AgentEvent::Unknown { kind } => step.unknown.take(kind),
         AgentEvent::SubAgent { id, did } => sub_agent::take(step, id, did, at),
         AgentEvent::ToolStarted { call, tool, args, path, about } => {
@@ -130,6 +135,15 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
         | AgentEvent::ProtocolFailure { .. } => {}
     }
     false
+}
+
+/// Whether what a message used is that of one model call, which is all that stood in its window.
+const fn tells_by_call(runner: &RunnerKind) -> bool {
+    match runner {
+        RunnerKind::Pi | RunnerKind::PiJson | RunnerKind::Demo => true,
+        RunnerKind::Agent(agent) => matches!(agent.family, Family::Claude),
+        _ => false,
+    }
 }
 
 fn used(step: &mut StepState, usage: &Usage) {

@@ -4,7 +4,7 @@ use super::agent::{agent_event, lose_open_calls};
 use super::watch;
 use crate::run::{
     AgentEvent, AnsweredBy, Artifact, Attempt, Ending, EndingCause, ExternalProcess, Raise, RunState, RunnerKind,
-    Stage, StepId, StepOutcome, StepPhase, StepState, Timestamp, What,
+    Stage, StepId, StepOutcome, StepPhase, StepState, Timestamp, What, Window,
 };
 
 /// A stronger cause replaces a weaker one and starts its own ladder; a weaker one changes nothing.
@@ -78,6 +78,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
             step.next_attempt = None;
             step.exit = None;
             (step.last_word, step.calls_pending, step.barren) = (false, false, 0);
+            step.window = Window::default();
         }
         What::AttemptEnded { exit_code, error, next, .. } => {
             lose_open_calls(step, at);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::run::{
-    AgentEvent, CostUsd, ExitInfo, MessageRole, RunId, StepMeta, StepOutcome, Tokens, ToolOutcome, Usage,
+    AgentEvent, CostUsd, ExitInfo, MessageRole, RunId, StepMeta, StepOutcome, Tokens, ToolOutcome, Usage, Window,
 };
 
 fn ms(n: i64) -> Timestamp {
@@ -165,6 +165,11 @@ fn usage_adds_up_for_the_step_the_attempt_and_the_run() {
     assert_eq!(s.steps[0].tokens, Tokens { input: 20, output: 6, cache_read: 10, cache_write: 2 });
     assert_eq!(s.steps[0].turn_count, 2);
     assert_eq!(s.steps[0].attempts[0].turns, 2);
+    // In the window stands what the newest call had, whatever was used before.
+    assert_eq!(s.steps[0].window, Window { used: Some(19), size: None });
+    let size = Window { used: None, size: Some(100) };
+    apply(&mut s, 6, What::Agent { step: StepId(0), event: AgentEvent::Window(size) });
+    assert_eq!(s.steps[0].window.share(), Some(0.19));
     assert_eq!(s.tokens().total(), 39);
     assert_eq!(s.cost(), Some(CostUsd(1.5)));
 }

@@ -19,7 +19,7 @@ use crate::deck::window;
 use crate::run::{
     AgentEvent, Amount, Condition, CostUsd, Event, Group, Limit, Limits, Notice, OpenCall, Reason, RunId, RunPhase,
     SteerMode, SteerRequest, SteerTarget, Steerable, StepOutcome, StepPhase, Stream, TargetState, Tokens, ToolCall,
-    ToolOutcome, TurnLimit, What,
+    ToolOutcome, TurnLimit, What, Window,
 };
 
 /// 12:40:51 of a day.
@@ -119,6 +119,7 @@ pub(crate) fn run() -> RunState {
     };
     worker.cost = Some(CostUsd(0.31));
     worker.tokens = Tokens { input: 182_000, output: 9_400, cache_read: 1_100_000, cache_write: 0 };
+    worker.window = Window { used: Some(122_000), size: Some(200_000) };
     worker.recent_tools.extend([
         ended("read", "src/pool.rs", 60, 100, ToolOutcome::Ok, ""),
         ended("bash", "cargo test pool::", 50, 18_440, ToolOutcome::Ok, ""),
@@ -152,6 +153,8 @@ pub(crate) fn run() -> RunState {
     reviewer.open = vec![call("bash", "cargo test", 372)];
     reviewer.tool_count = 4;
     reviewer.turn_count = 3;
+    // Nothing was told of what it used yet.
+    reviewer.limits.tokens = Some(Limit { soft: None, hard: Some(100_000) });
     reviewer.activity = Some("needs_attention".to_owned());
     reviewer.attention = vec![
         notice(3, Reason::TimeThreshold, "", 380, "still active after 4m00s"),

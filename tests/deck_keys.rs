@@ -197,6 +197,11 @@ fn play(stage: &Stage, action: Action) {
             stage.press(action);
             stage.goes("▸ 1 look +2");
         }
+        // Here there is none; how one is entered and left is shown where there is one (tests/fleet.rs).
+        Action::Inside => {
+            stage.press(action);
+            stage.sees("no run was started in this one");
+        }
         Action::NextPane => {
             stage.press(action);
             stage.sees("╭─›1 look ");

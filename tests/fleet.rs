@@ -7,6 +7,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use support::Home;
 
@@ -117,4 +118,96 @@ fn two_viewers_look_at_the_same_runs_and_change_nothing() {
         assert!(viewer.is_sane());
     }
     assert_eq!(fs::read_dir(&dir).unwrap().count(), before);
+}
+
+#[test]
+fn a_run_that_was_started_in_a_step_is_found_in_it_and_below_it() {
+    let home = Home::new();
+    let program = env!("CARGO_BIN_EXE_subdeck");
+    let script = format!("{program} run --detach --name inner -- sleep 1000 && echo both run && sleep 1000");
+    home.subdeck(&["run", "--detach", "--name", "outer", "--", "sh", "-c", &script]);
+    let mut fleet = home.deck(&[], 120, 36);
+    fleet.wait_text("└ ● running");
+    fleet.keys("/outer\r\r");
+    fleet.wait_text("both run");
+    fleet.wait_text("1 run inside");
+    fleet.keys("r");
+    fleet.wait_text("╭─ 1 sleep");
+    fleet.wait_text("step 1");
+    fleet.wait_gone("1 run inside");
+    fleet.wait_text("inner");
+    fleet.keys("\x1b");
+    fleet.wait_text("1 run inside");
+    fleet.keys("\x1b");
+    fleet.wait_text("by state, age first");
+    fleet.keys("q");
+    fleet.wait_exit();
+    assert!(fleet.is_sane());
+    let list: serde_json::Value = serde_json::from_str(&home.subdeck(&["ls", "--json"])).unwrap();
+    let runs = list["runs"].as_array().unwrap();
+    let [outer, inner] = ["outer", "inner"].map(|name| runs.iter().find(|r| r["name"] == name).unwrap());
+    assert_eq!(inner["started_in"], serde_json::json!({ "run": outer["run"], "step": 1 }));
+    // The end of a step is the end of what was started in it.
+    let id = |run: &serde_json::Value| run["run"].as_str().unwrap().to_owned();
+    home.subdeck(&["stop", "--wait", &id(outer)]);
+    home.subdeck(&["wait", "--timeout", "60s", &id(inner)]);
+    assert!(!home.subdeck(&["status", "--json", &id(inner)]).contains("\"state\":\"running\""));
+}
+
+#[test]
+fn a_run_is_played_again_from_the_fleet() {
+    let home = Home::new();
+    home.subdeck(&["run", "--no-tui", "--name", "played", "--", "echo", "said once"]);
+    let mut fleet = home.deck(&[], 120, 36);
+    fleet.wait_text("played");
+    fleet.keys("P");
+    fleet.wait_text("REPLAY");
+    fleet.keys("\x1b");
+    fleet.wait_gone("REPLAY");
+    fleet.keys("\x1b");
+    fleet.wait_text("by state, age first");
+    fleet.keys("q");
+    fleet.wait_exit();
+    assert!(fleet.is_sane());
+}
+
+/// How often the threads of a process gave the processor away or had it taken.
+#[cfg(target_os = "linux")]
+fn switches(pid: u32) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let texts = threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
+    let counts = texts.map(|text| {
+        let lines = text.lines().filter(|line| line.contains("ctxt_switches"));
+        lines.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok()).sum::<u64>()
+    });
+    counts.sum()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_fleet_of_runs_that_are_over_sleeps_until_something_happens() {
+    let home = Home::new();
+    if !subdeck::rundir::watch::tells_everything(home.path()) {
+        println!("skipped: {} is not on a file system that tells everything", home.path().display());
+        return;
+    }
+    let root = home.path().join("root");
+    put(&root, "aaaa-1", "first", "complete");
+    let mut fleet = home.deck(&[], 120, 36);
+    fleet.wait_text("first");
+    // Longer than any look that is had for safety's sake; what still settles at the beginning counts for nothing.
+    let (quiet, deadline) = (Duration::from_secs(8), Instant::now() + Duration::from_secs(90));
+    let (mut count, mut since) = (switches(fleet.pid()), Instant::now());
+    while since.elapsed() < quiet {
+        assert!(Instant::now() < deadline, "it keeps waking up");
+        std::thread::sleep(Duration::from_millis(100));
+        let now = switches(fleet.pid());
+        if now != count {
+            (count, since) = (now, Instant::now());
+        }
+    }
+    put(&root, "bbbb-2", "second", "failed");
+    fleet.wait_text("second");
+    fleet.keys("q");
+    fleet.wait_exit();
 }

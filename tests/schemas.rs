@@ -485,6 +485,7 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
         reduce(&mut state, &at(what));
     }
     state.resumed_from = Some(RunId("r0".into()));
+    state.started_in = Some(subdeck::run::Within { run: RunId("r1".into()), step: Some(StepId(2)) });
     state.ended_by = Some(ControlSource { via: "cli".into(), reason: text(), ..ControlSource::default() });
     state.lost = text();
     state.error = text();

@@ -13,7 +13,7 @@ use super::{again, find, keys, out, read_only};
 use crate::deck::notify::Channel;
 use crate::deck::theme::Palette;
 use crate::deck::{DeckExit, DeckOptions, GoOn, Retry};
-use crate::run::{ExitCause, exit_code};
+use crate::run::{ExitCause, StepId, exit_code};
 use crate::rundir::{Follower, RunDir};
 
 /// Attaches to a run.
@@ -52,6 +52,9 @@ pub fn look(
 ) -> anyhow::Result<(RunDir, DeckExit)> {
     let How { from_fleet, mut replay } = how;
     let mut dir = dir.clone();
+    // The runs that were gone into from, and where one was in them.
+    let mut above: Vec<(RunDir, StepId)> = Vec::new();
+    let mut selected = None;
     loop {
         let read_only = read_only::asked(world, root).map(str::to_owned);
         let root = root.root.as_deref();
@@ -80,12 +83,22 @@ pub fn look(
             keymap: keys::keymap(&world.config).0,
             go_on: door,
             retry,
-            from_fleet,
+            from_fleet: from_fleet || !above.is_empty(),
+            selected: selected.take(),
             // Only this run is over; what goes on from it is not.
             replay: std::mem::take(&mut replay),
         };
         match crate::deck::run(options)? {
             DeckExit::Elsewhere(path) => dir = RunDir::at(path),
+            DeckExit::Inside(path, step) => {
+                above.push((dir, step));
+                dir = RunDir::at(path);
+            }
+            DeckExit::Back if !above.is_empty() => {
+                if let Some((outer, step)) = above.pop() {
+                    (dir, selected) = (outer, Some(step));
+                }
+            }
             exit => return Ok((dir, exit)),
         }
     }
@@ -106,7 +119,7 @@ pub fn left(dir: &RunDir, exit: DeckExit) -> anyhow::Result<ExitCode> {
     let state = follower.state();
     tell_summary(state, Output::Text, Fate::Whole);
     match exit {
-        DeckExit::LeftRunning | DeckExit::Elsewhere(_) | DeckExit::Back | DeckExit::Gone(_) => {
+        DeckExit::LeftRunning | DeckExit::Elsewhere(_) | DeckExit::Inside(..) | DeckExit::Back | DeckExit::Gone(_) => {
             let id = crate::text::SafeText::line(dir.id_str());
             tell!("subdeck: the run goes on; `subdeck attach {id}` shows it again");
             Ok(ExitCode::SUCCESS)

@@ -41,12 +41,13 @@ pub fn fleet(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         }),
     };
     loop {
-        let path = match fleet::run(&mut fleet, &mut ui, &options, &doors)? {
-            FleetExit::Open(path) => path,
+        let (path, replay) = match fleet::run(&mut fleet, &mut ui, &options, &doors)? {
+            FleetExit::Open(path) => (path, false),
+            FleetExit::Replay(path) => (path, true),
             FleetExit::Quit => return Ok(ExitCode::SUCCESS),
             FleetExit::Signalled(signal) => crate::deck::die_by(signal),
         };
-        match attach::look(&world, &args.root, &RunDir::at(path), &show, How { from_fleet: true, ..How::default() }) {
+        match attach::look(&world, &args.root, &RunDir::at(path), &show, How { from_fleet: true, replay }) {
             Ok((_, DeckExit::Back)) => {}
             Ok((dir, exit)) => return attach::left(&dir, exit),
             // It went away between the key and the look at it; the list says so.

@@ -27,6 +27,7 @@ pub enum Action {
     PageDown,
     PageUp,
     Zoom,
+    Inside,
     Open,
     Back,
     NextPane,
@@ -161,6 +162,7 @@ pub const TABLE: &[Row] = actions![
     Action::Why, "why", "why", [ch('w')], Control, false, "the rule and the evidence";
     Action::Zoom, "zoom", "zoom", [ch('z')], Look, false, "the selected step on the whole screen";
     Action::Open, "open", "open", [code(KeyCode::Enter)], Look, false, "zoom; there the whole call, message or record";
+    Action::Inside, "run inside", "inside", [ch('r')], Look, false, "the run started in the selected step; esc comes back";
     Action::View, "view", "view", [ch('v')], Look, false, "list, grid, tabs, and what waits for what";
     Action::Tab(Tab::Output), "output", "output", [ch('1')], Look, false, "what the step printed";
     Action::Tab(Tab::Tools), "tools", "tools", [ch('2')], Look, false, "its tool calls, with arguments and results";
@@ -332,6 +334,7 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
             Some(step) => Err(format!("the agent of step {} has no command that goes on with its session", step.id)),
             None => Err("there is no step".to_owned()),
         },
+        Action::Inside if ui.inside.is_empty() => Err("no run was started in this one".to_owned()),
         Action::Shell if step.is_none() => Err("there is no step".to_owned()),
         Action::Interrupt if at.state.interrupted || at.state.stopped => Err("the run is already ending".to_owned()),
         Action::StopRun if at.state.stopped => Err("the run is already stopping".to_owned()),
@@ -365,6 +368,7 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     if !ui.zoom {
         wanted.push(Action::Zoom);
     }
+    wanted.push(Action::Inside);
     if ui.shows_one() {
         wanted.push(Action::NextStep);
     }

@@ -122,6 +122,8 @@ pub(super) struct App<'a, S> {
     git: git::Git,
     /// The run is played again as soon as it was looked at.
     replay: bool,
+    /// The step that is selected first.
+    first: Option<StepId>,
 }
 
 enum Wake {
@@ -172,6 +174,7 @@ impl<'a, S: Source> App<'a, S> {
             hook,
             from_fleet,
             replay,
+            selected,
             ..
         } = options;
         let (can_go_on, can_retry) = (door.is_some(), retry.is_some());
@@ -204,6 +207,7 @@ impl<'a, S: Source> App<'a, S> {
             messages: Arc::default(),
             git: git::Git::default(),
             replay,
+            first: selected,
         }
     }
 
@@ -367,6 +371,9 @@ impl<'a, S: Source> App<'a, S> {
         }
         let reading = self.source.reading();
         let progressed = std::mem::replace(&mut self.ui.reading, reading) != reading;
+        if changes.state {
+            self.ui.inside = self.source.inside();
+        }
         if reading.is_none() {
             self.newest = None;
         } else if self.newest.is_none() {
@@ -409,7 +416,8 @@ impl<'a, S: Source> App<'a, S> {
         let state = self.source.state();
         let first = |phase| state.steps.iter().find(|s| s.phase == phase);
         let failed = first(StepPhase::Failed).filter(|_| !self.replay);
-        let worth = first(StepPhase::Running).or(failed);
+        let asked = self.first.and_then(|id| state.step(id));
+        let worth = asked.or_else(|| first(StepPhase::Running)).or(failed);
         if let Some(step) = worth.or_else(|| state.steps.first()) {
             self.ui.selected = step.id;
         }

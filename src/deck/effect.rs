@@ -84,8 +84,10 @@ pub enum UiEffect {
     Shell(StepId),
     /// Leave the deck.
     Leave,
-    /// Back to the fleet; the run goes on.
+    /// Back to the fleet, or to the run that this one was started in; the run goes on.
     Fleet,
+    /// To look at the run in this directory, which was started in this one.
+    Inside(std::path::PathBuf),
     /// Play the run again, or show it as it is again.
     Replay(bool),
     /// Give the terminal back to the shell.

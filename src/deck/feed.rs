@@ -115,6 +115,23 @@ pub struct StepFacts {
     pub limits: Vec<(&'static str, String)>,
 }
 
+/// A run that was started in a step of this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InnerRun {
+    /// Its directory.
+    pub path: PathBuf,
+    /// The step, where that is known.
+    pub step: Option<StepId>,
+    /// What it is called.
+    pub title: SafeText,
+    /// It goes on.
+    pub living: bool,
+    /// It needs a person.
+    pub needs: bool,
+    /// When it was started.
+    pub started: Timestamp,
+}
+
 /// How far a search has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Searched {
@@ -227,6 +244,11 @@ pub trait Feed {
 
     /// The folder that a step works in; `None` when it is not there.
     fn folder(&self, step: StepId) -> Option<PathBuf>;
+
+    /// The runs that were started in this one, as of the last look.
+    fn inside(&self) -> Vec<InnerRun> {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]

@@ -288,8 +288,10 @@ fn list(pids: &[u32]) -> String {
 /// The end of an id that a person can tell apart.
 #[must_use]
 pub fn short(id: &str) -> String {
-    let tail = id.rsplit(['-', '_', '.']).next().unwrap_or(id);
-    SafeText::line(tail).as_str().chars().take(4).collect()
+    let tail = SafeText::line(id.rsplit(['-', '_', '.']).next().unwrap_or(id));
+    // Ids that somebody counts differ in their last characters only.
+    let skip = tail.as_str().chars().count().saturating_sub(4);
+    tail.as_str().chars().skip(skip).collect()
 }
 
 fn by(source: Option<&crate::run::ControlSource>) -> String {

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::app::Source;
 use super::app::wall;
-use super::feed::{Answer, Changes, Feed, Hands, KeptDraft, LogLine, Request, Searched, StepFacts};
+use super::feed::{Answer, Changes, Feed, Hands, InnerRun, KeptDraft, LogLine, Request, Searched, StepFacts};
 use super::logs::Logs;
 use crate::run::replay::Tape;
 use crate::run::{ControlSource, Event, RunMode, RunState, RunnerKind, SteerMode, StepId, Stream, Timestamp};
+use crate::rundir::fleet::Class;
+use crate::rundir::inside::Inside;
 use crate::rundir::{
     self, Answered, Follower, Health, Inbox, LineIndex, LogSearch, Match, Recording, RunDir, drafts, plan_doc,
 };
@@ -30,6 +32,8 @@ pub struct LiveFeed {
     lines: BTreeMap<StepId, LineIndex>,
     /// There is no room for what a run that lives has to say.
     full: bool,
+    /// The runs that were started in this one.
+    inside: Inside,
 }
 
 /// A text that is looked for in the log of a step.
@@ -50,8 +54,9 @@ impl LiveFeed {
     pub fn open(path: &Path, read_only: Option<String>) -> Result<Self, String> {
         let follower = Follower::open(path).map_err(|error| error.to_string())?.newest_only();
         let dir = RunDir::at(path);
-        let logs = Logs::new(dir.clone());
-        Ok(Self { logs, dir, read_only, follower, plan: None, search: None, lines: BTreeMap::new(), full: false })
+        let (logs, inside) = (Logs::new(dir.clone()), Inside::new(dir.clone()));
+        let (plan, search, lines) = (None, None, BTreeMap::new());
+        Ok(Self { logs, dir, read_only, follower, plan, search, lines, full: false, inside })
     }
 
     /// What stands in for the log of a step that has none: a workflow's parent keeps none of the children that it runs
@@ -93,11 +98,24 @@ impl Feed for LiveFeed {
         // A runner that finds no room cannot say so, and its picture would stand still without a reason.
         let full = *self.follower.health() == Health::Live && rundir::is_full(self.dir.path());
         let filled = std::mem::replace(&mut self.full, full) != full;
-        Changes { state: state || health || filled, output, news, places }
+        let inside = self.inside.look(self.follower.state());
+        Changes { state: state || health || filled || inside, output, news, places }
     }
 
     fn state(&self) -> &RunState {
         self.follower.state()
+    }
+
+    fn inside(&self) -> Vec<InnerRun> {
+        let runs = self.inside.runs().map(|inner| InnerRun {
+            path: inner.run.dir().path().to_owned(),
+            step: inner.step,
+            title: inner.run.title(),
+            living: inner.run.is_living(),
+            needs: Class::of(&inner.run) == Class::Needs,
+            started: inner.run.listed.started(),
+        });
+        runs.collect()
     }
 
     fn hands(&self) -> Hands {

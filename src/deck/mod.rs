@@ -77,8 +77,10 @@ pub struct DeckOptions<'a> {
     pub retry: Option<Retry<'a>>,
     /// The run is over and is played again from the start.
     pub replay: bool,
-    /// The deck was opened from the fleet, so that there is a level above it.
+    /// The deck was opened from the fleet or from another run, so that there is a level above it.
     pub from_fleet: bool,
+    /// The step that is selected first; without it the deck chooses.
+    pub selected: Option<StepId>,
 }
 
 /// How the deck was left. The summary of the run is for whoever called.
@@ -94,8 +96,10 @@ pub enum DeckExit {
     Gone(Box<RunState>),
     /// The person went on with a session in a new run, whose directory this is.
     Elsewhere(PathBuf),
-    /// The person went back to the fleet that the deck was opened from.
+    /// The person went back to the fleet or the run that the deck was opened from.
     Back,
+    /// The person went on to look at the run in this directory, which was started in this one; the selected step.
+    Inside(PathBuf, StepId),
     /// A signal, or the loss of the terminal, which counts as SIGHUP (1). The run goes on.
     Signalled(i32),
 }

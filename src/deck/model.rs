@@ -7,6 +7,7 @@ use ratatui_textarea::{TextArea, WrapMode};
 
 pub use super::effect::{Fate, Sent, UiEffect};
 use super::entries::Sieve;
+use super::feed::InnerRun;
 use super::keymap::Keymap;
 pub use super::overlay::{AnswerDialog, BudgetDialog, Composer, Danger, Overlay, Question};
 use super::replay::Replay;
@@ -80,8 +81,10 @@ pub struct UiState {
     pub can_go_on: bool,
     /// A run can be started that does again what failed in this one.
     pub can_retry: bool,
-    /// One level above this deck there is the fleet.
+    /// One level above this deck there is the fleet, or the run that this one was started in.
     pub from_fleet: bool,
+    /// The runs that were started in this one.
+    pub inside: Vec<InnerRun>,
     /// The run is over and plays again.
     pub replay: Option<Replay>,
 }
@@ -352,6 +355,14 @@ impl UiState {
             self.selected = first.id;
         }
     }
+}
+
+/// The run inside that the key for it enters: of the selected step before those of others; what needs a person before what
+/// goes on, what goes on before what is over, the newest of several.
+#[must_use]
+pub fn inner_run(ui: &UiState) -> Option<&InnerRun> {
+    let here = |run: &InnerRun| run.step == Some(ui.selected);
+    ui.inside.iter().max_by_key(|run| (here(run), run.needs, run.living, run.started))
 }
 
 /// Whether the run belongs to a runner of somebody else: steps of ours have ids, which theirs have not.

@@ -17,7 +17,7 @@ use super::attention::{Attention, attention};
 use super::entries;
 use super::history::History;
 use super::model::{
-    Danger, Focus, Notice, Overlay, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, living,
+    Danger, Focus, Notice, Overlay, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, inner_run, living,
 };
 use super::view::layout::{grid_fits, layout};
 use super::{answer_dialog, budget_dialog, compose, rows};
@@ -174,6 +174,9 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::Zoom => ui.zoom = !ui.zoom,
         Action::Open if ui.zoom && entries::lists(ui.tab(ui.selected)) => return vec![UiEffect::Open(ui.selected)],
         Action::Open => ui.zoom = true,
+        Action::Inside => {
+            return inner_run(ui).map(|run| UiEffect::Inside(run.path.clone())).into_iter().collect();
+        }
         Action::View => {
             ui.zoom = false;
             // A grid that there is no room for would look like the list.

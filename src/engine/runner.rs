@@ -159,6 +159,11 @@ pub(super) fn open_doors(home: &Home, doors: &mut Doors, recorder: &mut Recorder
     }
     let keeper = std::os::unix::process::parent_id();
     recorder.keep(&dir.runner_json(), RunnerIdentity::of_this_process(Some(keeper)).encode());
+    if let Some(within) = &recorder.state().started_in
+        && let Err(error) = crate::rundir::inside::announce(dir, within)
+    {
+        complain("runner", &format_args!("the run that this one was started in cannot be told of it: {error}"));
+    }
     doors.watch = Watch::arrivals(doors.inbox.folders());
     // The folder of runs says when one of them is removed or renamed; only directories are made and removed in it.
     dir.root().into_iter().for_each(|root| doors.watch.departures(&root.runs()));
@@ -227,6 +232,7 @@ fn meta(plan: &Plan, dir: &RunDir) -> RunMeta {
         groups,
         logical_count: plan.steps.len(),
         resumed_from: plan.resumed_from.clone().map(crate::run::RunId),
+        started_in: super::tree::enclosing(|name| std::env::var(name).ok()).filter(|within| within.run != dir.id()),
         contract: contract(plan),
     }
 }

@@ -9,10 +9,19 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use crate::run::{RunId, StepId, Within};
+use crate::rundir::is_run_id;
+
 /// The environment variable that marks every process of a run with the run's id.
 pub const RUN_MARK: &str = "SUBDECK_RUN";
 /// The environment variable that marks every process of a step with the step's flat index.
 pub const STEP_MARK: &str = "SUBDECK_STEP";
+
+/// The step of a run that this process belongs to, by its environment: a run that is started here was started in it.
+pub fn enclosing(lookup: impl Fn(&str) -> Option<String>) -> Option<Within> {
+    let run = lookup(RUN_MARK).filter(|id| is_run_id(id))?;
+    Some(Within { run: RunId(run), step: lookup(STEP_MARK).and_then(|step| step.parse().ok()).map(StepId) })
+}
 
 /// One process as it was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use super::json::without_nulls;
 use super::jsonl::{VERSION, source_json};
 use super::status_watch;
 use crate::run::{
-    Metric, RunMode, RunState, RunnerKind, Steerable, Steering, StepState, SubAgent, Timestamp, Tokens, ToolOutcome,
-    Unknowns, exit_code, resume_command,
+    Metric, RunMode, RunState, RunnerKind, Steerable, Steering, StepId, StepState, SubAgent, Timestamp, Tokens,
+    ToolOutcome, Unknowns, exit_code, resume_command,
 };
 use crate::rundir::RunDir;
 
@@ -44,6 +44,9 @@ pub fn run(state: &RunState) -> Value {
         "timeout_ms": state.timeout_ms,
         "deadline_at": ms(state.deadline_at),
         "resumed_from": state.resumed_from.as_ref().map(|r| r.as_str()),
+        "started_in": state.started_in.as_ref().map(|place| {
+            without_nulls(json!({ "run": place.run.as_str(), "step": place.step.map(StepId::number) }))
+        }),
         "tokens": tokens(state.tokens()),
         "cost_usd": state.cost().map(|c| c.0),
         "limits": status_watch::limits(state, None),

@@ -3,7 +3,7 @@
 use super::{
     AgentEvent, Answer, AnsweredBy, EndingCause, Group, Limits, Metric, NextAttempt, Notice, Question, Raise, Reason,
     RunContract, RunId, RunMode, RunPhase, RunnerKind, Stage, SteerRequest, StepContract, StepId, StepOutcome,
-    TargetState, Thresholds, Timestamp,
+    TargetState, Thresholds, Timestamp, Within,
 };
 
 /// Something that happened, and when.
@@ -402,6 +402,8 @@ pub struct RunMeta {
     pub logical_count: usize,
     /// The run this one goes on from.
     pub resumed_from: Option<RunId>,
+    /// The run of ours in whose step this one was started.
+    pub started_in: Option<Within>,
     /// What its launcher said for the package's readers.
     pub contract: RunContract,
 }

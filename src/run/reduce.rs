@@ -134,6 +134,7 @@ fn run_started(state: &mut RunState, meta: &RunMeta, at: Timestamp) {
         groups: meta.groups.clone(),
         logical_count: meta.logical_count,
         resumed_from: meta.resumed_from.clone(),
+        started_in: meta.started_in.clone(),
         contract: meta.contract.clone(),
         anomalies: before.anomalies,
         ..RunState::default()

@@ -76,6 +76,8 @@ pub struct RunState {
     pub outputs: BTreeMap<String, NamedOutput>,
     /// The run this one goes on from.
     pub resumed_from: Option<RunId>,
+    /// The run of ours in whose step this one was started.
+    pub started_in: Option<Within>,
     /// What its launcher said for the package's readers.
     pub contract: RunContract,
     /// The runner died without an end: what is known of it.
@@ -226,6 +228,15 @@ pub struct Group {
     pub count: usize,
     /// The logical step.
     pub logical: usize,
+}
+
+/// A place in another run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Within {
+    /// Which run.
+    pub run: RunId,
+    /// Which step of it, where that is known.
+    pub step: Option<StepId>,
 }
 
 /// The output of a finished step that later steps may use.

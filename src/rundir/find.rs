@@ -120,7 +120,7 @@ pub(super) fn list_one(dir: RunDir, distrust: Option<Distrust>) -> Option<Listed
     let read = open::regular(&dir.status()).and_then(|f| open::read_at_most(&f, status_read::STATUS_MOST));
     let state = match read {
         Ok(bytes) if is_dismissed(&bytes) => return None,
-        Ok(bytes) => status_read::decode(&bytes).map_err(io::Error::other),
+        Ok(bytes) => status_read::decode(&bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => match health(&dir, None) {
             Health::Starting => Ok(plan_doc::unstarted(&dir)),
             Health::Lost(evidence) => {

@@ -120,7 +120,7 @@ impl Follower {
         let dir = RunDir::at(path);
         Ok(Self {
             presence,
-            watch: Watch::flooded(path),
+            watch: Watch::flooded([path]),
             events: Tail::new(dir.events()),
             newest_only: false,
             past: None,
@@ -300,13 +300,14 @@ impl Follower {
 
     /// Returns when something may have changed, or when it is time to look anyway. May be dropped and called again.
     pub async fn wait(&mut self) {
+        let looked = self.looked.unwrap_or_else(Instant::now);
         match &self.past {
             Some(past) => tokio::select! {
                 () = past.moved() => {}
-                () = self.watch.changed() => {}
+                () = self.watch.changed_since(looked) => {}
             },
             None if self.behind => {}
-            None => self.watch.changed().await,
+            None => self.watch.changed_since(looked).await,
         }
     }
 

@@ -23,6 +23,7 @@ pub mod identity;
 mod inbox;
 pub mod inbox_closed;
 pub mod index;
+pub mod inside;
 mod json;
 mod log;
 pub mod logmd;

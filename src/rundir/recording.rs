@@ -201,6 +201,7 @@ fn unstarted(status: &RunState) -> RunState {
         logical_count: status.logical_count,
         steps: status.steps.iter().map(merge::unstarted).collect(),
         resumed_from: status.resumed_from.clone(),
+        started_in: status.started_in.clone(),
         contract: status.contract.clone(),
         ..RunState::default()
     }

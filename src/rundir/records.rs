@@ -310,6 +310,7 @@ fn run_started(meta: &RunMeta, at: Timestamp) -> Obj {
     own.opt("ownerId", meta.owner_id.as_ref()).opt("timeoutMs", meta.timeout_ms).opt("deadlineAt", meta.deadline_at);
     own.flag("deadlineFixed", meta.deadline_fixed).opt("limits", supervision::limits(&meta.limits));
     own.opt("resumedFrom", meta.resumed_from.as_ref().map(|id| id.as_str())).set("logicalCount", meta.logical_count);
+    own.opt("startedIn", meta.started_in.as_ref().map(status::within));
     let groups = meta.groups.iter().map(|g| {
         let mut group = Obj::new();
         group.set("start", g.start).set("count", g.count).set("stepIndex", g.logical);

@@ -325,6 +325,7 @@ fn run_meta(look: &Look<'_>) -> RunMeta {
         groups: own.objs("groups").filter_map(group).collect(),
         logical_count: own.place("logicalCount").unwrap_or(0),
         resumed_from: own.text("resumedFrom").map(RunId),
+        started_in: own.obj("startedIn").and_then(|within| read::within(&within)),
         contract: own.obj("contract").map(|c| contract::read_run(&c, &c)).unwrap_or_default(),
     }
 }

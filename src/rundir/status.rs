@@ -6,7 +6,7 @@ use super::json::{Json, Obj};
 use super::{contract, graph, question_record, supervision};
 use crate::run::{
     Attempt, ControlSource, CostUsd, ExitInfo, NamedOutput, OpenCall, RunMode, RunState, RunnerKind, Steerable,
-    Steering, StepPhase, StepState, SubAgent, Timestamp, Tokens, ToolOutcome, Unknowns,
+    Steering, StepId, StepPhase, StepState, SubAgent, Timestamp, Tokens, ToolOutcome, Unknowns, Within,
 };
 
 /// The literal that stands for every task in shared documents (runner-behaviour 14.20).
@@ -326,6 +326,13 @@ fn usage(attempt: &Attempt) -> Obj {
     usage
 }
 
+/// The place of another run in which this one was started.
+pub(super) fn within(within: &Within) -> Obj {
+    let mut place = Obj::new();
+    place.set("runId", within.run.as_str()).opt("stepIndex", within.step.map(StepId::flat));
+    place
+}
+
 fn run_extras(state: &RunState) -> Obj {
     let mut own = Obj::new();
     // Always there, so that a reader knows a status of ours from a foreign one.
@@ -334,6 +341,7 @@ fn run_extras(state: &RunState) -> Obj {
     own.flag("interrupted", state.interrupted);
     own.opt("endedBy", state.ended_by.as_ref().map(source));
     own.opt("resumedFrom", state.resumed_from.as_ref().map(|id| id.as_str()));
+    own.opt("startedIn", state.started_in.as_ref().map(within));
     own.opt("lost", state.lost.as_ref());
     if !state.rejected.is_empty() {
         let rejected = state.rejected.iter().map(|(file, reason)| {

@@ -12,7 +12,7 @@ use super::step_read;
 use super::supervision;
 use crate::run::{
     AgentKind, ControlSource, CostUsd, Group, NamedOutput, RunId, RunMode, RunPhase, RunState, RunnerKind, SteerMode,
-    SteerRequest, SteerTarget, Steering, StepId, StepPhase, StepState, TargetState, Tokens,
+    SteerRequest, SteerTarget, Steering, StepId, StepPhase, StepState, TargetState, Tokens, Within,
 };
 
 /// Why a document could not be read.
@@ -111,6 +111,7 @@ fn run(doc: &Map<String, Value>) -> RunState {
         ended_by: own.obj("endedBy").map(|s| source(&s)),
         outputs: look.obj("outputs").map(|o| outputs(&o)).unwrap_or_default(),
         resumed_from: own.text("resumedFrom").map(RunId),
+        started_in: own.obj("startedIn").and_then(|place| within(&place)),
         contract: contract::read_run(&look, &own),
         totals: None,
         lost: own.text("lost"),
@@ -150,6 +151,10 @@ pub(super) fn mode(word: &str) -> RunMode {
         "workflow" => RunMode::Workflow,
         other => RunMode::Unknown(other.to_owned()),
     }
+}
+
+pub(super) fn within(look: &Look<'_>) -> Option<Within> {
+    Some(Within { run: RunId(look.text("runId")?), step: look.step("stepIndex") })
 }
 
 pub(super) fn run_phase(word: &str) -> RunPhase {

@@ -2,14 +2,18 @@
 //!
 //! Tells only *that* something may have changed; the reader looks what. Changes that come together wake once.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[cfg(target_os = "linux")]
 mod inotify;
+mod local;
 mod notified;
 mod system;
+
+pub use local::tells_everything;
 
 use system::System;
 
@@ -45,10 +49,11 @@ impl Watch {
         Self::start(Interest::Changes, folders)
     }
 
-    /// Watches a folder for any change by one who looks from time to time, however often it changes in between.
+    /// Watches these folders for any change by one who looks from time to time, however often they change in between.
+    /// May be waited for in one runtime after another.
     #[must_use]
-    pub fn flooded(folder: &Path) -> Self {
-        Self::start(Interest::Floods, [folder])
+    pub fn flooded<P: AsRef<Path>>(folders: impl IntoIterator<Item = P>) -> Self {
+        Self::start(Interest::Floods, folders)
     }
 
     /// Watches these folders for what arrives in them, so that taking it out again does not wake.
@@ -90,17 +95,32 @@ impl Watch {
 
     /// Watches one more folder for any change. One that does not exist is left to the safety poll; whether it is watched.
     pub fn more_changes(&mut self, folder: &Path) -> bool {
-        self.add(folder, Interest::Changes);
-        self.system.is_some() && folder.exists()
+        self.add(folder, Interest::Changes)
     }
 
-    fn add(&mut self, folder: &Path, interest: Interest) {
-        let Some(system) = &mut self.system else { return };
-        // What is not there or is closed to us is left to the safety poll; nothing could be read there sooner.
-        if let Err(error) = system.add(folder, interest)
-            && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
-        {
-            self.fall_back(&error);
+    /// Watches one more folder for something of this name to come into being there, and for nothing else. Whether it is
+    /// watched.
+    pub fn birth(&mut self, folder: &Path, name: &OsStr) -> bool {
+        let added = self.system.as_mut().map(|system| system.add_birth(folder, name));
+        self.added(added)
+    }
+
+    fn add(&mut self, folder: &Path, interest: Interest) -> bool {
+        let added = self.system.as_mut().map(|system| system.add(folder, interest));
+        self.added(added)
+    }
+
+    fn added(&mut self, added: Option<io::Result<()>>) -> bool {
+        match added {
+            None => false,
+            Some(Ok(())) => true,
+            // What is not there or is closed to us is left to the safety poll; nothing could be read there sooner.
+            Some(Err(error)) => {
+                if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) {
+                    self.fall_back(&error);
+                }
+                false
+            }
         }
     }
 
@@ -140,10 +160,32 @@ impl Watch {
     /// Returns when something may have changed since the last return, or when it is time to look anyway. May be
     /// dropped and called again without losing a change. Belongs to one runtime.
     pub async fn changed(&self) {
+        self.changed_until(tokio::time::Instant::now() + self.look_again()).await;
+    }
+
+    /// Like [`Watch::changed`] for one who looked at that time, and who may have stopped waiting since, to draw a clock
+    /// perhaps: it is time to look anyway when the last look is long ago, not the last wait.
+    pub async fn changed_since(&self, looked: Instant) {
+        self.changed_until((looked + self.look_again()).into()).await;
+    }
+
+    async fn changed_until(&self, due: tokio::time::Instant) {
+        let due = tokio::time::sleep_until(due);
         match &self.system {
-            // A timeout is as good as a change: the caller looks.
-            Some(system) => drop(tokio::time::timeout(SAFETY, system.changed()).await),
-            None => tokio::time::sleep(POLL).await,
+            Some(system) => tokio::select! {
+                () = system.changed() => {}
+                () = due => {}
+            },
+            None => due.await,
+        }
+    }
+
+    /// Returns when something has changed and at no other time, for one who knows that all that is watched tells
+    /// everything; where the system does not watch it never returns. May be dropped and called again.
+    pub async fn woken(&self) {
+        match &self.system {
+            Some(system) => system.changed().await,
+            None => std::future::pending().await,
         }
     }
 }
@@ -211,6 +253,10 @@ mod tests {
         let begun = tokio::time::Instant::now();
         Watch::refused(28).changed().await;
         assert_eq!(begun.elapsed(), POLL);
+        // Who waits anew each second, because of a clock on the screen, looks no later.
+        let looked = tokio::time::Instant::now();
+        while tokio::time::timeout(Duration::from_secs(1), watch.changed_since(looked.into_std())).await.is_err() {}
+        assert!(looked.elapsed() < SAFETY + Duration::from_millis(100), "{:?}", looked.elapsed());
     }
 
     #[test]

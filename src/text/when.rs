@@ -28,6 +28,15 @@ pub fn midnight(micros: i64, zone: &TimeZone) -> i64 {
     day.map_or(0, |day| day.timestamp().as_microsecond())
 }
 
+/// When the day after that of a moment begins.
+#[must_use]
+pub fn next_midnight(micros: i64, zone: &TimeZone) -> i64 {
+    // No day is as long as 36 hours, and none as short as 12.
+    let hours = |n: i64| n * 3_600_000_000;
+    let next = midnight(midnight(micros, zone).saturating_add(hours(36)), zone);
+    if next > micros { next } else { micros.saturating_add(hours(24)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +47,7 @@ mod tests {
         let at = 1_764_455_400_000_000; // 2025-11-29 22:30 UTC
         assert_eq!((day(at, &zone).as_str(), moment(at, &zone).as_str()), ("2025-11-30", "2025-11-30 00:30:00"));
         assert_eq!(at - midnight(at, &zone), 30 * 60 * 1_000_000);
+        assert_eq!(next_midnight(at, &zone) - at, (23 * 60 + 30) * 60 * 1_000_000);
         assert_eq!((day(i64::MAX, &zone).as_str(), midnight(i64::MAX, &zone)), (UNKNOWN, 0));
     }
 }

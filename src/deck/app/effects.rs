@@ -63,6 +63,7 @@ impl<S: Source> App<'_, S> {
                 return Ok(Then::Leave(exit));
             }
             UiEffect::Fleet => return Ok(Then::Leave(DeckExit::Back)),
+            UiEffect::Inside(path) => return Ok(Then::Leave(DeckExit::Inside(path, self.ui.selected))),
             UiEffect::Suspend => self.suspend(screen, keys)?,
             UiEffect::Repaint => self.repaint(screen)?,
             UiEffect::Mouse(on) => {

@@ -20,7 +20,7 @@ use crate::deck::theme::{Palette, Theme};
 use crate::deck::update::NOTICE_FOR;
 use crate::deck::{DeckError, early, guard};
 use crate::run::Timestamp;
-use crate::rundir::fleet::{Class, Fleet, FleetRun, Row, Spent, arrange, spent_since};
+use crate::rundir::fleet::{Fleet, Row, Spent, arrange, spent_since, waiting};
 use crate::text::{SafeText, when};
 
 /// The shortest time between two frames that no key asked for.
@@ -40,6 +40,8 @@ pub(super) struct App<'a> {
     troubles: Vec<SafeText>,
     /// What today cost, and which day that is.
     spent: (Timestamp, Spent),
+    /// When the picture reads differently though nothing happens.
+    differs_at: Timestamp,
 }
 
 enum Wake {
@@ -64,7 +66,8 @@ impl<'a> App<'a> {
         let theme = Theme { palette: options.palette.unwrap_or_default(), ascii: options.ascii };
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let spent = (Timestamp::default(), Spent::default());
-        Self { fleet, ui, options, doors, theme, zone: TimeZone::system(), home, roots, troubles: Vec::new(), spent }
+        let (zone, troubles, differs_at) = (TimeZone::system(), Vec::new(), Timestamp::default());
+        Self { fleet, ui, options, doors, theme, zone, home, roots, troubles, spent, differs_at }
     }
 
     pub(super) async fn run(mut self, mut gone: Receiver<i32>) -> Result<FleetExit, DeckError> {
@@ -96,7 +99,6 @@ impl<'a> App<'a> {
         let mut unread = false;
         let mut last_look = Instant::now();
         let mut alarm = Alarm::new();
-        let mut minute = 0;
         loop {
             let now = wall();
             // A clock that was set back must not keep it.
@@ -156,9 +158,7 @@ impl<'a> App<'a> {
                     continue;
                 }
                 Wake::Clock => {
-                    let tick = if self.a_clock_runs() { now.millis() / 1000 } else { now.millis() / 60_000 };
-                    dirty |= tick != minute;
-                    minute = tick;
+                    dirty |= wall() >= self.differs_at;
                     continue;
                 }
             }
@@ -194,11 +194,7 @@ impl<'a> App<'a> {
         Timestamp::from_micros(when::midnight(wall().micros(), &self.zone))
     }
 
-    /// Whether a clock is on the screen that shows seconds.
-    fn a_clock_runs(&self) -> bool {
-        self.fleet.runs().any(FleetRun::is_living)
-    }
-
+    /// When something has to be done without being woken. A picture of runs that are long over has a day or two to wait.
     fn deadline(
         &self,
         now: Timestamp,
@@ -211,9 +207,8 @@ impl<'a> App<'a> {
         }
         let frame = [dirty_since, unread_since].into_iter().flatten().min().map(|at| at + FRAME);
         let notice = self.ui.notice.as_ref().map(|notice| Instant::now() + notice.until.since(now));
-        let unit = if self.a_clock_runs() { 1_000_000 } else { 60_000_000 };
-        let left = unit - now.micros().rem_euclid(unit);
-        let tick = Instant::now() + Duration::from_micros(u64::try_from(left).unwrap_or(1_000_000));
+        // What is a moment away is not asked for twice.
+        let tick = Instant::now() + self.differs_at.since(now).max(Duration::from_millis(1));
         [frame, notice, Some(tick)].into_iter().flatten().min()
     }
 
@@ -243,8 +238,9 @@ impl<'a> App<'a> {
         }
         let rows = Self::rows(self.fleet, self.ui, midnight, now, &self.zone, &self.roots);
         self.ui.settle(&rows);
-        let mut waiting: Vec<&FleetRun> = self.fleet.runs().filter(|run| Class::of(run) == Class::Needs).collect();
-        waiting.sort_by_key(|run| std::cmp::Reverse(run.listed.started()));
+        let tomorrow = Timestamp::from_micros(when::next_midnight(now.micros(), &self.zone));
+        self.differs_at = view::reads_differently_at(&rows, self.ui, now).map_or(tomorrow, |at| at.min(tomorrow));
+        let waiting = waiting(self.fleet.runs());
         let scene = Scene {
             rows: &rows,
             count: self.fleet.runs().count(),
@@ -276,6 +272,7 @@ impl<'a> App<'a> {
         match effect {
             None => {}
             Some(Effect::Open(path)) => return Ok(Some(FleetExit::Open(path))),
+            Some(Effect::Replay(path)) => return Ok(Some(FleetExit::Replay(path))),
             Some(Effect::Quit) => return Ok(Some(FleetExit::Quit)),
             Some(Effect::Agents(folder)) => {
                 let agents = (self.doors.agents)(&folder);

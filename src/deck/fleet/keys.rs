@@ -9,6 +9,7 @@ use crate::deck::keymap::Key;
 #[allow(missing_docs)]
 pub enum Act {
     Open,
+    Replay,
     Start,
     NextNeed,
     Group,
@@ -65,6 +66,7 @@ pub const TABLE: &[Row] = &[
         help: "open the selected run; esc comes back here",
         keys: &[code(KeyCode::Enter), ch('z')],
     },
+    Row { act: Act::Replay, short: "", help: "play the selected run again, where it is over", keys: &[ch('P')] },
     Row { act: Act::Start, short: "start", help: "start a run: an agent, a folder, a task", keys: &[ch('c')] },
     Row { act: Act::NextNeed, short: "jump", help: "the next run that needs a person", keys: &[ch('!')] },
     Row { act: Act::Group, short: "group", help: "group by state, project, root, day, not at all", keys: &[ch('v')] },

@@ -54,6 +54,8 @@ pub struct FleetOptions {
 pub enum FleetExit {
     /// To look at the run in this directory.
     Open(PathBuf),
+    /// To play the run in this directory again.
+    Replay(PathBuf),
     /// Altogether.
     Quit,
     /// By a signal, or by the loss of the terminal, which counts as SIGHUP (1).

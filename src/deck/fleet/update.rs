@@ -10,13 +10,14 @@ use super::start::{Ask, StartDialog, Wish};
 use crate::deck::model::Notice;
 use crate::deck::update::NOTICE_FOR;
 use crate::run::Timestamp;
-use crate::rundir::fleet::{Class, Group, Row, Show, Sort, View, has_words};
+use crate::rundir::fleet::{Group, Row, Show, Sort, View, has_words, waiting};
 use crate::text::SafeText;
 
 /// What the fleet wants done that it does not do itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Open(PathBuf),
+    Replay(PathBuf),
     Agents(PathBuf),
     Start(Wish),
     Copy(PathBuf),
@@ -136,12 +137,14 @@ fn perform(ui: &mut FleetUi, cx: Context<'_>, act: Act) -> Option<Effect> {
     ui.settle(cx.rows);
     match act {
         Act::Open => return open(ui, cx),
+        Act::Replay => return replay(ui, cx),
         Act::Start => {
             ui.over = Some(Over::Start(Box::new(StartDialog::new(cx.folder))));
             return Some(Effect::Agents(cx.folder.to_owned()));
         }
         Act::NextNeed => {
-            if !ui.jump(cx.rows, false, |run| Class::of(run) == Class::Needs) {
+            let waiting: Vec<&Path> = waiting(runs(cx.rows)).into_iter().map(|run| run.dir().path()).collect();
+            if !ui.jump(cx.rows, false, |run| waiting.contains(&run.dir().path())) {
                 say(ui, cx.now, false, "nobody here needs you");
             }
         }
@@ -183,6 +186,17 @@ fn open(ui: &mut FleetUi, cx: Context<'_>) -> Option<Effect> {
         }
         Some(run) => Some(Effect::Open(run.dir().path().to_owned())),
     }
+}
+
+fn replay(ui: &mut FleetUi, cx: Context<'_>) -> Option<Effect> {
+    let why = match runs(cx.rows).nth(ui.place) {
+        None => "there is no run to play",
+        Some(run) if run.state().is_none() => "this run cannot be read",
+        Some(run) if run.is_living() => "the run is not over yet; enter shows it",
+        Some(run) => return Some(Effect::Replay(run.dir().path().to_owned())),
+    };
+    say(ui, cx.now, true, why);
+    None
 }
 
 fn find(ui: &mut FleetUi, cx: Context<'_>, back: bool) {

@@ -1,5 +1,6 @@
 //! The picture of the fleet. Reads no file and no clock.
 
+mod ages;
 mod list;
 mod over;
 
@@ -7,6 +8,7 @@ use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+pub(super) use self::ages::reads_differently_at;
 use super::keys::{Act, TABLE};
 use super::model::{FleetUi, Over, runs};
 use crate::deck::keymap::key_name;

@@ -50,6 +50,7 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
     if let Some(from) = &state.resumed_from {
         left.push(piece(format!("goes on from {}", short(from.as_str())), theme.dim()).rank(1).gap(2));
     }
+    left.extend(inside(scene, ui));
     let sums = ui.sums(state);
     let mut right = vec![
         piece("step ", theme.dim()).rank(2),
@@ -98,6 +99,25 @@ const fn inset(area: Rect) -> Rect {
 fn reading(scene: &Scene<'_>, ui: &UiState) -> Option<Piece> {
     let percent = ui.reading.filter(|_| ui.replay.is_none())?;
     Some(piece(format!("reading what happened {percent}%"), scene.theme.dim()).rank(7).gap(2))
+}
+
+/// Where the run was started, and what was started in it.
+fn inside(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
+    let theme = scene.theme;
+    let mut out = Vec::new();
+    if let Some(within) = &scene.state.started_in {
+        let id: String = SafeText::line(within.run.as_str()).as_str().chars().take(8).collect();
+        let step = within.step.map(|step| format!(" step {step}")).unwrap_or_default();
+        out.push(piece(format!("in {id}{step}"), theme.dim()).rank(1).gap(2));
+    }
+    let (count, needs) = (ui.inside.len(), ui.inside.iter().filter(|run| run.needs).count());
+    if count > 0 {
+        let style = if needs > 0 { theme.alarm() } else { theme.dim() };
+        let runs = if count == 1 { "1 run inside".to_owned() } else { format!("{count} runs inside") };
+        let alarm = if needs > 0 { format!(", {needs} needs you") } else { String::new() };
+        out.push(piece(runs + &alarm, style).rank(if needs > 0 { 6 } else { 1 }).gap(2));
+    }
+    out
 }
 
 fn frozen(scene: &Scene<'_>, ui: &UiState) -> Option<Piece> {

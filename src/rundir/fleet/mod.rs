@@ -4,6 +4,7 @@
 //! again when its folder is. Reading is done in slices, so that nobody waits for a thousand runs. Only looks.
 
 mod cost;
+mod eyes;
 mod facts;
 mod order;
 
@@ -15,12 +16,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 pub use cost::{Spent, spent_since};
 pub use facts::Project;
-pub use order::{Class, Group, Head, Row, Show, Sort, View, arrange, has_words};
+pub use order::{Class, Group, Head, Row, Show, Sort, View, arrange, has_words, waiting};
 
 use super::find::{self, Listed};
 use super::follow::HALF_WRITTEN;
 use super::trust::{self, Distrust};
-use super::watch::{SAFETY, Watch};
+use super::watch::SAFETY;
 use super::{RunDir, RunRoot};
 use crate::run::{RunId, RunState, StepPhase, Timestamp};
 use crate::text::SafeText;
@@ -108,9 +109,9 @@ impl FleetRun {
 }
 
 /// What tells one version of a file from another.
-type Stamp = (u64, i64, i64, u64);
+pub(super) type Stamp = (u64, i64, i64, u64);
 
-fn stamp(path: &Path) -> Option<Stamp> {
+pub(super) fn stamp(path: &Path) -> Option<Stamp> {
     use std::os::unix::fs::MetadataExt;
     let meta = fs::symlink_metadata(path).ok()?;
     Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
@@ -149,8 +150,9 @@ pub struct Fleet {
     runs: BTreeMap<PathBuf, FleetRun>,
     wanted: VecDeque<Wanted>,
     projects: facts::Projects,
-    watch: Watch,
-    watched: HashSet<PathBuf>,
+    eyes: eyes::Eyes,
+    /// When the disk was looked at last.
+    looked: Option<Instant>,
     /// When the runners of all living runs were looked for last.
     probed: Option<Instant>,
 }
@@ -159,15 +161,14 @@ impl Fleet {
     /// The fleet of these roots; nothing is read yet.
     #[must_use]
     pub fn new(roots: Vec<RunRoot>) -> Self {
-        let watch = Watch::new::<&Path>([]);
         Self {
             roots,
             folders: BTreeMap::new(),
             runs: BTreeMap::new(),
             wanted: VecDeque::new(),
             projects: facts::Projects::default(),
-            watch,
-            watched: HashSet::new(),
+            eyes: eyes::Eyes::new(),
+            looked: None,
             probed: None,
         }
     }
@@ -175,6 +176,7 @@ impl Fleet {
     /// Looks at the disk for about this long.
     pub fn poll(&mut self, budget: Duration) -> FleetChanges {
         let begun = Instant::now();
+        self.looked = Some(begun);
         let mut changed = self.list();
         self.look_at_the_living();
         while let Some(wanted) = self.wanted.pop_front() {
@@ -212,7 +214,7 @@ impl Fleet {
     /// What stands between the files and the picture, one sentence each.
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
-        self.watch.limit().map(str::to_owned).into_iter().chain(self.unlisted()).collect()
+        self.eyes.limit().map(str::to_owned).into_iter().chain(self.unlisted()).collect()
     }
 
     /// Which roots cannot be listed, and why, one sentence each; one that is not there yet has no runs and no sentence.
@@ -226,11 +228,23 @@ impl Fleet {
         self.roots.iter().filter_map(why).collect()
     }
 
-    /// Returns when something may have changed. May be dropped and called again.
+    /// Returns when something may have changed. May be dropped and called again, which puts nothing off.
     pub async fn wait(&self) {
         if self.wanted.is_empty() {
-            self.watch.changed().await;
+            self.eyes.wait(self.looked, self.look_again()).await;
         }
+    }
+
+    /// How often to look though nothing was told; `None` where nothing can change without being told. A runner that
+    /// dies changes no file, and what keeps a status from being read may end without a change of it.
+    #[must_use]
+    pub fn look_again(&self) -> Option<Duration> {
+        let untold = |run: &FleetRun| {
+            let closed = run.listed.state.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::InvalidData);
+            run.is_living() || closed || run.bad_since.is_some()
+        };
+        let untold = self.runs.values().any(untold).then_some(SAFETY);
+        [untold, self.eyes.look_again()].into_iter().flatten().min()
     }
 
     /// Lists the folders that changed. Returns whether a run is gone.
@@ -239,8 +253,8 @@ impl Fleet {
         let mut present = HashSet::new();
         for root in 0..self.roots.len() {
             let Some(known) = self.roots.get(root).cloned() else { continue };
-            self.follow(known.path());
-            self.follow(&known.nested());
+            self.eyes.on(known.path());
+            self.eyes.on(&known.nested());
             let folders = find::run_folders(&known).unwrap_or_else(|_| {
                 // Those that were known stay: one look that fails empties no list.
                 let nested = self.folders.keys().filter(|path| path.starts_with(known.nested())).cloned();
@@ -254,6 +268,7 @@ impl Fleet {
         }
         let left: Vec<PathBuf> = self.folders.keys().filter(|f| !present.contains(*f)).cloned().collect();
         for folder in left {
+            self.eyes.off(&folder);
             for run in self.folders.remove(&folder).unwrap_or_default().runs {
                 gone |= self.runs.remove(&run).is_some();
             }
@@ -262,7 +277,7 @@ impl Fleet {
     }
 
     fn list_folder(&mut self, path: &Path, root: usize, root_path: &Path, nested_in: Option<&RunId>) -> bool {
-        self.follow(path);
+        self.eyes.on(path);
         let now = stamp(path);
         let folder = self.folders.entry(path.to_owned()).or_default();
         if folder.stamp.is_some() && folder.stamp == now {
@@ -288,6 +303,7 @@ impl Fleet {
         folder.runs = here;
         self.wanted.extend(new.into_iter().map(|(_, wanted)| wanted));
         self.wanted.retain(|wanted| !gone.contains(&wanted.dir.path().to_owned()));
+        gone.iter().for_each(|run| self.eyes.off(run));
         let before = self.runs.len();
         self.runs.retain(|path, _| !gone.contains(path));
         self.runs.len() < before
@@ -301,10 +317,11 @@ impl Fleet {
             self.probed = Some(Instant::now());
         }
         let known: HashSet<&Path> = self.wanted.iter().map(|w| w.dir.path()).collect();
-        let open = self.runs.values().filter(|run| run.is_living() || run.listed.state.is_err());
+        // What was seen to live is watched, and may still change when it is over: its last words follow its end.
+        let open = self.runs.values().filter(|run| run.listed.state.is_err() || self.eyes.are_on(run.dir().path()));
         let again: Vec<Wanted> = open
             .filter(|run| !known.contains(run.dir().path()))
-            .filter(|run| probe || stamp(&run.dir().status()) != run.stamp)
+            .filter(|run| probe && !is_settled(run) || stamp(&run.dir().status()) != run.stamp)
             .map(|run| Wanted {
                 dir: run.dir().clone(),
                 root: run.root,
@@ -346,23 +363,23 @@ impl Fleet {
                 known_task = facts::task(&listed.dir, state);
             }
             parent = parent.or_else(|| state.contract.parent_workflow.clone().map(RunId));
+            parent = parent.or_else(|| state.started_in.as_ref().map(|within| within.run.clone()));
             project = self.projects.of(&state.cwd);
             lighten(state);
         }
         if listed.state.as_ref().map_or(true, |s| !s.is_over()) {
-            self.follow(&path);
+            self.eyes.on(&path);
         }
         let run = FleetRun { task: known_task, project, parent, stamp, ..FleetRun::of(listed, root) };
         let changed = before.as_ref().is_none_or(|before| differs(before, &run));
         self.runs.insert(path, run);
         changed
     }
+}
 
-    fn follow(&mut self, folder: &Path) {
-        if !self.watched.contains(folder) && self.watch.more_changes(folder) {
-            self.watched.insert(folder.to_owned());
-        }
-    }
+/// Whether only another status could change what is known of it.
+fn is_settled(run: &FleetRun) -> bool {
+    run.listed.state.is_ok() && !run.is_living()
 }
 
 fn is_fresh(path: &Path) -> bool {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::FleetRun;
-use crate::run::{RunPhase, StepPhase, Timestamp, needs};
+use crate::run::{RunPhase, RunState, StepId, StepPhase, Timestamp, needs};
 
 /// What a person wants to know first of a run, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -247,6 +247,40 @@ pub fn arrange<'r>(
         }
     }
     rows
+}
+
+/// The runs that need a person, the newest first. What a run needs only because a run inside one of its steps needs it is
+/// one alarm, that of the run inside.
+#[must_use]
+pub fn waiting<'r>(runs: impl Iterator<Item = &'r FleetRun>) -> Vec<&'r FleetRun> {
+    let mut all: Vec<&FleetRun> = runs.filter(|run| Class::of(run) == Class::Needs).collect();
+    let own: Vec<&FleetRun> = all.iter().copied().filter(|run| !is_told_by_parts(run, &all)).collect();
+    // Runs that are each other's part would tell of nobody.
+    if !own.is_empty() {
+        all = own;
+    }
+    all.sort_by_key(|run| Reverse(run.listed.started()));
+    all
+}
+
+/// Whether everything that a run needs is in steps in which other runs that need something were started.
+fn is_told_by_parts(run: &FleetRun, all: &[&FleetRun]) -> bool {
+    let Some(state) = run.state().filter(|s| s.steps.iter().all(|step| step.survivors.is_empty())) else {
+        return false;
+    };
+    let id = run.dir().id_str();
+    let parts = all.iter().filter(|part| part.parent.as_ref().is_some_and(|p| p.as_str() == id));
+    let steps: Vec<StepId> = parts.filter_map(|part| step_of(state, part)).collect();
+    !steps.is_empty() && needs(state).iter().all(|need| steps.contains(&need.step.id))
+}
+
+/// In which step of a run another one was started. Where that is not told it is the only one that runs.
+fn step_of(state: &RunState, part: &FleetRun) -> Option<StepId> {
+    let told = part.state().and_then(|s| s.started_in.as_ref()).and_then(|within| within.step);
+    let named = || state.steps.iter().find(|s| s.own_run.as_ref().is_some_and(|id| id.as_str() == part.dir().id_str()));
+    let mut running = state.steps.iter().filter(|s| s.phase == StepPhase::Running);
+    let only = running.next().filter(|_| running.next().is_none());
+    told.or_else(|| named().or(only).map(|step| step.id))
 }
 
 /// All that hangs on a run, however deep; each once.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::run::{CostUsd, RunPhase, StepState, Tokens};
+use crate::run::{CostUsd, RunPhase, StepId, StepState, Tokens, Within};
 use crate::rundir::{StatusContext, replace, status};
 
 const ALL: Duration = Duration::from_secs(60);
@@ -198,6 +198,49 @@ fn parts_stand_below_their_whole_also_when_they_lie_elsewhere_and_also_in_a_circ
     assert_eq!(circle.id_str(), "r-4");
 }
 
+/// A run that goes on and needs a person for these steps.
+fn needy(id: &str, within: Option<(&str, u32)>, steps: &[(StepPhase, bool)]) -> RunState {
+    let mut needy = state(id, id, RunPhase::Running, 1000);
+    needy.started_in = within.map(|(run, step)| Within { run: RunId(run.into()), step: Some(StepId(step)) });
+    let steps = steps.iter().zip(0..).map(|((phase, needs), flat)| StepState {
+        id: StepId(flat),
+        agent: "worker".into(),
+        phase: phase.clone(),
+        activity: needs.then(|| "needs_attention".to_owned()),
+        ..StepState::default()
+    });
+    needy.steps = steps.collect();
+    needy
+}
+
+#[test]
+fn a_run_of_ours_stands_below_the_run_that_it_was_started_in_and_rings_once() {
+    use StepPhase::Running;
+    let mut place = Place::new();
+    let put_all = |place: &Place, all: &[RunState]| {
+        all.iter().for_each(|run| put(&place.root.run(&run.id).unwrap(), run));
+    };
+    let names = |place: &Place| waiting(place.fleet.runs()).iter().map(|r| r.title().to_string()).collect::<Vec<_>>();
+    let inner = needy("inner", Some(("outer", 1)), &[(Running, true)]);
+    put_all(&place, &[needy("outer", None, &[(Running, false), (Running, true)]), inner.clone()]);
+    place.look();
+    assert_eq!(place.listed(&View::default()), ["needs you 1", " outer", "  inner"]);
+    assert_eq!(names(&place), ["inner"], "the step of the outer run is told by the run inside it");
+    // What another step needs is the outer run's own.
+    put_all(&place, &[needy("outer", None, &[(Running, true), (Running, true)])]);
+    place.look();
+    assert_eq!(names(&place).len(), 2);
+    // Once the inner one needs nobody the outer one speaks for itself.
+    put_all(&place, &[needy("outer", None, &[(Running, false), (Running, true)])]);
+    put_all(&place, &[needy("inner", Some(("outer", 1)), &[(Running, false)])]);
+    place.look();
+    assert_eq!(names(&place), ["outer"]);
+    // Runs that say that they are each other's part are not silent for it.
+    put_all(&place, &[needy("outer", Some(("inner", 0)), &[(Running, true)]), inner]);
+    place.look();
+    assert!(!names(&place).is_empty());
+}
+
 #[test]
 fn a_root_that_is_not_there_yet_is_found_later() {
     let temp = tempfile::tempdir().unwrap();
@@ -223,4 +266,57 @@ fn money_is_counted_by_the_day_and_by_the_model() {
     let spent = spent_since(place.fleet.runs(), Timestamp::from_millis(80_000));
     assert_eq!(spent, Spent { usd: 0.5, models: vec![("large".into(), 0.5)], unknown: 1 });
     assert_eq!(spent_since(place.fleet.runs(), Timestamp::from_millis(0)).usd, 1.0);
+}
+
+/// Whether this machine has a file system for tests that tells everything.
+#[cfg(target_os = "linux")]
+fn tells_everything(place: &Place) -> bool {
+    let told = crate::rundir::watch::tells_everything(place.root.path());
+    if !told {
+        println!("skipped: {} is not on a file system that tells everything", place.root.path().display());
+    }
+    told
+}
+
+/// Takes what was told already.
+#[cfg(target_os = "linux")]
+async fn settle(fleet: &Fleet) {
+    while tokio::time::timeout(Duration::from_millis(1), fleet.wait()).await.is_ok() {}
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(start_paused = true)]
+async fn where_nothing_can_change_untold_nothing_is_looked_at() {
+    let mut place = Place::new();
+    if !tells_everything(&place) {
+        return;
+    }
+    place.put("r-1", "over", RunPhase::Complete, 1000);
+    let broken = place.put("r-2", "broken", RunPhase::Running, 2000);
+    fs::write(broken.status(), "{\"runId\"").unwrap();
+    place.look();
+    assert_eq!((place.fleet.runs().count(), place.fleet.look_again()), (2, None));
+    settle(&place.fleet).await;
+    assert!(tokio::time::timeout(Duration::from_secs(100_000), place.fleet.wait()).await.is_err());
+}
+
+/// That a runner dies changes no file.
+#[cfg(target_os = "linux")]
+#[tokio::test(start_paused = true)]
+async fn what_lives_is_looked_at_though_nothing_was_told_also_by_who_waits_anew_each_second() {
+    let mut place = Place::new();
+    if !tells_everything(&place) {
+        return;
+    }
+    let mut living = state("r-1", "goes on", RunPhase::Running, 3000);
+    living.pid = Some(std::process::id());
+    put(&place.root.run(&RunId("r-1".into())).unwrap(), &living);
+    place.look();
+    assert_eq!(place.fleet.look_again(), Some(SAFETY));
+    settle(&place.fleet).await;
+    let mut seconds = 0;
+    while tokio::time::timeout(Duration::from_secs(1), place.fleet.wait()).await.is_err() {
+        seconds += 1;
+        assert!(seconds < 10, "the look was put off");
+    }
 }

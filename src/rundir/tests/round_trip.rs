@@ -398,7 +398,9 @@ fn run_meta() -> impl Strategy<Value = RunMeta> {
         0usize..9,
         maybe(text()),
     );
-    (ids, rest, any::<bool>(), limits(), run_contract()).prop_map(|(ids, rest, deadline_fixed, limits, contract)| {
+    let within = maybe((text(), maybe(0u32..9)));
+    let all = (ids, rest, any::<bool>(), limits(), run_contract(), within);
+    all.prop_map(|(ids, rest, deadline_fixed, limits, contract, within)| {
         let (id, name, session_id, owner_id, mode, pid, cwd) = ids;
         let (timeout_ms, deadline, steps, groups, logical_count, resumed_from) = rest;
         RunMeta {
@@ -417,6 +419,7 @@ fn run_meta() -> impl Strategy<Value = RunMeta> {
             groups: groups.into_iter().map(|(start, count, logical)| Group { start, count, logical }).collect(),
             logical_count,
             resumed_from: resumed_from.map(RunId),
+            started_in: within.map(|(run, step)| Within { run: RunId(run), step: step.map(StepId) }),
             contract,
         }
     })

@@ -2,9 +2,12 @@
 //! library, which took longer than everything else up to the signal; and a run that floods wakes no such thread at each
 //! of its writes, nor anybody who does not wait.
 
+use std::collections::BTreeMap;
+use std::ffi::{CStr, OsStr, OsString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -26,6 +29,8 @@ pub(super) struct System {
     arrivals: Vec<i32>,
     /// One of their folders was removed or moved away.
     lost: AtomicBool,
+    /// The watches of folders in which only some names matter, with these.
+    births: BTreeMap<i32, Vec<OsString>>,
 }
 
 impl System {
@@ -33,7 +38,14 @@ impl System {
         let flooded = interest == Interest::Floods;
         let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         let lost = AtomicBool::new(false);
-        Ok(Self { fd: Arc::new(fd), waiting: OnceLock::new(), flooded, arrivals: Vec::new(), lost })
+        Ok(Self {
+            fd: Arc::new(fd),
+            waiting: OnceLock::new(),
+            flooded,
+            arrivals: Vec::new(),
+            lost,
+            births: BTreeMap::new(),
+        })
     }
 
     /// Whether a folder in which something was to arrive was removed or moved away since this was asked last.
@@ -55,7 +67,42 @@ impl System {
         if interest == Interest::Arrivals && !self.arrivals.contains(&watch) {
             self.arrivals.push(watch);
         }
+        // Now all of it matters.
+        self.births.remove(&watch);
         Ok(())
+    }
+
+    /// Watches a folder for what comes into being under one name. What else happens there is looked at and passed over.
+    pub(super) fn add_birth(&mut self, folder: &Path, name: &OsStr) -> io::Result<()> {
+        let own = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+        let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | own;
+        // Added to what is watched there already, for which everything matters.
+        let watch = inotify::add_watch(&self.fd, folder, flags | WatchFlags::MASK_CREATE);
+        let watch = match watch {
+            Ok(watch) => watch,
+            Err(rustix::io::Errno::EXIST) => {
+                let watch = inotify::add_watch(&self.fd, folder, flags | WatchFlags::MASK_ADD)?;
+                if !self.births.contains_key(&watch) {
+                    return Ok(());
+                }
+                watch
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let names = self.births.entry(watch).or_default();
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether an event in a folder is a change. One without a name is about the folder itself, or about everything.
+    fn matters(&self, watch: i32, name: Option<&CStr>) -> bool {
+        let Some(name) = name.map(CStr::to_bytes) else { return true };
+        match self.births.get(&watch) {
+            Some(names) => names.iter().any(|wanted| wanted.as_bytes() == name),
+            None => !is_unfinished(name),
+        }
     }
 
     /// Returns once something has changed. What was read is told before anything else can be waited for, so that
@@ -102,7 +149,7 @@ impl System {
                         self.lost.store(true, Ordering::Relaxed);
                     }
                 }
-                Ok(event) => changed |= !event.file_name().is_some_and(|name| is_unfinished(name.to_bytes())),
+                Ok(event) => changed |= self.matters(event.wd(), event.file_name()),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => return changed,
                 // What cannot be read may have been a change.

@@ -1,6 +1,7 @@
 //! Which watcher serves which interest: the runner waits for requests, and who follows a run looks at files that are
 //! written to all the time; both watch for themselves where they can. Everybody else leaves it to the library.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
@@ -31,6 +32,15 @@ impl System {
             Self::Notified(system) => system.add(folder),
             #[cfg(target_os = "linux")]
             Self::Inotify(system) => system.add(folder, interest),
+        }
+    }
+
+    /// Watches a folder for one name; the library knows of no names, and tells of all.
+    pub(super) fn add_birth(&mut self, folder: &Path, name: &OsStr) -> io::Result<()> {
+        match self {
+            Self::Notified(system) => system.add(folder),
+            #[cfg(target_os = "linux")]
+            Self::Inotify(system) => system.add_birth(folder, name),
         }
     }
 

@@ -3,6 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::ages::age;
 use super::{Scene, many, need_text};
 use crate::deck::fleet::model::{FleetUi, runs};
 use crate::deck::theme::{Face, Theme};
@@ -11,6 +12,9 @@ use crate::deck::view::paint::{Edge, frame, piece, put, put_cut, put_right};
 use crate::run::{RunState, StepFace, StepPhase};
 use crate::rundir::fleet::{Class, FleetRun, Group, Head, Row, Show};
 use crate::text::{self as units, SafeText};
+
+/// A list of as many lines has heads.
+const HEADS_FROM: u16 = 8;
 
 /// Draws the list.
 pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
@@ -39,9 +43,16 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi
         Row::Run { run, .. } => Some(run.dir().path()) == ui.selected.as_deref(),
         Row::Head(_) => false,
     });
+    let columns = Columns::of(inner.width);
+    // Where there is room for few runs, what the columns are has to be seen from them.
+    let inner = if inner.height >= HEADS_FROM {
+        columns.heads(buf, inner, theme);
+        Rect { y: inner.y + 1, height: inner.height - 1, ..inner }
+    } else {
+        inner
+    };
     let height = usize::from(inner.height);
     let top = list_top(selected.unwrap_or(0), scene.rows.len(), height);
-    let columns = Columns::of(inner.width);
     for ((at, entry), dy) in scene.rows.iter().enumerate().skip(top).take(height).zip(0_u16..) {
         match entry {
             Row::Head(head) => heading(buf, inner, dy, head, ui.view.group, theme),
@@ -120,6 +131,33 @@ impl Columns {
         }
     }
 
+    /// What each column is.
+    fn heads(&self, buf: &mut Buffer, area: Rect, theme: Theme) {
+        let mut dx = 3;
+        let mut head = |cells: u16, name: &str, right: bool| {
+            if cells == 0 {
+                return;
+            }
+            let name = SafeText::line(name).truncate(usize::from(cells));
+            if right {
+                put_right(buf, area, dx + cells, 0, name.as_str(), theme.dim());
+            } else {
+                put(buf, area, dx, 0, name.as_str(), theme.dim());
+            }
+            dx += cells + 1;
+        };
+        head(self.word, if self.word > 2 { "state" } else { "" }, false);
+        head(self.steps, "steps", false);
+        head(self.title, "run", false);
+        head(self.agents, "agents", false);
+        head(self.place, "where", false);
+        head(self.age, "age", true);
+        head(self.tokens, "tok", true);
+        head(self.cost, "cost", true);
+        let rest = area.width.saturating_sub(dx + 1);
+        put_cut(buf, area, dx + 1, 0, &SafeText::line("now"), rest.saturating_sub(1), theme.dim());
+    }
+
     #[allow(clippy::too_many_arguments)]
     fn row(
         &self,
@@ -180,22 +218,21 @@ impl Columns {
         let age = state.and_then(|s| s.started_at).map(|at| age(scene.now.since(at)));
         cell(self.age, &units::or_unknown(age), text, true);
         let tokens = state.map(|s| s.tokens()).filter(|t| !t.is_zero()).map(|t| units::count(t.total()));
-        cell(self.tokens, &units::or_unknown(tokens), dim, true);
+        cell(self.tokens, &or_nothing(run, tokens), dim, true);
         let cost = state.and_then(|s| s.cost()).map(|usd| units::cost(usd.0));
-        cell(self.cost, &units::or_unknown(cost), text, true);
+        cell(self.cost, &or_nothing(run, cost), text, true);
         let rest = area.width.saturating_sub(dx + 1);
         let style = if Class::of(run) == Class::Needs { theme.alarm() } else { dim };
         put_cut(buf, area, dx + 1, dy, &SafeText::line(&now_text(run)), rest.saturating_sub(1), style);
     }
 }
 
-/// An age in few cells: seconds only below a minute.
-fn age(span: std::time::Duration) -> String {
-    let s = span.as_secs();
-    match s {
-        0..60 => format!("{s}s"),
-        60..3600 => format!("{}m", s / 60),
-        _ => units::span(span),
+/// A value that is not told: unknown where an agent was at work, and empty where there was none that could use anything.
+fn or_nothing(run: &FleetRun, value: Option<String>) -> String {
+    let worked = |s: &RunState| s.steps.iter().any(|step| step.runner.is_agent() && step.phase != StepPhase::Pending);
+    match value {
+        None if !run.state().is_some_and(worked) => String::new(),
+        value => units::or_unknown(value),
     }
 }
 

@@ -71,6 +71,7 @@ fn runs_of_a_fleet() -> Vec<FleetRun> {
     if let Some(step) = failed.steps.first_mut() {
         step.phase = StepPhase::Failed;
         step.label = Some("clippy".to_owned());
+        step.runner = crate::run::RunnerKind::ExternalCli { command: "sh".to_owned(), args: Vec::new() };
         step.error = Some("unused variable x in src/a.rs:14".to_owned());
     }
     all.push(one("6aa7b8c9", Ok(failed)));

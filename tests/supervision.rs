@@ -83,7 +83,7 @@ fn the_usage_of_a_runner_config_spares_who_runs_and_keeps_the_rest_from_starting
     scene.touch("go");
     let status = run.wait_end();
     assert_eq!(states(&status), ["complete", "complete", "failed", "pending"]);
-    let error = "The run is over budget: 1100 tokens used, 1000 tokens allowed.";
+    let error = "The run is over budget: 1,100 tokens used, 1,000 tokens allowed.";
     assert_eq!((&status["state"], &status["error"]), (&"failed".into(), &error.into()));
     let refused = &status["steps"][2];
     assert_eq!((&refused["error"], &refused["exitCode"]), (&error.into(), &1.into()));
@@ -127,7 +127,7 @@ fn the_hard_limit_of_a_plan_ends_who_runs_at_once() {
     let (run, done) = scene.run(&scene.plan(plan));
     let status = run.wait_end();
     assert_eq!((states(&status).as_slice(), done.code), (["failed", "pending"].as_slice(), 6), "{done:?}");
-    let error = "The run is over budget: 1100 tokens used, 1000 tokens allowed.";
+    let error = "The run is over budget: 1,100 tokens used, 1,000 tokens allowed.";
     assert_eq!((&status["error"], &status["steps"][0]["error"]), (&error.into(), &error.into()));
     scene.world.wait_until_empty();
 }

@@ -43,8 +43,10 @@ pub fn of_run(state: &RunState, now: Timestamp) -> Vec<Gauge> {
         limit_ms: state.timeout_ms,
         silent: awake(silent, now),
     };
-    let used = |metric| budget::used_by_run(state, metric);
-    all(&times, &state.limits, used, state.cost().is_some(), &budget::run_meters(state, now))
+    let told = |metric| metric != Metric::Cost || state.cost().is_some();
+    let known = |metric| told(metric) && budget::is_known_of_run(state, metric);
+    let used = |metric| known(metric).then(|| budget::used_by_run(state, metric));
+    all(&times, &state.limits, used, &budget::run_meters(state, now))
 }
 
 /// Of a step: everything that is counted, limited or not.
@@ -57,8 +59,10 @@ pub fn of_step(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Gauge>
         limit_ms: step.timeout_ms,
         silent: awake(silent, now),
     };
-    let used = |metric| budget::used(step, metric);
-    let mut gauges = all(&times, &step.limits, used, step.cost.is_some(), &budget::meters(state, step, now));
+    // No command costs money, and nobody says that it cost none.
+    let told = |metric| metric != Metric::Cost || step.cost.is_some();
+    let used = |metric| (told(metric) && budget::is_known(step, metric)).then(|| budget::used(step, metric));
+    let mut gauges = all(&times, &step.limits, used, &budget::meters(state, step, now));
     // The call that is nearest to its end; quick tools have a limit though nobody set one.
     let open = step.open.iter().filter(|_| step.current_call().is_some());
     let open = open.filter_map(|c| Some((ms(state.gaps.awake(c.started_at, now)), step.limits.tool_limit(&c.tool)?)));
@@ -89,7 +93,7 @@ struct Times {
     silent: Option<Duration>,
 }
 
-fn all(times: &Times, limits: &Limits, used: impl Fn(Metric) -> f64, cost_known: bool, meters: &[Meter]) -> Vec<Gauge> {
+fn all(times: &Times, limits: &Limits, used: impl Fn(Metric) -> Option<f64>, meters: &[Meter]) -> Vec<Gauge> {
     let time = |key, used: Option<Duration>, hard: Option<u64>| Gauge {
         key,
         used: used.map(|used| Amount::Time(ms(used))),
@@ -107,7 +111,7 @@ fn all(times: &Times, limits: &Limits, used: impl Fn(Metric) -> f64, cost_known:
         };
         Gauge {
             key: metric.key(),
-            used: (metric != Metric::Cost || cost_known).then(|| amount(used(metric))),
+            used: used(metric).map(amount),
             soft: limit.soft.map(amount),
             hard: limit.hard.map(amount),
             left_ms: meters.iter().find(|m| m.metric == metric).and_then(|m| m.left).map(ms),

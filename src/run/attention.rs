@@ -120,7 +120,7 @@ impl Reason {
             Self::Retrying => "its provider does not answer",
             Self::DiskCap => "its output is cut",
             Self::DiskLow => "the disk is nearly full",
-            Self::BudgetSoft => "near a limit",
+            Self::BudgetSoft => "warning reached",
             Self::TimeThreshold => "runs for long",
             Self::TurnThreshold => "took many turns",
             Self::TokenThreshold => "used many tokens",

@@ -38,17 +38,27 @@ impl Metric {
         Self::ALL.into_iter().find(|m| m.key() == key)
     }
 
-    /// An amount of it in words, such as `12 turns`.
+    /// An amount of it without its unit, such as `12,000`.
     #[must_use]
-    pub fn words(self, amount: f64) -> String {
-        let s = if amount == 1.0 { "" } else { "s" };
+    pub fn amount(self, amount: f64) -> String {
         match self {
-            Self::Turns => format!("{amount} turn{s}"),
-            Self::ToolCalls => format!("{amount} tool call{s}"),
-            Self::Tokens => format!("{amount} token{s}"),
+            // `as` saturates.
+            Self::Turns | Self::ToolCalls | Self::Tokens => crate::text::grouped(amount as u64),
             // Six decimals, as a cost of one call may be that small (runner-behaviour 3.3).
             Self::Cost => format!("${amount:.6}"),
         }
+    }
+
+    /// An amount of it in words, such as `12 turns`.
+    #[must_use]
+    pub fn words(self, amount: f64) -> String {
+        let unit = match self {
+            Self::Turns => " turn",
+            Self::ToolCalls => " tool call",
+            Self::Tokens => " token",
+            Self::Cost => return self.amount(amount),
+        };
+        format!("{}{unit}{}", self.amount(amount), if amount == 1.0 { "" } else { "s" })
     }
 }
 
@@ -61,6 +71,8 @@ pub enum Stage {
     Deferred,
     /// The hard limit is reached and the child is ended.
     Hard,
+    /// The hard limit was passed with the very last word, so that there is nothing left to be ended.
+    Late,
 }
 
 impl Stage {
@@ -71,13 +83,14 @@ impl Stage {
             Self::Soft => "soft",
             Self::Deferred => "deferred",
             Self::Hard => "hard",
+            Self::Late => "late",
         }
     }
 
     /// From the word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Soft, Self::Deferred, Self::Hard].into_iter().find(|s| s.as_str() == word)
+        [Self::Soft, Self::Deferred, Self::Hard, Self::Late].into_iter().find(|s| s.as_str() == word)
     }
 }
 
@@ -121,10 +134,8 @@ impl BudgetState {
 pub struct Meter {
     /// What is counted.
     pub metric: Metric,
-    /// How much was used.
-    pub used: f64,
-    /// Something of it was told, or nothing can have been used yet. Else `used` is 0 and means nothing.
-    pub known: bool,
+    /// How much was used, where it is known: some agents tell of tokens and money only at their end.
+    pub used: Option<f64>,
     /// The warning.
     pub soft: Option<f64>,
     /// The end.
@@ -138,7 +149,7 @@ impl Meter {
     #[must_use]
     pub fn share(&self) -> f64 {
         match self.hard.or(self.soft) {
-            Some(limit) if limit > 0.0 => self.used / limit,
+            Some(limit) if limit > 0.0 => self.used.unwrap_or_default() / limit,
             _ => 0.0,
         }
     }
@@ -205,27 +216,29 @@ pub fn limit(limits: &super::Limits, metric: Metric) -> Limit<f64> {
 pub fn meters(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Meter> {
     let awake = step.started_at.map(|from| state.gaps.awake(from, step.ended_at.unwrap_or(now)));
     let running = step.phase == super::StepPhase::Running;
-    all(&step.limits, |metric| (used(step, metric), is_known(step, metric)), awake.filter(|_| running))
+    let used = |metric| is_known(step, metric).then(|| used(step, metric));
+    all(&step.limits, used, awake.filter(|_| running))
 }
 
 /// Every limit of the run with what was used of it.
 #[must_use]
 pub fn run_meters(state: &RunState, now: Timestamp) -> Vec<Meter> {
     let awake = state.started_at.map(|from| state.gaps.awake(from, state.ended_at.unwrap_or(now)));
-    let used = |metric| (used_by_run(state, metric), is_known_of_run(state, metric));
+    let used = |metric| is_known_of_run(state, metric).then(|| used_by_run(state, metric));
     all(&state.limits, used, awake.filter(|_| state.ended_at.is_none()))
 }
 
-fn all(limits: &super::Limits, used: impl Fn(Metric) -> (f64, bool), awake: Option<Duration>) -> Vec<Meter> {
+fn all(limits: &super::Limits, used: impl Fn(Metric) -> Option<f64>, awake: Option<Duration>) -> Vec<Meter> {
     let mut out = Vec::new();
     for metric in Metric::ALL {
         let limit = limit(limits, metric);
         if limit == Limit::default() {
             continue;
         }
-        let (used, known) = used(metric);
-        let left = awake.zip(limit.hard.or(limit.soft)).and_then(|(awake, end)| estimate(used, end, awake));
-        out.push(Meter { metric, used, known, soft: limit.soft, hard: limit.hard, left });
+        let used = used(metric);
+        let pace = awake.zip(limit.hard.or(limit.soft)).zip(used);
+        let left = pace.and_then(|((awake, end), used)| estimate(used, end, awake));
+        out.push(Meter { metric, used, soft: limit.soft, hard: limit.hard, left });
     }
     out
 }
@@ -260,6 +273,14 @@ pub fn run_sentence(metric: Metric, used: f64, limits: &super::Limits) -> String
         Some(hard) => format!("The run is over budget: {used} used, {} allowed.", metric.words(hard)),
         None => format!("The run is over budget: {used} used."),
     }
+}
+
+/// The sentence of a limit that somebody passed with their last word.
+#[must_use]
+pub fn late_sentence(who: &str, metric: Metric, used: f64, limits: &super::Limits) -> String {
+    let hard = limit(limits, metric).hard.unwrap_or_default();
+    let (used, hard) = (metric.words(used), metric.words(hard));
+    format!("{who} went over its limit with its last word: {used} used, {hard} allowed.")
 }
 
 /// The sentence of a warning that the run has reached: what was used, and of how much.

@@ -268,7 +268,7 @@ fn budget_reached(
     let shared = match stage {
         Stage::Deferred => Some("subagent.step.turn_budget_deferred"),
         Stage::Hard => Some("subagent.step.turn_budget_exceeded"),
-        Stage::Soft => None,
+        Stage::Soft | Stage::Late => None,
     };
     let mut obj = match (step, turns, shared) {
         (_, Some((id, limit)), Some(kind)) if metric == Metric::Turns => {

@@ -379,8 +379,7 @@ pub(super) fn meter_text(meter: &Meter) -> String {
         Metric::Turns | Metric::ToolCalls => crate::text::grouped(n as u64),
     };
     let limit = meter.hard.or(meter.soft).unwrap_or_default();
-    let used = if meter.known { amount(meter.used) } else { UNKNOWN.to_owned() };
-    format!("{used} of {}", amount(limit))
+    format!("{} of {}", or_unknown(meter.used.map(amount)), amount(limit))
 }
 
 /// The same, with a mark where it is high, so that nobody needs the colour.
@@ -391,7 +390,7 @@ pub(super) fn marked(meter: &Meter) -> String {
 /// Where the warning is, for a row with room.
 pub(super) fn meter_warning(meter: &Meter) -> Option<String> {
     let soft = meter.soft.filter(|_| meter.hard.is_some())?;
-    let at = meter_text(&Meter { used: soft, known: true, ..*meter });
+    let at = meter_text(&Meter { used: Some(soft), ..*meter });
     at.split(" of ").next().map(|soft| format!("  warning at {soft}"))
 }
 
@@ -401,7 +400,7 @@ pub(super) fn meter_style(meter: &Meter, scene: &Scene<'_>) -> Style {
 
 /// Whether the warning was reached, or nearly the limit.
 fn meter_is_high(meter: &Meter) -> bool {
-    meter.soft.is_some_and(|soft| meter.used >= soft) || meter.share() >= HIGH
+    meter.soft.zip(meter.used).is_some_and(|(soft, used)| used >= soft) || meter.share() >= HIGH
 }
 
 /// An estimate of when the limit comes.

@@ -231,7 +231,7 @@ impl Rules<'_> {
             let of = |used: f64, limits: &Limits| {
                 let limit = budget::limit(limits, metric);
                 let most = limit.hard.or(limit.soft).unwrap_or_default();
-                format!("{} of {}", metric.words(used), metric.words(most))
+                format!("{} of {}", metric.amount(used), metric.words(most))
             };
             if let Some(reached) = step.budget.at(metric, Stage::Soft) {
                 let evidence = of(budget::used(step, metric), &step.limits);

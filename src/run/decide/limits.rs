@@ -16,15 +16,16 @@ pub(super) fn run(decision: &mut Decision, state: &RunState) {
     if state.limits == Limits::default() {
         return;
     }
-    // A limit that is reached with the very last word keeps nothing from happening.
     let more = state.steps.iter().any(|s| match s.phase {
         StepPhase::Pending => true,
         StepPhase::Running => !s.last_word && s.settled_at.is_none(),
         _ => false,
     });
-    if state.is_ending() || !more {
+    if state.is_ending() {
         return;
     }
+    // A limit that is passed with the very last word keeps nothing from happening and is only told.
+    let end = if more { Stage::Hard } else { Stage::Late };
     let mut over = state.budget.exceeded.is_some();
     for metric in Metric::ALL {
         let limit = budget::limit(&state.limits, metric);
@@ -34,16 +35,18 @@ pub(super) fn run(decision: &mut Decision, state: &RunState) {
         let used = budget::used_by_run(state, metric);
         // What spares the children is looked at when the next one is to start, by the schedule.
         let hard = limit.hard.filter(|_| !state.limits.usage_spares_children);
-        for (stage, at) in [(Stage::Soft, limit.soft), (Stage::Hard, hard)] {
-            let told = state.budget.at(metric, stage).is_some() || (over && stage == Stage::Hard);
-            let reached = match (metric, stage) {
-                (Metric::ToolCalls, Stage::Hard) => at.is_some_and(|at| used > at) && blocked(state),
-                _ => at.is_some_and(|at| used >= at),
-            };
+        for (stage, at) in [(Stage::Soft, limit.soft), (end, hard)] {
+            let told = state.budget.at(metric, stage).is_some() || (over && stage != Stage::Soft);
+            let reached = at.is_some_and(|at| match (metric, stage) {
+                (Metric::ToolCalls, Stage::Hard) => used > at && blocked(state),
+                (_, Stage::Late) => used > at,
+                _ => used >= at,
+            });
             if reached && !told {
                 over |= stage == Stage::Hard;
                 let message = match stage {
                     Stage::Hard => budget::run_sentence(metric, used, &state.limits),
+                    Stage::Late => budget::late_sentence("The run", metric, used, &state.limits),
                     Stage::Soft | Stage::Deferred => budget::run_warning(metric, used, &state.limits),
                 };
                 decision.due.push(Effect::Reach { step: None, metric, stage, used, message });
@@ -139,6 +142,7 @@ fn counts(decision: &mut Decision, step: &StepState) {
                 over |= stage == Stage::Hard;
                 let message = match stage {
                     Stage::Hard => budget::sentence(metric, used, &step.limits),
+                    Stage::Late => budget::late_sentence("The step", metric, used, &step.limits),
                     Stage::Soft | Stage::Deferred => format!("{} used.", metric.words(used)),
                 };
                 decision.due.push(Effect::Reach { step: Some(step.id), metric, stage, used, message });
@@ -169,9 +173,13 @@ fn counts(decision: &mut Decision, step: &StepState) {
                 }
             }
             Metric::ToolCalls => {}
-            Metric::Tokens | Metric::Cost if used >= hard && step.settled_at.is_none() && !step.last_word => {
-                reach(Stage::Hard);
+            // Several agents tell what they used only with their last word, which is not thrown away for that.
+            Metric::Tokens | Metric::Cost if step.settled_at.is_some() || step.last_word => {
+                if used > hard {
+                    reach(Stage::Late);
+                }
             }
+            Metric::Tokens | Metric::Cost if used >= hard => reach(Stage::Hard),
             Metric::Tokens | Metric::Cost => {}
         }
     }

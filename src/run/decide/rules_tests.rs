@@ -416,9 +416,12 @@ fn calls_tokens_and_money_have_two_limits() {
     play.says(1, turn(99, 0.0, true)).until(10);
     assert_eq!(
         play.done(),
-        [(1, "tokens soft"), (1, "raise budget_soft")],
-        "what was the last word anyway is no excess"
+        [(1, "tokens soft"), (1, "tokens late"), (1, "raise budget_soft")],
+        "what was the last word anyway ends nothing and is told"
     );
+    let mut play = Play::of(limited(|l| l.tokens = Some(tokens)));
+    play.says(1, turn(20, 0.0, true)).until(10);
+    assert_eq!(play.done(), [(1, "tokens soft"), (1, "raise budget_soft")], "all of it was allowed");
     let cost = Limit { soft: None, hard: Some(CostUsd(0.5)) };
     let mut play = Play::of(limited(|l| (l.cost, l.tokens) = (Some(cost), Some(Limit { soft: None, hard: Some(1) }))));
     play.says(1, turn(9, 0.5, false)).until(10);
@@ -445,6 +448,15 @@ fn the_limits_of_a_run_end_who_runs_or_spare_them() {
     let ends = [(2, "run tokens hard"), (2, "SIGTERM"), (2, "SIGTERM")];
     assert_eq!(play(&mut run(false)), done(&[&soft[..], &ends[..]].concat()));
     assert_eq!(play(&mut run(true)), done(&soft));
+
+    // With the very last word of all there is nothing left to be ended; while another step waits there is.
+    let late = |steps: usize| {
+        let limits = Limits { tokens: Some(Limit { soft: None, hard: Some(20) }), ..Limits::default() };
+        let mut play = Play::new(vec![meta(); steps], RunMeta { limits, ..RunMeta::default() });
+        play.says(1, turn(21, 0.0, true)).until(10);
+        play.done()[0].1.to_owned()
+    };
+    assert_eq!((late(1).as_str(), late(2).as_str()), ("run tokens late", "run tokens hard"));
 }
 
 #[test]
@@ -456,13 +468,13 @@ fn the_warning_of_a_run_is_told_as_one_by_the_first_step_that_runs() {
     let [crate::run::Effect::Reach { step: None, stage: crate::run::Stage::Soft, message, .. }] = &due[..] else {
         panic!("{due:?}")
     };
-    assert_eq!(message, "The run has used 20 tokens; 1000 tokens are allowed.");
+    assert_eq!(message, "The run has used 20 tokens; 1,000 tokens are allowed.");
     play.until(10);
     let told: Vec<_> = play.state.steps.iter().map(|s| s.attention.len()).collect();
     assert_eq!(told, [1, 0]);
     let notice = &play.state.steps[0].attention[0];
     assert_eq!((notice.id.as_str(), notice.level()), ("0:budget_soft:run.tokens", crate::run::Level::Note));
-    assert_eq!(notice.condition.evidence, "the run: 20 tokens of 1000 tokens");
+    assert_eq!(notice.condition.evidence, "the run: 20 of 1,000 tokens");
     let raise = crate::run::Raise::Tokens(crate::run::End::Soft, 500);
     play.at(20, What::BudgetRaised { step: None, raise, source: None }).until(30);
     let words: Vec<&str> = play.done().into_iter().map(|(_, word)| word).collect();

@@ -346,3 +346,46 @@ fn b43_a_copy_of_nothing_leaves_the_clipboard_alone() {
     pty.keys("m");
     wait_until("the mouse is given back", || count(&pty.bytes(), b"\x1b[?1000l") == 1);
 }
+
+/// A shell with jobs on a terminal, which runs this script; `$deck` is the program, on a run that goes on.
+fn jobs(home: &Home, script: &str) -> Pty {
+    home.subdeck(&["run", "--detach", "--", "sh", "-c", "echo hello from the child; exec sleep 1000"]);
+    let mut command = CommandBuilder::new("sh");
+    command.args(["-c", &format!("set -m; deck='{PROGRAM} attach @last'; {script}")]);
+    command.cwd(home.path());
+    command.env("HOME", home.path());
+    command.env("SUBDECK_ROOT", home.path().join("root"));
+    Pty::spawn(command, 80, 24)
+}
+
+#[test]
+fn b31_a_deck_without_the_terminal_heeds_sigterm() {
+    let home = Home::new();
+    // It was suspended, and is continued only to be ended, which is how shells end a stopped job.
+    let suspended = jobs(&home, "$deck; echo suspended; kill -TERM %1; bg %1; wait %1; echo ended with $?");
+    suspended.wait_text("hello from the child");
+    suspended.keys("\x1a");
+    suspended.wait_text("ended with 143");
+    // It never had the terminal.
+    let stopped = "while ! grep -q ') T ' /proc/$!/stat; do :; done";
+    let beside = jobs(&home, &format!("$deck & {stopped}; kill -TERM $!; bg %1; wait %1; echo ended with $?"));
+    beside.wait_text("ended with 143");
+    assert!(!beside.bytes().windows(8).any(|w| w == b"\x1b[?1049h"), "it took the screen of another job");
+    assert!(home.subdeck(&["status", "@last"]).contains("running"));
+    home.subdeck(&["stop", "@last", "--wait"]);
+}
+
+#[test]
+fn b32_a_deck_that_was_put_into_the_background_comes_back_whole() {
+    let home = Home::new();
+    let stopped = "while ! grep -q ') T ' /proc/$!/stat; do :; done";
+    let pty = jobs(&home, &format!("$deck & {stopped}; echo behind; fg %1; echo back at the shell"));
+    pty.wait_text("hello from the child");
+    let (behind, taken) = (b"behind".as_slice(), b"\x1b[?1049h".as_slice());
+    let bytes = pty.bytes();
+    let first = |part: &[u8]| bytes.windows(part.len()).position(|w| w == part).expect("it was written");
+    assert!(first(behind) < first(taken), "it took the screen of another job");
+    pty.keys("qq");
+    pty.wait_text("back at the shell");
+    home.subdeck(&["stop", "@last", "--wait"]);
+}

@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -63,6 +63,9 @@ struct Told {
     listening: bool,
 }
 
+/// Told when something asks the process to go.
+static ASKED: Condvar = Condvar::new();
+
 static TOLD: Mutex<Told> = Mutex::new(Told { whom: None, number: None, listening: false });
 
 fn told() -> MutexGuard<'static, Told> {
@@ -117,6 +120,12 @@ fn start() -> io::Result<()> {
     Ok(())
 }
 
+/// What asked this process to go, where it does so before `time` has passed.
+pub fn asked_within(time: Duration) -> Option<i32> {
+    let waited = ASKED.wait_timeout_while(told(), time, |told| told.number.is_none());
+    waited.unwrap_or_else(PoisonError::into_inner).0.number
+}
+
 /// Ends this process by a signal, as it would have ended without a deck.
 pub fn die_by(number: i32) -> ! {
     // Comes back only for a signal that does not end a process.
@@ -159,6 +168,7 @@ fn go(number: i32) {
             let _ = whom.try_send(number);
         }
     }
+    ASKED.notify_all();
     std::thread::sleep(GRACE);
     terminal::leave_without_writing();
     die_by(number);

@@ -9,6 +9,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use crossterm::event::{
@@ -28,7 +29,7 @@ use rustix::process::Signal;
 use rustix::termios::{QueueSelector, tcflush};
 
 use super::probe::{self, Answers};
-use super::stray;
+use super::{guard, stray};
 use crate::text::SafeText;
 
 /// The modes are on.
@@ -39,6 +40,11 @@ static MOUSE: AtomicBool = AtomicBool::new(false);
 const PANICKED: i32 = 101;
 
 static HOOK: Once = Once::new();
+
+/// A signal that is on its way is waited for so long.
+const TO_BE_TOLD: Duration = Duration::from_millis(200);
+/// So often a job without the terminal tries to be stopped.
+const MOST_IN_VAIN: u32 = 5;
 
 /// As much as one frame ever needs; with it a frame leaves in one write.
 const FRAME_BYTES: usize = 64 * 1024;
@@ -78,6 +84,7 @@ impl Screen {
                 }
             }));
         });
+        come_to_the_front()?;
         enter_modes()?;
         match own_stdout() {
             Ok(out) => Ok(Self {
@@ -227,6 +234,7 @@ impl Screen {
         let mouse = MOUSE.load(Ordering::SeqCst);
         leave();
         let result = others();
+        come_to_the_front()?;
         enter_modes()?;
         if mouse {
             self.mouse(true)?;
@@ -240,6 +248,7 @@ impl Screen {
     /// When the terminal cannot be taken.
     pub fn retake(&mut self) -> io::Result<()> {
         ENTERED.store(false, Ordering::SeqCst);
+        come_to_the_front()?;
         enter_modes()
     }
 }
@@ -253,6 +262,34 @@ impl Drop for Screen {
 /// Stops this process and those that share its job, as Ctrl-Z does; returns when it goes on.
 pub fn stop_self() {
     let _ = rustix::process::kill_current_process_group(Signal::STOP);
+}
+
+/// Whether the terminal is another job's. Who sets it then is stopped by the system, and again by whatever continues it,
+/// so that it would never get to hear that it is to end.
+fn in_background() -> bool {
+    let mine = rustix::process::getpgrp();
+    rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|front| front != mine)
+}
+
+/// Waits, stopped, until a shell gives this job the terminal; ends with the process where it is asked to go meanwhile.
+///
+/// # Errors
+/// When it cannot be stopped, as where no shell is there that could continue it.
+fn come_to_the_front() -> io::Result<()> {
+    let mut in_vain = 0;
+    while in_background() {
+        // Whoever continues a job only to end it sends both signals together; which comes first nobody knows.
+        if let Some(number) = guard::asked_within(TO_BE_TOLD) {
+            guard::die_by(number);
+        }
+        let begun = Instant::now();
+        let _ = rustix::process::kill_current_process_group(Signal::TTOU);
+        in_vain = if begun.elapsed() < TO_BE_TOLD { in_vain + 1 } else { 0 };
+        if in_vain == MOST_IN_VAIN {
+            return Err(io::Error::other("the terminal is another program's"));
+        }
+    }
+    Ok(())
 }
 
 /// Sends this process a signal that it listens to.
@@ -310,7 +347,7 @@ fn enter_modes() -> io::Result<()> {
 
 /// Leaves every mode, each even when another fails. Does nothing when the modes are off.
 pub fn leave() {
-    if !ENTERED.swap(false, Ordering::SeqCst) {
+    if !ENTERED.swap(false, Ordering::SeqCst) || in_background() {
         return;
     }
     let mut bytes = Vec::new();
@@ -340,7 +377,7 @@ pub fn leave() {
 
 /// Leaves the modes without a write that could block: for a terminal that does not read.
 pub fn leave_without_writing() {
-    if ENTERED.swap(false, Ordering::SeqCst) {
+    if ENTERED.swap(false, Ordering::SeqCst) && !in_background() {
         let _ = disable_raw_mode();
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use subdeck::agents::Talk;
 use subdeck::agents::acp::{AcpAdapter, AcpTalk, Dialect, Session};
-use subdeck::run::{Report, SteerMode, TargetState};
+use subdeck::run::{AgentEvent, Report, SteerMode, SubAgentDid, TargetState};
 
 use acp_recordings::{ALL_DONE, OK, Recording, THOUGHT, read, recordings, sent};
 use replayed::{
@@ -43,7 +43,11 @@ fn recordings_mean_what_a_person_reads_in_them() {
         let told = Told::of(name, &seen.events);
         assert_eq!(told.sessions(), [(Some(recording.session), recording.model)], "{name}");
         for (_, args) in &told.calls {
-            assert!(args.contains("python3 -c"), "{name}: what it does is known when it starts: {args:?}");
+            let what = ["python3 -c", "child", "job ", "generalist", "since_turn"];
+            assert!(
+                what.iter().any(|what| args.contains(what)),
+                "{name}: what it does is known when it starts: {args:?}"
+            );
         }
         // An agent that has answered runs no tools.
         let tools: Vec<_> = recording.tools.iter().map(|(tool, end)| (*tool, Some(*end))).collect();
@@ -94,6 +98,106 @@ fn what_is_recorded_says_the_same() {
     for recording in recordings() {
         check_records(recording.name, &replay(recording.dialect, [read(recording.name).as_slice()]).0);
     }
+}
+
+/// What a recording tells of sub-agents: which of them, in the order they began, and what it did.
+fn subs(name: &str, dialect: Dialect) -> Vec<(usize, String)> {
+    let (seen, _) = replay(dialect, [read(name).as_slice()]);
+    let mut ids: Vec<String> = Vec::new();
+    let did = seen.events.iter().filter_map(|event| match event {
+        AgentEvent::SubAgent { id, did } => {
+            let at = ids.iter().position(|known| known == id).unwrap_or_else(|| {
+                ids.push(id.clone());
+                ids.len() - 1
+            });
+            let did = match did {
+                SubAgentDid::Started { name, about, .. } => format!("starts: {name}, {about}"),
+                SubAgentDid::Called(call) => format!("calls {}", call.tool),
+                SubAgentDid::Returned => "returns".to_owned(),
+                SubAgentDid::Said(text) => format!("says: {text}"),
+                SubAgentDid::Used(tokens) => format!("used {tokens}"),
+                SubAgentDid::Ended(outcome) => format!("ends: {}", outcome.as_str()),
+            };
+            Some((at, did))
+        }
+        _ => None,
+    });
+    did.collect()
+}
+
+const WILL: &str = "says: I will run a shell command.";
+const DID: &str = "says: Final answer for scenario bash: all done.";
+
+#[test]
+fn a_sub_agent_is_told_as_far_as_its_agent_tells_of_it() {
+    for (name, dialect, expected) in [
+        ("opencode-1.18.33-acp-task", Dialect::OpenCode, &["starts: general, child job", "ends: ok"][..]),
+        ("gemini-0.61.0-acp-task", Dialect::Gemini, &["starts: generalist, ", "ends: ok"]),
+        (
+            "qwen-0.24.4-acp-task",
+            Dialect::Qwen,
+            &[
+                "starts: general-purpose, child job",
+                WILL,
+                "used 2157",
+                "calls run_shell_command",
+                "returns",
+                DID,
+                "used 4314",
+                "ends: ok",
+            ],
+        ),
+        ("qwen-0.24.4-acp-task-background", Dialect::Qwen, &["starts: general-purpose, child job", "ends: ok"]),
+        (
+            "copilot-1.0.102-acp-task",
+            Dialect::Copilot,
+            &["starts: general-purpose, child job", WILL, "calls execute", "returns", DID, "ends: ok"],
+        ),
+        // What it says cannot be told from what its agent says, nor how it ends.
+        (
+            "copilot-1.0.102-acp-task-background",
+            Dialect::Copilot,
+            &["starts: general-purpose, child job", "calls execute", "returns", "ends: lost"],
+        ),
+    ] {
+        let found = subs(name, dialect);
+        assert!(found.iter().all(|(at, _)| *at == 0), "{name}: {found:?}");
+        assert_eq!(found.iter().map(|(_, did)| did.as_str()).collect::<Vec<_>>(), expected, "{name}");
+    }
+}
+
+#[test]
+fn sub_agents_side_by_side_are_told_apart() {
+    for (name, dialect, steps) in [
+        ("qwen-0.24.4-acp-tasks", Dialect::Qwen, &["calls run_shell_command", "returns", DID, "used 4314"][..]),
+        // Whose text it is is told only where one of them is left.
+        ("copilot-1.0.102-acp-tasks", Dialect::Copilot, &["calls execute", "returns"]),
+    ] {
+        let found = subs(name, dialect);
+        for at in [0, 1] {
+            let own: Vec<&str> = found.iter().filter(|(of, _)| *of == at).map(|(_, did)| did.as_str()).collect();
+            assert_eq!(own.first(), Some(&format!("starts: general-purpose, job {}", at + 1).as_str()), "{name}");
+            assert_eq!(own.last(), Some(&"ends: ok"), "{name}: {own:?}");
+            for step in steps {
+                assert_eq!(own.iter().filter(|did| *did == step).count(), 1, "{name}: {step} in {own:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_that_goes_on_in_the_background_is_waited_for() {
+    let recording = recordings().into_iter().find(|r| r.name == "qwen-0.24.4-acp-task-background").expect("a row");
+    let bytes = read(recording.name);
+    let answer = memchr::memmem::find(&bytes, br#""stopReason":"end_turn""#).expect("an answer");
+    let answer = answer + memchr::memchr(b'\n', &bytes[answer..]).expect("a line feed") + 1;
+    let (seen, report) = replay(recording.dialect, [&bytes[..answer]]);
+    assert!(!report.terminal_record_seen() && !seen.events.contains(&AgentEvent::Settled { aborted: false }));
+    let (seen, report) = replay(recording.dialect, [bytes.as_slice()]);
+    assert!(report.settled && report.clean_stop);
+    assert_eq!(seen.events.iter().filter(|event| matches!(event, AgentEvent::Settled { .. })).count(), 1);
+    let talked = converse(&recording, |_, _| None);
+    assert_eq!(talked.done.iter().position(|done| *done), Some(talked.done.len() - 1), "its input stays open");
 }
 
 #[test]

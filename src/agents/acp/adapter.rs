@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::subs::{self, Subs, Whose};
 use super::tool::Call;
 use super::usage::Spent;
 use super::{Dialect, INITIALIZE, SETTLE, Session};
@@ -60,7 +61,7 @@ struct Turn {
 pub struct AcpAdapter {
     pub(super) session: Arc<Session>,
     pub(super) live: Live,
-    report: Report,
+    pub(super) report: Report,
     /// Whether the session is there; what comes before it is the history of one that was loaded.
     open: bool,
     /// Whether the agent works.
@@ -74,7 +75,8 @@ pub struct AcpAdapter {
     refused: bool,
     /// How often the provider was asked again since the model said something.
     retries: u32,
-    spent: Spent,
+    pub(super) spent: Spent,
+    pub(super) subs: Subs,
 }
 
 impl AcpAdapter {
@@ -94,6 +96,7 @@ impl AcpAdapter {
             refused: false,
             retries: 0,
             spent: Spent::default(),
+            subs: Subs::default(),
         }
     }
 
@@ -102,6 +105,8 @@ impl AcpAdapter {
             Message::Notice { method, params } if method == "session/update" => {
                 self.update(params.get("update").unwrap_or(&Value::Null), sink);
             }
+            Message::Notice { method, .. } if method == subs::OWN_TURN_OVER => self.own_turn_over(sink),
+            Message::Notice { method, .. } if method.starts_with(subs::SCREEN) => {}
             Message::Notice { method, .. } => unknown("acp", &method, sink),
             Message::Request { id, method, params } => self.request(&id, method, &params, sink),
             Message::Answer { id, result } => {
@@ -169,6 +174,25 @@ impl AcpAdapter {
                 self.spent.session(update, history);
             }
             _ if history => {}
+            "agent_message_chunk" if self.told_of_background(update, sink) => {}
+            "agent_message_chunk" | "agent_thought_chunk" | "tool_call" | "tool_call_update" => {
+                // A call that was told as the agent's own stays it.
+                let known = text(update, "toolCallId").is_some_and(|id| self.calls.iter().any(|call| call.id == id));
+                let whose = if known { Whose::Own } else { self.subs.whose(kind, update, self.session.dialect) };
+                match whose {
+                    Whose::Own => self.own(kind, update, sink),
+                    Whose::Sub(at) => self.nested(at, kind, update, sink),
+                    Whose::OneOfThem => sink.event(AgentEvent::TextDelta { bytes: 0 }),
+                }
+            }
+            kind if SILENT.contains(&kind) => {}
+            kind => unknown("session/update", kind, sink),
+        }
+    }
+
+    /// What the agent itself says, thinks or calls.
+    fn own(&mut self, kind: &str, update: &Value, sink: &mut dyn Sink) {
+        match kind {
             "agent_message_chunk" => {
                 let said = within(update, &["content", "text"]).and_then(Value::as_str).unwrap_or_default();
                 if !said.is_empty() && !self.own_words(said, sink) {
@@ -180,17 +204,18 @@ impl AcpAdapter {
                 }
             }
             "agent_thought_chunk" => self.speaks(sink),
-            "tool_call" | "tool_call_update" => self.call(update, sink),
-            kind if SILENT.contains(&kind) => {}
-            kind => unknown("session/update", kind, sink),
+            _ => self.call(update, sink),
         }
     }
 
     /// The agent begins, unless it works already.
-    fn works(&mut self, sink: &mut dyn Sink) {
+    pub(super) fn works(&mut self, sink: &mut dyn Sink) {
         if !std::mem::replace(&mut self.busy, true) {
             let report = &mut self.report;
-            (report.settled, report.ended, report.aborted) = (false, false, false);
+            // What it does by itself takes nothing back of an end that was told.
+            if !self.subs.own_turn {
+                (report.settled, report.ended, report.aborted) = (false, false, false);
+            }
             tell(AgentEvent::AgentStarted, sink);
         }
         self.report.clean_stop = false;
@@ -273,6 +298,10 @@ impl AcpAdapter {
         let Some(id) = text(update, "toolCallId") else {
             return unknown("session/update", "tool_call", sink);
         };
+        // What a sub-agent of it calls, which is told for itself too.
+        if within(update, &["_meta", "subagentProgress"]).and_then(Value::as_bool) == Some(true) {
+            return sink.event(AgentEvent::TextDelta { bytes: 0 });
+        }
         let known = self.calls.iter().position(|call| call.id == id);
         let mut call = match known {
             Some(at) => self.calls.remove(at),
@@ -312,8 +341,9 @@ impl AcpAdapter {
         let line =
             if said.args.is_empty() { call.name().to_owned() } else { format!("{}: {}", call.name(), said.args) };
         self.live.line(Stream::Out, &line, sink);
-        let (tool, call) = (call.name().to_owned(), Some(call.id.clone()));
-        tell(AgentEvent::ToolStarted { call, tool, args: said.args, path: said.path, about: said.about }, sink);
+        let (tool, id) = (call.name().to_owned(), Some(call.id.clone()));
+        tell(AgentEvent::ToolStarted { call: id, tool, args: said.args, path: said.path, about: said.about }, sink);
+        self.delegates(call, sink);
     }
 
     fn ended(&mut self, call: &Call, outcome: ToolOutcome, sink: &mut dyn Sink) {
@@ -327,6 +357,7 @@ impl AcpAdapter {
         }
         let (tool, id) = (Some(call.name().to_owned()), Some(call.id.clone()));
         tell(AgentEvent::ToolEnded { call: id, tool, outcome, preview: preview(call.text()) }, sink);
+        self.came_back(call, outcome, sink);
     }
 
     /// Tells what the model said in this turn, and what was used since the last time.
@@ -402,10 +433,24 @@ impl AcpAdapter {
         report.clean_stop = stop == StopReason::Stop && error.is_none();
         report.aborted = cancelled;
         report.assistant_error.clone_from(&error);
-        (report.settled, report.ended) = (true, true);
+        self.rests(cancelled, sink);
         // A refused prompt is an answer too; only one that ended well was accepted.
         tell(response(id, "session/prompt", result.err()), sink);
-        tell(AgentEvent::Settled { aborted: cancelled }, sink);
+        if self.report.settled {
+            tell(AgentEvent::Settled { aborted: cancelled }, sink);
+        }
+    }
+
+    /// The end of a turn that no prompt began.
+    pub(super) fn turn_told(&mut self, stop: StopReason, sink: &mut dyn Sink) {
+        if self.turn.as_ref().is_some_and(|turn| !turn.told) {
+            self.tell_message(Some(stop), None, false, sink);
+        }
+        if let Some(usage) = self.spent.take() {
+            tell(AgentEvent::Used(usage), sink);
+        }
+        self.turn_over(sink);
+        self.busy = false;
     }
 
     /// What an agent tells as an answer that ended well, and is none: that it gave up because of a refusal, without

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::PERMISSION;
 use super::adapter::AcpAdapter;
+use super::subs::{OWN_TURN, Whose};
 use super::tool::Call;
 use crate::agents::Sink;
 use crate::agents::jsonrpc::text;
@@ -22,6 +23,9 @@ impl AcpAdapter {
             let choices = options.into_iter().flatten().filter_map(choice).collect();
             return self.asked(id, params.get("toolCall").unwrap_or(&Value::Null), choices, sink);
         }
+        if method == OWN_TURN {
+            self.own_turn(sink);
+        }
         sink.event(AgentEvent::Called { id: id.to_string(), method });
     }
 
@@ -29,8 +33,14 @@ impl AcpAdapter {
     fn asked(&mut self, id: &Value, call: &Value, choices: Vec<Choice>, sink: &mut dyn Sink) {
         let open = text(call, "toolCallId");
         if let Some(id) = open {
-            self.call(call, sink);
-            self.waits(id, sink);
+            let known = self.calls.iter().any(|known| known.id == id);
+            match if known { Whose::Own } else { self.subs.whose("tool_call", call, self.session.dialect) } {
+                Whose::Sub(at) => self.nested(at, "tool_call", call, sink),
+                Whose::Own | Whose::OneOfThem => {
+                    self.call(call, sink);
+                    self.waits(id, sink);
+                }
+            }
         }
         let mut described = Call::new(open.unwrap_or_default());
         described.take(call, self.session.dialect);

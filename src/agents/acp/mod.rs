@@ -11,6 +11,7 @@
 mod adapter;
 mod asking;
 mod start;
+mod subs;
 mod talk;
 #[cfg(test)]
 mod tests;

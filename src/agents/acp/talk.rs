@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::subs::OWN_TURN;
 use super::{DRAIN, Dialect, INITIALIZE, SETTLE, Session};
 use crate::agents::asked::{Outstanding, REFUSED};
 use crate::agents::handshake::{Phase, refused};
 use crate::agents::{Receipt, Talk, wrapping};
-use crate::run::{AgentEvent, Answer, Asking, SteerMode, SteerRequest, Steerable, TargetState};
+use crate::run::{AgentEvent, Answer, Asking, SteerMode, SteerRequest, Steerable, SubAgentDid, TargetState};
 
 /// JSON-RPC's code for a method that is not there.
 const NOT_FOUND: i64 = -32601;
@@ -60,6 +61,10 @@ pub struct AcpTalk {
     refused: Option<String>,
     /// How often it was told to go on because of that.
     told: u32,
+    /// Its sub-agents that work.
+    subs: Vec<String>,
+    /// It will go on by itself, or does: one of them works, or has brought what it came to.
+    goes_on: bool,
 }
 
 impl AcpTalk {
@@ -80,6 +85,8 @@ impl AcpTalk {
             asked: Outstanding::default(),
             refused: None,
             told: 0,
+            subs: Vec::new(),
+            goes_on: false,
         }
     }
 
@@ -285,6 +292,21 @@ impl Talk for AcpTalk {
     fn answer(&mut self, event: &AgentEvent) -> Option<Vec<u8>> {
         self.asked.note(event);
         match event {
+            AgentEvent::SubAgent { id, did } => {
+                self.subs.retain(|known| known != id);
+                if !matches!(did, SubAgentDid::Ended(_)) {
+                    self.subs.push(id.clone());
+                }
+                None
+            }
+            AgentEvent::Settled { .. } => {
+                self.goes_on = false;
+                None
+            }
+            AgentEvent::Called { id, method } if method == OWN_TURN => {
+                self.goes_on = true;
+                Some(self.serve(id, method))
+            }
             AgentEvent::TextDelta { .. } | AgentEvent::TurnStarted => {
                 self.refused = None;
                 None
@@ -306,6 +328,7 @@ impl Talk for AcpTalk {
                 let number = id.as_deref().and_then(|id| id.parse().ok())?;
                 let otherwise = (!success).then_some("the agent refused the message");
                 self.answered(number, error.as_deref().or(otherwise));
+                self.goes_on |= !self.subs.is_empty();
                 self.go_on()
             }
             AgentEvent::Response { success: false, .. } if self.phase == Phase::Greeting => {
@@ -338,7 +361,7 @@ impl Talk for AcpTalk {
         match self.phase {
             Phase::Refused => true,
             Phase::Greeting => false,
-            Phase::Open => self.prompts.is_empty() && (self.breaking_off || self.waiting.is_empty()),
+            Phase::Open => self.prompts.is_empty() && (self.breaking_off || (self.waiting.is_empty() && !self.goes_on)),
         }
     }
 }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::{AcpAdapter, Dialect, Session};
 use crate::agents::framing::LINE_LIMIT;
 use crate::agents::told::{self, Seen};
-use crate::run::{AgentEvent, Asking, Choice, Evidence, ExitInfo, Report, StepPhase, ToolOutcome, Window, judge};
+use crate::run::{
+    AgentEvent, Asking, Choice, Evidence, ExitInfo, Report, StepPhase, SubAgentDid, SubCall, ToolOutcome, Window, judge,
+};
 
 fn run_with(session: Session, lines: &[String]) -> (Seen, Report) {
     told::play(&mut AcpAdapter::new(Arc::new(session)), &lines.join("\n"))
@@ -337,4 +339,98 @@ fn a_call_with_a_huge_output_ends_all_the_same() {
     assert_eq!(ends(&seen), [ToolOutcome::Ok]);
     assert!(seen.log.contains("[a message of 16"), "{}", seen.log);
     assert_eq!(end(&report), (StepPhase::Complete, None));
+}
+
+fn delegates(id: &str, status: &str, more: Value) -> String {
+    let mut call = json!({"sessionUpdate": "tool_call", "toolCallId": id, "status": status, "kind": "other", "title": "job",
+        "rawInput": {"subagent_type": "helper", "prompt": "p", "description": "d"}});
+    if let (Some(call), Value::Object(more)) = (call.as_object_mut(), more) {
+        call.extend(more);
+    }
+    update(call)
+}
+
+fn subs(seen: &Seen) -> Vec<(String, SubAgentDid)> {
+    let sub = |event: &AgentEvent| match event {
+        AgentEvent::SubAgent { id, did } => Some((id.clone(), did.clone())),
+        _ => None,
+    };
+    seen.events.iter().filter_map(sub).collect()
+}
+
+#[test]
+fn sub_agents_end_with_their_call_with_the_prompt_or_when_they_are_told_to() {
+    let starts = delegates("t", "in_progress", json!({}));
+    let background = delegates("t", "completed", json!({"rawOutput": {"executionMode": "background"}}));
+    for (lines, outcome) in [
+        (vec![starts.clone(), delegates("t", "completed", json!({})), answer("end_turn")], ToolOutcome::Ok),
+        (vec![starts.clone(), delegates("t", "failed", json!({})), answer("end_turn")], ToolOutcome::Error),
+        (vec![starts.clone(), answer("end_turn")], ToolOutcome::Lost),
+        (vec![starts.clone(), answer("cancelled")], ToolOutcome::Cancelled),
+        (vec![starts.clone(), background.clone(), answer("cancelled")], ToolOutcome::Cancelled),
+    ] {
+        let (seen, report) = run(Dialect::Qwen, &lines);
+        assert_eq!(subs(&seen).last(), Some(&("t".to_owned(), SubAgentDid::Ended(outcome))), "{lines:?}");
+        assert!(report.settled, "{lines:?}");
+    }
+    // Only who begins by itself again is waited for.
+    for (dialect, waits) in [(Dialect::Qwen, true), (Dialect::Copilot, false), (Dialect::Other, false)] {
+        let (seen, report) = run(dialect, &[starts.clone(), background.clone(), says("it works"), answer("end_turn")]);
+        assert_eq!(report.settled, !waits, "{dialect:?}");
+        assert_eq!(subs(&seen).iter().any(|(_, did)| matches!(did, SubAgentDid::Ended(_))), !waits, "{dialect:?}");
+        let expected = if waits { StepPhase::Failed } else { StepPhase::Complete };
+        assert_eq!(end(&report).0, expected, "{dialect:?}: it ended before what it began");
+    }
+}
+
+#[test]
+fn a_turn_of_its_own_takes_nothing_back() {
+    let request = json!({"jsonrpc": "2.0", "id": 7, "method": "_qwencode/start_turn", "params": {}}).to_string();
+    let over = json!({"jsonrpc": "2.0", "method": "_qwencode/end_turn", "params": {}}).to_string();
+    let lines = [says("first"), answer("end_turn"), request, says("second"), over];
+    let (_, report) = run(Dialect::Qwen, &lines[..4]);
+    assert_eq!((end(&report).0, report.final_text.as_deref()), (StepPhase::Complete, Some("second")));
+    let (seen, report) = run(Dialect::Qwen, &lines);
+    assert_eq!(seen.events.iter().filter(|event| matches!(event, AgentEvent::Settled { .. })).count(), 2);
+    assert_eq!((end(&report).0, report.final_text.as_deref()), (StepPhase::Complete, Some("second")));
+}
+
+#[test]
+fn what_a_sub_agent_does_is_not_its_agents_work() {
+    let meta = json!({"parentToolCallId": "t", "subagentType": "helper"});
+    let chunk = |text: &str| {
+        update(
+            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}, "_meta": meta}),
+        )
+    };
+    let nested = |status: &str| {
+        update(json!({"sessionUpdate": "tool_call", "toolCallId": "n", "status": status, "kind": "execute",
+            "rawInput": {"command": "ls"}, "_meta": meta}))
+    };
+    let asks = json!({"jsonrpc": "2.0", "id": 9, "method": "session/request_permission", "params": {"sessionId": "s",
+        "toolCall": {"toolCallId": "n", "kind": "execute", "rawInput": {"command": "ls"}, "_meta": meta},
+        "options": [{"optionId": "a", "name": "A", "kind": "allow_once"}]}})
+    .to_string();
+    let lines = [
+        delegates("t", "in_progress", json!({})),
+        chunk("I look."),
+        asks,
+        nested("in_progress"),
+        nested("completed"),
+        // Of one that was never told of.
+        chunk("x").replace(r#""t""#, r#""u""#),
+        delegates("t", "completed", json!({})),
+        says("mine"),
+        answer("end_turn"),
+    ];
+    let (seen, report) = run(Dialect::Qwen, &lines);
+    assert_eq!(report.final_text.as_deref(), Some("mine"));
+    assert_eq!(ends(&seen), [ToolOutcome::Ok], "only the call that began it is its own");
+    assert!(
+        seen.events.iter().any(|event| matches!(event, AgentEvent::Asked(_))),
+        "what it asks is asked all the same"
+    );
+    let called = SubAgentDid::Called(SubCall { tool: "execute".to_owned(), args: "ls".to_owned() });
+    assert_eq!(subs(&seen).iter().filter(|(id, did)| id == "t" && *did == called).count(), 1, "{:?}", subs(&seen));
+    assert!(!seen.log.contains("I look."), "{}", seen.log);
 }

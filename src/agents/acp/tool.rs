@@ -120,6 +120,25 @@ impl Call {
         (format!("{} failed (exit {code}): {quoted}", self.name()), code)
     }
 
+    /// The kind of sub-agent that it starts, and what that is to do; `None` for any other call.
+    pub(super) fn delegated(&self) -> Option<(String, String)> {
+        let said = |key| self.input.as_ref().and_then(|input| text(input, key)).filter(|said| !said.is_empty());
+        if let (Some(name), Some(prompt)) = (said("subagent_type").or_else(|| said("agent_type")), said("prompt")) {
+            return Some((name.to_owned(), said("description").unwrap_or(prompt).to_owned()));
+        }
+        // Gemini tells no more than a title: Delegating to agent 'NAME'.
+        let title = self.title.as_deref().filter(|_| self.id.starts_with("invoke_agent"))?;
+        let name = title.split('\'').nth(1).unwrap_or(title);
+        Some((name.to_owned(), String::new()))
+    }
+
+    /// Whether what it started works on in the background.
+    pub(super) fn goes_on(&self) -> bool {
+        let (input, output) = (self.input.as_ref(), self.output.as_ref());
+        input.and_then(|input| text(input, "mode")) == Some("background")
+            || output.and_then(|output| text(output, "executionMode")) == Some("background")
+    }
+
     /// Its output so far.
     pub(super) fn text(&self) -> &str {
         self.text.as_deref().unwrap_or_default()
@@ -127,7 +146,8 @@ impl Call {
 
     /// The tool's name. Not all agents tell it; then the kind of tool stands for it.
     pub(super) fn name(&self) -> &str {
-        self.name.as_deref().or(self.kind.as_deref()).or(self.title.as_deref()).unwrap_or("tool")
+        let task = self.delegated().map(|_| "task");
+        self.name.as_deref().or(task).or(self.kind.as_deref()).or(self.title.as_deref()).unwrap_or("tool")
     }
 
     /// What it is to do, as far as the agent tells: a command as a whole.

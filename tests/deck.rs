@@ -208,3 +208,35 @@ fn a_quiet_deck_writes_nothing() {
     pty.keys("q");
     assert!(pty.wait_exit().success());
 }
+
+#[test]
+fn a_task_is_shown_as_it_was_handed_over_and_its_file_is_nobody_elses() {
+    let home = Home::new();
+    let plan = r#"
+[[step]]
+id = "seed"
+runner = { type = "external-cli", command = "echo", args = ["seed-42"] }
+
+[[step]]
+id = "use"
+runner = { type = "external-cli", command = "cat" }
+task = "Use {previous} now\n{outputs.seed} once more"
+"#;
+    std::fs::write(home.path().join("plan.toml"), plan).unwrap();
+    let pty = home.deck(&["run", "plan.toml"], 120, 36);
+    pty.wait_text("the run is over");
+    pty.keys("G3");
+    pty.wait_text("[3 transcript]");
+    pty.wait_text("Use seed-42 now");
+    pty.wait_text("seed-42 once more");
+    pty.keys("g\r");
+    pty.wait_text("─ task of step 2 ");
+    // What is open can be copied, and what the keys are at too.
+    pty.keys("y");
+    pty.wait_text("2 lines sent to the terminal's clipboard");
+    let runs = std::fs::read_dir(home.path().join("root/async-subagent-runs")).unwrap();
+    let asked = runs.map(|run| run.unwrap().path().join("subdeck/asked-1.txt")).find(|path| path.exists()).unwrap();
+    assert_eq!(std::fs::read_to_string(&asked).unwrap(), "Use seed-42 now\nseed-42 once more");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(asked).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+}

@@ -7,9 +7,9 @@ use super::attention;
 use super::entries;
 use super::keymap::Key;
 use super::model::{self, Focus, Tab, UiState, ViewMode};
-use super::{answer_dialog, budget_dialog, compose, rows};
+use super::{answer_dialog, budget_dialog, compose, history, rows};
 use crate::run::replay::Step;
-use crate::run::{RunMode, RunState, StepPhase, resume_line};
+use crate::run::{RunMode, RunState, SteerRequest, StepPhase, TargetState, resume_line};
 use crate::text::SafeText;
 
 /// Everything that a key can do.
@@ -323,7 +323,14 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
         Action::Raise => budget_dialog::possible(at.state),
         Action::Answer if answer_dialog::next(ui, at.state).is_none() => Err("no agent asks anything".to_owned()),
         Action::TakeBack if compose::withdrawable(at.state, ui).is_none() => {
-            Err("no message of yours waits to be taken".to_owned())
+            let queued = |r: &&SteerRequest| r.targets.iter().any(|t| t.state == TargetState::Queued);
+            Err(match at.state.steering.recent.iter().rev().find(queued) {
+                Some(request) => {
+                    let id = history::short(&request.id);
+                    format!("steer #{id} is with the agent already, which queued it; it cannot be taken back")
+                }
+                None => "no message of yours waits to be taken".to_owned(),
+            })
         }
         Action::Editor => match step.map(model::current_path) {
             Some(Some(_)) => Ok(()),
@@ -376,6 +383,9 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
         wanted.extend([Action::Open, Action::Filter, Action::Follow]);
     } else if ui.shows_one() || ui.focus == Focus::Output {
         wanted.extend([Action::Follow, Action::Search]);
+    }
+    if ui.search.is_some() {
+        wanted.push(Action::SearchNext);
     }
     if compose::withdrawable(at.state, ui).is_some() {
         wanted.push(Action::TakeBack);

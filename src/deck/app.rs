@@ -81,6 +81,8 @@ pub(super) struct App<'a, S> {
     ui: UiState,
     history: History,
     facts: (Option<StepId>, StepFacts),
+    /// When that step began: what it was asked is known only then.
+    facts_began: Option<Timestamp>,
     /// What the last frame showed of the logs.
     kept: kept::Kept,
     /// The moment that is shown, where it is not the newest one.
@@ -183,6 +185,7 @@ impl<'a, S: Source> App<'a, S> {
             ui: UiState { mouse, keymap, can_go_on, can_retry, from_fleet, ..UiState::new(Screen::size()) },
             history: History::default(),
             facts: (None, StepFacts::default()),
+            facts_began: None,
             kept: kept::Kept::default(),
             moment: None,
             theme: Theme { palette: palette.unwrap_or_default(), ascii },

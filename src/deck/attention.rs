@@ -1,8 +1,8 @@
 //! What needs a person: which step, why, by which rule, and the evidence.
 
 use super::model::UiState;
-use crate::run::{Amount, Level, Notice, RunState, StepId, StepPhase, StepState, Timestamp};
-use crate::text::{grouped, span};
+use crate::run::{Amount, Level, Notice, Reason, RunState, StepId, StepPhase, StepState, Timestamp};
+use crate::text::{clock, grouped, written};
 
 /// Why a step needs a person, if it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,6 @@ pub fn needs_person(step: &StepState) -> Option<Attention> {
 
 /// What is wrong, without the time, which goes on while the notice stands still.
 fn in_short(step: &StepState, notice: &Notice) -> String {
-    use crate::run::Reason;
     let condition = &notice.condition;
     match condition.reason {
         Reason::ToolOpen => match step.open.iter().find(|c| c.seq.to_string() == condition.subject) {
@@ -110,7 +109,7 @@ fn in_short(step: &StepState, notice: &Notice) -> String {
 #[must_use]
 pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, String)> {
     let Some(step) = state.step(step) else { return Vec::new() };
-    let ago = |at: Timestamp| format!("{} ago", span(now.since(at)));
+    let ago = |at: Timestamp| format!("{} ago", clock(now.since(at)));
     let mut lines = Vec::new();
     let mut notices: Vec<&Notice> = step.attention.iter().collect();
     notices.sort_by_key(|n| (std::cmp::Reverse(n.level()), n.condition.reason, n.condition.since));
@@ -124,8 +123,14 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
             Level::Busy | Level::Note => " (good to know)",
         };
         lines.push(("rule".to_owned(), format!("{}{quiet}", condition.reason.as_str())));
+        if let Some(key) = condition.reason.key() {
+            lines.push(("set by".to_owned(), format!("{key} in [attention] of the plan")));
+        }
         if let Some(threshold) = condition.threshold {
-            lines.push(("threshold".to_owned(), measure(threshold)));
+            // Whoever asks is told of at once.
+            let name = if condition.reason <= Reason::SupervisorRequest { "told again" } else { "threshold" };
+            let after = if name == "threshold" { "" } else { "after " };
+            lines.push((name.to_owned(), format!("{after}{}", measure(threshold))));
         }
         lines.push(("evidence".to_owned(), condition.evidence.clone()));
         lines.push(("since".to_owned(), ago(condition.since)));
@@ -143,7 +148,7 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
     }
     lines.extend(step.last_activity.map(|at| ("last activity".to_owned(), ago(at))));
     lines.extend(step.open.iter().map(|call| {
-        let open = span(now.since(call.started_at));
+        let open = clock(now.since(call.started_at));
         ("open tool".to_owned(), format!("{} {}, {open}", call.tool, call.args))
     }));
     lines
@@ -151,7 +156,7 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
 
 fn measure(amount: Amount) -> String {
     match amount {
-        Amount::Millis(ms) => span(std::time::Duration::from_millis(ms)),
+        Amount::Millis(ms) => written(std::time::Duration::from_millis(ms)),
         Amount::Count(count) => grouped(count),
     }
 }

@@ -51,6 +51,9 @@ pub fn call_number(step: &StepState, place: usize) -> u64 {
     step.tool_count.max(kept as u64) - kept as u64 + place as u64
 }
 
+/// The number of the task in a transcript, before everything that was said.
+pub const TASK: u64 = 0;
+
 /// The numbers of the entries that are listed, oldest first.
 #[must_use]
 pub fn numbers(tab: Tab, sieve: Sieve, step: &StepState, history: &History) -> Vec<u64> {
@@ -62,14 +65,17 @@ pub fn numbers(tab: Tab, sieve: Sieve, step: &StepState, history: &History) -> V
             all.enumerate().filter(|(_, wrong)| *wrong || !bad).map(|(n, _)| call_number(step, n)).collect()
         }
         Tab::Transcript => {
-            let said = history.said.get(&step.id).into_iter().flatten();
-            said.filter(|s| match sieve {
+            let said = history.said.get(&step.id);
+            // The task stands before everything that is kept, as long as nothing was let go.
+            let whole = said.is_none_or(|said| said.len() < History::KEPT);
+            let task = (step.has_task && whole && !bad).then_some(TASK);
+            let said = said.into_iter().flatten();
+            let said = said.filter(|s| match sieve {
                 Sieve::All => true,
                 Sieve::Errors => s.is_bad(),
                 Sieve::Text => s.is_message(),
-            })
-            .map(|s| s.seq)
-            .collect()
+            });
+            task.into_iter().chain(said.map(|s| s.seq)).collect()
         }
         Tab::Events => history.of(step.id).filter(|e| !bad || e.tone == Tone::Bad).map(|e| e.seq).collect(),
         Tab::Output | Tab::Budget | Tab::Changes => Vec::new(),
@@ -169,7 +175,7 @@ mod tests {
         stage.keys("&3");
         let all = places(&stage).numbers.len();
         stage.keys("&");
-        assert_eq!((all, places(&stage).numbers.len(), places(&stage).sieve), (4, 2, Sieve::Text));
+        assert_eq!((all, places(&stage).numbers.len(), places(&stage).sieve), (5, 3, Sieve::Text));
         stage.keys("&");
         assert_eq!((places(&stage).numbers.len(), places(&stage).sieve), (0, Sieve::Errors));
         stage.keys("&");

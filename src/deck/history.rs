@@ -21,7 +21,7 @@ pub struct History {
     pub budget: VecDeque<Entry>,
     /// What was said, by step, oldest first.
     pub said: BTreeMap<StepId, VecDeque<Said>>,
-    /// The number of the next entry.
+    /// The number of the newest entry; the first one has 1.
     next: u64,
 }
 
@@ -69,8 +69,8 @@ impl History {
     pub fn add(&mut self, state: &RunState, events: &[Event], places: &[u64]) {
         for (n, event) in events.iter().enumerate() {
             let place = places.get(n).copied();
-            let seq = self.next;
             self.next += 1;
+            let seq = self.next;
             if let What::Agent { step, event: agent } = &event.what
                 && let Some(what) = said(state, *step, agent)
             {

@@ -208,6 +208,10 @@ fn wish(at: usize, binding: &Binding) -> Result<(&'static Row, Vec<Key>), Refuse
         return Err(Refused { suggestion, ..refused(format!("there is no action `{}`", binding.action)) });
     };
     let keys = binding.keys.iter().map(|text| parse_key(text)).collect::<Result<Vec<_>, _>>().map_err(refused)?;
+    if let Some((key, other)) = keys.iter().find_map(|key| Some((key, sent_as(*key)?))) {
+        let message = format!("a terminal sends `{}` as `{other}`, so nobody can tell them apart", key_name(*key));
+        return Err(refused(message));
+    }
     if let Some(key) = keys.iter().find(|key| fixed(row.action, **key)) {
         return Err(refused(format!("`{}` keeps its meaning: it is how one gets out", key_name(*key))));
     }
@@ -220,6 +224,16 @@ fn wish(at: usize, binding: &Binding) -> Result<(&'static Row, Vec<Key>), Refuse
         return Err(refused(format!("`{}` needs a key", config_name(row))));
     }
     Ok((row, keys))
+}
+
+/// The key that a terminal sends in place of another one.
+const fn sent_as(key: Key) -> Option<&'static str> {
+    match key {
+        Key { code: KeyCode::Char('i'), ctrl: true } => Some("tab"),
+        Key { code: KeyCode::Char('m'), ctrl: true } => Some("enter"),
+        Key { code: KeyCode::Char('['), ctrl: true } => Some("esc"),
+        _ => None,
+    }
 }
 
 /// Keys that everybody must be able to rely on cannot be given to another action.
@@ -312,6 +326,9 @@ mod tests {
             (&[("steer", &["nokey"])], 0, "`nokey` is no key"),
             (&[("steer", &["ctrl-c"])], 0, "`ctrl-c` keeps its meaning"),
             (&[("quit", &[])], 0, "`quit` needs a key"),
+            (&[("zoom", &["ctrl-i"])], 0, "a terminal sends `ctrl-i` as `tab`"),
+            (&[("open", &["F2", "ctrl-m"])], 0, "a terminal sends `ctrl-m` as `enter`"),
+            (&[("back", &["ctrl-["])], 0, "a terminal sends `ctrl-[` as `esc`"),
             (&[("copy", &[]), ("stop_run", &["y"])], 1, "`y` answers the question of `stop_run`"),
         ] {
             let (map, refused) = Keymap::with(&bindings(wishes));

@@ -250,7 +250,8 @@ impl Feed for LiveFeed {
     fn facts(&mut self, step: StepId) -> StepFacts {
         let docs = self.plan.get_or_insert_with(|| plan_doc::read(&self.dir));
         let doc = plan_doc::step(docs, step);
-        StepFacts { task: SafeText::block(&doc.task), limits: doc.limits }
+        let task = plan_doc::asked(&self.dir, step).unwrap_or(doc.task);
+        StepFacts { task: SafeText::block(&task), limits: doc.limits }
     }
 
     fn record(&self, place: u64) -> Result<Vec<u8>, String> {

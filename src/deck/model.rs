@@ -63,6 +63,8 @@ pub struct UiState {
     pub filter: Option<String>,
     /// What is looked for, and in which direction.
     pub search: Option<Search>,
+    /// What was looked for so far, the newest last.
+    pub searched: Vec<String>,
     /// How far a search that goes on has come, in per cent of the log. Taking it away ends the search.
     pub searching: Option<u8>,
     /// How much of what happened was read, in per cent, while there is more.

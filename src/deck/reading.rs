@@ -4,7 +4,7 @@
 use jiff::tz::TimeZone;
 
 use super::entries::{self, Listed};
-use super::feed::Feed;
+use super::feed::{Feed, StepFacts};
 use super::history::History;
 use super::model::Tab;
 use super::said::{Said, SaidWhat};
@@ -54,13 +54,22 @@ pub struct Reader<'a> {
 impl Reader<'_> {
     /// The entry of a step's tab that the keys are at.
     #[must_use]
-    pub fn open(&self, feed: &dyn Feed, step: StepId, tab: Tab, listed: &Listed) -> Option<Reading> {
+    pub fn open(&self, feed: &dyn Feed, facts: &StepFacts, step: StepId, tab: Tab, listed: &Listed) -> Option<Reading> {
         let number = *listed.numbers.get(listed.at)?;
         let (title, lines) = match tab {
             Tab::Tools => self.call(feed, step, number)?,
+            Tab::Transcript if number == entries::TASK => {
+                let none = facts.task.is_empty().then(|| SafeText::line("its runner keeps it to itself"));
+                (format!("task of step {step}"), facts.task.iter().cloned().chain(none).collect())
+            }
             Tab::Transcript => {
-                let said = self.history.said.get(&step)?.iter().find(|s| s.seq == number)?;
-                (self.title(said), full(feed, said))
+                let ring = self.history.said.get(&step)?;
+                let said = ring.iter().find(|s| s.seq == number)?;
+                let mut lines = full(feed, said);
+                if said.is_message() && lines.iter().all(SafeText::is_empty) {
+                    lines = calls(feed, ring.iter().skip_while(|s| s.seq <= number));
+                }
+                (self.title(said), lines)
             }
             Tab::Events => {
                 let entry = self.history.of(step).find(|e| e.seq == number)?;
@@ -178,6 +187,24 @@ fn full(feed: &dyn Feed, said: &Said) -> Vec<SafeText> {
         let indent = if heading.is_some() { "  " } else { "" };
         lines.extend(heading.map(|text| SafeText::line(&text)));
         lines.extend(SafeText::block(&text).iter().map(|line| SafeText::line(&format!("{indent}{line}"))));
+    }
+    lines
+}
+
+/// The calls of a message that says nothing else: those that follow it.
+fn calls<'a>(feed: &dyn Feed, after: impl Iterator<Item = &'a Said>) -> Vec<SafeText> {
+    let mut lines = Vec::new();
+    for said in after.take_while(|said| !said.is_message()) {
+        if let SaidWhat::Call { tool, .. } = &said.what {
+            if !lines.is_empty() {
+                lines.push(SafeText::default());
+            }
+            lines.push(SafeText::line(&format!("calls {tool}")));
+            lines.extend(full(feed, said).iter().map(|line| SafeText::line(&format!("  {line}"))));
+        }
+    }
+    if lines.is_empty() {
+        lines.push(SafeText::line("it has no text and calls no tool"));
     }
     lines
 }

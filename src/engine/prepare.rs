@@ -18,7 +18,7 @@ use crate::agents::{Adapter, OneShot, Talk};
 use crate::plan::template::{self, Values};
 use crate::plan::{PiTransport, Runner, Step, SystemPromptMode};
 use crate::run::{StepId, Transport, budget};
-use crate::rundir::{Home, RunDir};
+use crate::rundir::{Home, RunDir, replace};
 
 /// A child that is ready to be spawned.
 pub struct Prepared {
@@ -87,6 +87,13 @@ pub fn prepare(
     let output = |name: &str| earlier.texts.get(name).map(String::as_str);
     let values = Values { task: earlier.task, previous: earlier.previous, output: &output };
     let task = template::fill(&step.task, step.filling, &values) + this.acceptance;
+    let planned = template::fill_task(&step.task, step.filling, earlier.task) + this.acceptance;
+    if task != planned
+        && let Err(error) = replace(&dir.asked(id), task.as_bytes())
+    {
+        // Only those miss it who look at the run later.
+        tell!("subdeck runner: cannot write {}: {error}", dir.asked(id).display());
+    }
     if !step.cwd.is_dir() {
         return Err(format!("the folder of the step does not exist: {}", step.cwd.display()));
     }

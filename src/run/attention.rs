@@ -102,6 +102,22 @@ impl Reason {
         }
     }
 
+    /// The key of a plan's `attention` that sets when it is told, where there is one.
+    #[must_use]
+    pub const fn key(self) -> Option<&'static str> {
+        match self {
+            Self::ToolOpen => Some("tool_open"),
+            Self::NoFirstEvent => Some("no_first_event"),
+            Self::Idle => Some("idle"),
+            Self::ToolFailures => Some("tool_failures"),
+            Self::RepeatedCall => Some("repeated_calls"),
+            Self::TimeThreshold => Some("long_running"),
+            Self::TurnThreshold => Some("long_running_turns"),
+            Self::TokenThreshold => Some("long_running_tokens"),
+            _ => None,
+        }
+    }
+
     /// The same in words for people, to stand behind the name of a step.
     #[must_use]
     pub const fn words(self) -> &'static str {

@@ -315,6 +315,13 @@ impl RunDir {
         self.subdeck().join("plan.json")
     }
 
+    /// The task of a step as it was handed over, where the plan has only what it was made of; for nobody else's eyes, like
+    /// the plan (run-directory 3.9).
+    #[must_use]
+    pub fn asked(&self, step: StepId) -> PathBuf {
+        self.subdeck().join(format!("asked-{}.txt", step.flat()))
+    }
+
     /// The folder for the sessions of children that have none beforehand.
     #[must_use]
     pub fn sessions(&self) -> PathBuf {

@@ -6,7 +6,7 @@ use std::io;
 use super::{RunDir, open};
 use crate::plan::{Budget, Limit, LogicalStep, Plan, Step, stored, template};
 use crate::run::{RunState, StepId, StepState};
-use crate::text::{cost, grouped, span};
+use crate::text::{cost, grouped, written};
 
 /// Larger documents are not plans.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -41,7 +41,7 @@ pub fn read(dir: &RunDir) -> Vec<StepDoc> {
     let task = |step: &Step| template::fill_task(&step.task, step.filling, plan.task.as_deref());
     let limits = |step: &Step| {
         let mut all = limits(&step.budget);
-        all.extend(step.tool_timeout.map(|time| ("a tool call", span(time))));
+        all.extend(step.tool_timeout.map(|time| ("a tool call", written(time))));
         all
     };
     plan.flat().map(|step| StepDoc { task: task(step), limits: limits(step) }).collect()
@@ -81,13 +81,20 @@ pub fn step(docs: &[StepDoc], id: StepId) -> StepDoc {
     docs.get(id.flat()).cloned().unwrap_or_default()
 }
 
+/// The task of a step as it was handed over, where that was kept: the plan alone has it when there is nothing to fill in.
+#[must_use]
+pub fn asked(dir: &RunDir, id: StepId) -> Option<String> {
+    let bytes = open::read_at_most(&open::regular(&dir.asked(id)).ok()?, MAX_BYTES).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
 fn limits(budget: &Budget) -> Vec<(&'static str, String)> {
     let mut out = Vec::new();
     if let Some(time) = budget.time {
-        out.push(("time", span(time)));
+        out.push(("time", written(time)));
     }
     if let Some(idle) = budget.idle {
-        out.push(("idle", span(idle)));
+        out.push(("idle", written(idle)));
     }
     if let Some(crate::run::TurnLimit { max: most, grace }) = budget.turns {
         out.push(("turns", format!("{most} and {grace} more")));
@@ -125,7 +132,7 @@ mod tests {
             ..Budget::default()
         };
         let read: Vec<String> = limits(&budget).into_iter().map(|(name, value)| format!("{name}: {value}")).collect();
-        assert_eq!(read, ["time: 15m00s", "turns: 40 and 2 more", "tool calls: 30, warning at 20", "cost: $2.50"]);
+        assert_eq!(read, ["time: 15m", "turns: 40 and 2 more", "tool calls: 30, warning at 20", "cost: $2.50"]);
     }
 
     #[test]

@@ -242,6 +242,11 @@ impl ClaudeAdapter {
                         message.stop = Some("aborted");
                     }
                 }
+                "thinking" => {
+                    if let Some(message) = &mut self.turn.message {
+                        message.thought(block.word("thinking"));
+                    }
+                }
                 "tool_use" | "server_tool_use" | "mcp_tool_use" => self.call(block, sink),
                 _ => {}
             }

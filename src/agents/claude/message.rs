@@ -12,6 +12,7 @@ pub(super) struct Message {
     pub id: String,
     model: Option<String>,
     text: String,
+    thought: String,
     error: Option<String>,
     /// It asks for tools.
     pub calls: bool,
@@ -23,6 +24,7 @@ pub(super) struct Message {
 /// What is told of a message.
 pub(super) struct Told {
     pub text: String,
+    thought: String,
     pub error: Option<String>,
     model: Option<String>,
     calls: bool,
@@ -35,7 +37,16 @@ impl Message {
         // What Claude Code writes itself in the model's place names no model.
         let model = message.str("model").filter(|model| !model.starts_with('<')).map(str::to_owned);
         let id = message.word("id").to_owned();
-        Self { id, model, text: String::new(), error: None, calls: false, stop: None, told: false }
+        Self {
+            id,
+            model,
+            text: String::new(),
+            thought: String::new(),
+            error: None,
+            calls: false,
+            stop: None,
+            told: false,
+        }
     }
 
     pub(super) fn text(&mut self, text: &str) {
@@ -45,6 +56,14 @@ impl Message {
         self.text.push_str(text);
         // What comes after the calls is a message of its own.
         self.told = false;
+    }
+
+    /// What was thought before it is told with it.
+    pub(super) fn thought(&mut self, text: &str) {
+        if !self.thought.is_empty() {
+            self.thought.push('\n');
+        }
+        self.thought.push_str(text);
     }
 
     pub(super) fn failed(&mut self, text: &str, kind: &str) {
@@ -60,6 +79,7 @@ impl Message {
         self.told = true;
         Some(Told {
             text: std::mem::take(&mut self.text),
+            thought: std::mem::take(&mut self.thought),
             error: self.error.take(),
             model: self.model.clone(),
             calls: self.calls,
@@ -73,6 +93,9 @@ impl Told {
     /// The record of it, with at most `kept` bytes of its text.
     pub(super) fn record(&self, kept: usize) -> Value {
         let mut content = Vec::new();
+        if !self.thought.trim().is_empty() {
+            content.push(json!({"type": "thinking", "thinking": prefix(&self.thought, kept)}));
+        }
         // The text of an error is the error.
         if !self.text.is_empty() && self.error.is_none() {
             content.push(json!({"type": "text", "text": prefix(&self.text, kept)}));
@@ -106,5 +129,26 @@ pub(super) fn stop(reason: &str) -> &'static str {
         "max_tokens" | "model_context_window_exceeded" => "length",
         "refusal" => "error",
         _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_thought_is_told_with_the_message_and_once() {
+        let mut message = Message::new(Look::new(&json!({"id": "m"})));
+        message.thought("deep");
+        message.thought("thoughts");
+        message.text("So be it.");
+        let told = message.take(None).unwrap().record(1000);
+        let content =
+            json!([{"type": "thinking", "thinking": "deep\nthoughts"}, {"type": "text", "text": "So be it."}]);
+        assert_eq!(told["message"]["content"], content);
+        assert!(message.take(None).is_none());
+        message.text("More.");
+        let told = message.take(None).unwrap().record(2);
+        assert_eq!(told["message"]["content"], json!([{"type": "text", "text": "Mo"}]));
     }
 }

@@ -8,7 +8,7 @@ use super::{App, Moment, Source, wall};
 use crate::deck::changes::Diff;
 use crate::deck::entries;
 use crate::deck::feed::Hands;
-use crate::deck::model::{Position, Tab};
+use crate::deck::model::{Position, Tab, UiState};
 use crate::deck::reading;
 use crate::deck::terminal::Screen;
 use crate::deck::view::{self, Scene, layout};
@@ -22,9 +22,25 @@ const KEPT_MESSAGES: usize = 1000;
 
 impl<S: Source> App<'_, S> {
     pub(super) fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
-        let wall = wall();
         let windows = self.windows();
         self.name_window(screen)?;
+        let drawn = self.scene(|scene, ui| {
+            view::limit(scene, ui, &windows);
+            screen.frame(ui.size, |buf| view::draw(buf, scene, ui, &windows))
+        });
+        self.kept.logs = windows.logs;
+        drawn
+    }
+
+    /// What the tab says that the selected step shows, where that is neither its output nor a list of entries.
+    pub(super) fn tab_text(&mut self) -> Vec<SafeText> {
+        let windows = self.windows();
+        self.scene(|scene, ui| view::tab_text(scene, ui, &windows))
+    }
+
+    /// Does something with what a frame is drawn of.
+    fn scene<R>(&mut self, look: impl FnOnce(&Scene<'_>, &mut UiState) -> R) -> R {
+        let wall = wall();
         if !matches!(self.moment, Some(Moment::Frozen { .. })) {
             self.look_up_facts();
         }
@@ -57,10 +73,7 @@ impl<S: Source> App<'_, S> {
             facts_of: self.facts.0,
             zone: &self.zone,
         };
-        view::limit(&scene, &mut self.ui, &windows);
-        let drawn = screen.frame(self.ui.size, |buf| view::draw(buf, &scene, &self.ui, &windows));
-        self.kept.logs = windows.logs;
-        drawn
+        look(&scene, &mut self.ui)
     }
 
     pub(super) fn windows(&mut self) -> Windows {
@@ -143,7 +156,9 @@ impl<S: Source> App<'_, S> {
 
     pub(super) fn look_up_facts(&mut self) {
         let selected = self.ui.selected;
-        if self.facts.0 != Some(selected) {
+        let began = self.source.state().step(selected).and_then(|step| step.started_at);
+        if self.facts.0 != Some(selected) || self.facts_began != began {
+            self.facts_began = began;
             self.facts = (Some(selected), self.source.facts(selected));
         }
     }

@@ -7,15 +7,15 @@ use crossterm::event::EventStream;
 use super::{App, Moment, Source, Then};
 use crate::deck::entries;
 use crate::deck::feed::{Hands, Request};
-use crate::deck::model::{Fate, Overlay, Sent, UiEffect};
-use crate::deck::reading::Reader;
+use crate::deck::model::{Fate, Overlay, Sent, Tab, UiEffect};
+use crate::deck::reading::{Reader, Reading};
 use crate::deck::replay::Known;
 use crate::deck::sums::Sums;
 use crate::deck::terminal::{self, Screen};
 use crate::deck::update::say;
 use crate::deck::{DeckError, DeckExit};
 use crate::run::{RunMode, StepId, Timestamp, resume_line};
-use crate::text::SafeText;
+use crate::text::{SafeText, StyledLine};
 
 impl<S: Source> App<'_, S> {
     pub(super) fn perform(
@@ -127,13 +127,17 @@ impl<S: Source> App<'_, S> {
 
     /// Shows the entry that the keys are at in full.
     fn open(&mut self, step: StepId) {
+        let entry = self.entry(step);
+        self.ui.overlays.extend(entry.map(Overlay::Reading));
+    }
+
+    /// The entry that the keys are at in full.
+    fn entry(&self, step: StepId) -> Option<Reading> {
         let then = self.moment.as_ref().map(Moment::known);
         let (state, history) = then.map_or((self.source.state(), &self.history), |then| (&then.state, &then.history));
-        let Some(found) = state.step(step) else { return };
-        let listed = entries::listed(&self.ui, found, history);
+        let listed = entries::listed(&self.ui, state.step(step)?, history);
         let reader = Reader { state, history, zone: &self.zone };
-        let text = reader.open(&self.source, step, self.ui.tab(step), &listed);
-        self.ui.overlays.extend(text.map(Overlay::Reading));
+        reader.open(&self.source, &self.facts.1, step, self.ui.tab(step), &listed)
     }
 
     fn copy(&mut self, screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {
@@ -141,13 +145,36 @@ impl<S: Source> App<'_, S> {
             let lines = text.lines.clone();
             return self.copy_lines(&lines, screen, now);
         }
-        let windows = self.windows();
-        let rows = windows.logs.get(&self.ui.selected).map(|w| w.rows.as_slice()).unwrap_or_default();
-        let lines: Vec<SafeText> = rows
-            .iter()
-            .map(|r| SafeText::line(&r.runs.iter().map(|run| run.text.as_str()).collect::<String>()))
-            .collect();
+        let step = self.ui.selected;
+        let lines = match self.ui.tab(step) {
+            tab if self.ui.zoom && entries::lists(tab) => self.entry(step).map(|entry| entry.lines).unwrap_or_default(),
+            Tab::Budget | Tab::Changes if self.ui.zoom => self.tab_text(),
+            _ => self.visible_lines(step),
+        };
         self.copy_lines(&lines, screen, now)
+    }
+
+    /// The lines of a log of which anything is visible, whole: as they were printed, neither wrapped nor folded.
+    fn visible_lines(&mut self, step: StepId) -> Vec<SafeText> {
+        let rows = self.windows().logs.remove(&step).map(|window| window.rows).unwrap_or_default();
+        let mut lines: Vec<SafeText> = Vec::new();
+        let mut newest = None;
+        for row in rows {
+            if let Some(again) = row.again {
+                let same = lines.last().cloned().unwrap_or_default();
+                lines.extend(std::iter::repeat_n(same, again.times));
+            } else if newest != Some(row.anchor.line) {
+                newest = Some(row.anchor.line);
+                lines.extend(self.source.lines_from(step, row.anchor.line, 1).first().map(|line| {
+                    let mut styled = StyledLine::parse(&line.bytes);
+                    if !self.ui.reveal {
+                        styled.mask();
+                    }
+                    styled.text()
+                }));
+            }
+        }
+        lines
     }
 
     fn copy_session(&mut self, step: StepId, screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {
@@ -161,7 +188,9 @@ impl<S: Source> App<'_, S> {
     }
 
     fn copy_lines(&mut self, lines: &[SafeText], screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {
-        let sent = screen.copy(lines).map_err(DeckError::Terminal)?;
+        let masked = |line: &SafeText| if self.ui.reveal { line.clone() } else { line.masked() };
+        let lines: Vec<SafeText> = lines.iter().map(masked).collect();
+        let sent = screen.copy(&lines).map_err(DeckError::Terminal)?;
         let text = if sent {
             format!("{} lines sent to the terminal's clipboard", lines.len())
         } else {

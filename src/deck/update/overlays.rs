@@ -204,12 +204,16 @@ pub(super) fn on_search_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
     let Some(Overlay::Search { query, everywhere }) = ui.overlays.last_mut() else { return Vec::new() };
     match key.code {
         KeyCode::Enter => {
-            let (needle, everywhere) = (query.clone(), *everywhere);
+            // Without a text it is looked for the same again.
+            let needle = if query.is_empty() { ui.searched.last().cloned().unwrap_or_default() } else { query.clone() };
+            let everywhere = *everywhere;
             ui.overlays.pop();
             if needle.is_empty() {
                 ui.search = None;
                 return Vec::new();
             }
+            ui.searched.retain(|known| *known != needle);
+            ui.searched.push(needle.clone());
             // Who follows the end looks for what has been; who reads looks for what comes.
             let back = ui.pane(ui.selected).output == Position::Follow;
             ui.search = Some(Search { needle, back, everywhere, found: None, count: None });
@@ -225,6 +229,17 @@ pub(super) fn on_search_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
             ui.overlays.pop();
         }
         KeyCode::Tab => *everywhere = !*everywhere,
+        // What was looked for before, the newest first.
+        KeyCode::Up => {
+            let at = ui.searched.iter().position(|known| known == query).unwrap_or(ui.searched.len());
+            if let Some(before) = at.checked_sub(1).and_then(|at| ui.searched.get(at)) {
+                query.clone_from(before);
+            }
+        }
+        KeyCode::Down => {
+            let at = ui.searched.iter().position(|known| known == query);
+            *query = at.and_then(|at| ui.searched.get(at + 1)).cloned().unwrap_or_default();
+        }
         KeyCode::Char('u') if ctrl => query.clear(),
         KeyCode::Backspace if query.is_empty() => {
             ui.overlays.pop();

@@ -573,3 +573,41 @@ fn the_help_is_searched() {
     stage.key(KeyCode::Esc);
     assert!(stage.ui.overlays.is_empty());
 }
+
+#[test]
+fn what_was_looked_for_can_be_looked_for_again() {
+    let mut stage = stage();
+    let typed = |stage: &Stage| match stage.ui.overlays.last() {
+        Some(Overlay::Search { query, .. }) => query.clone(),
+        other => panic!("{other:?}"),
+    };
+    for needle in ["one", "two", "one"] {
+        stage.keys("/");
+        stage.keys(needle);
+        assert_eq!(stage.key(KeyCode::Enter), [UiEffect::Find { opposite: false }]);
+    }
+    stage.keys("/");
+    stage.key(KeyCode::Up);
+    assert_eq!(typed(&stage), "one");
+    stage.key(KeyCode::Up);
+    stage.key(KeyCode::Up);
+    assert_eq!(typed(&stage), "two");
+    stage.key(KeyCode::Down);
+    stage.key(KeyCode::Down);
+    assert_eq!(typed(&stage), "");
+    assert_eq!(stage.key(KeyCode::Enter), [UiEffect::Find { opposite: false }]);
+    assert_eq!(stage.ui.search.as_ref().unwrap().needle, "one");
+}
+
+#[test]
+fn a_message_that_the_agent_queued_is_said_to_be_with_it() {
+    let mut stage = stage();
+    stage.keys("u");
+    assert_eq!(stage.ui.notice.as_ref().unwrap().text.as_str(), "no message of yours waits to be taken");
+    let mut request = stage.feed.state.steering.recent.last().unwrap().clone();
+    request.targets[0].state = TargetState::Queued;
+    stage.feed.state.steering.add(request);
+    stage.keys("u");
+    let said = stage.ui.notice.as_ref().unwrap().text.to_string();
+    assert!(said.contains("is with the agent already"), "{said}");
+}

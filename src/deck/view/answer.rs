@@ -8,7 +8,7 @@ use super::overlay::dialog_box;
 use super::paint::{piece, put, put_cut, row};
 use crate::deck::answer_dialog::{lines, question};
 use crate::deck::model::AnswerDialog;
-use crate::text::{SafeText, span};
+use crate::text::{SafeText, clock};
 
 /// The widest dialog, in cells with its frame.
 const WIDE: u16 = 92;
@@ -92,9 +92,9 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
         piece("esc", theme.key()).rank(1).gap(3),
         piece("later", theme.dim()).rank(1).gap(1),
     ];
-    let until = question.until.map(|until| format!("refused in {}", span(until.since(scene.now))));
+    let until = question.until.map(|until| format!("refused in {}", clock(until.since(scene.now))));
     let right = vec![
-        piece(until.unwrap_or_else(|| format!("asked {} ago", span(scene.now.since(question.asked_at)))), theme.dim())
+        piece(until.unwrap_or_else(|| format!("asked {} ago", clock(scene.now.since(question.asked_at)))), theme.dim())
             .rank(2),
     ];
     row(buf, inner, last, left, right);

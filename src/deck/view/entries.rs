@@ -15,7 +15,7 @@ use crate::deck::reading::SHOWN;
 use crate::deck::said::{Said, SaidWhat};
 use crate::deck::window::Windows;
 use crate::run::{StepState, ToolOutcome};
-use crate::text::{SafeText, grouped};
+use crate::text::SafeText;
 
 type Line = (Vec<Piece>, Vec<Piece>);
 
@@ -43,17 +43,6 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
             _ => "nothing happened yet",
         };
         put_cut(buf, area, MARK, 0, &SafeText::line(text), area.width, theme.dim());
-        if tab == Tab::Transcript && scene.facts_of == Some(step.id) {
-            let inner = Rect {
-                x: area.x + MARK,
-                y: area.y + 2,
-                width: area.width.saturating_sub(MARK),
-                height: area.height.saturating_sub(2),
-            };
-            for ((left, right), dy) in task(scene, inner.width).into_iter().zip(0_u16..inner.height) {
-                row(buf, inner, dy, left, right);
-            }
-        }
         return;
     }
     let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
@@ -115,16 +104,12 @@ fn lines(
     match tab {
         Tab::Tools => call(number, width, step, scene).map(|line| vec![line]),
         Tab::Transcript => {
-            let ring = scene.history.said.get(&step.id)?;
-            let at = ring.partition_point(|s| s.seq < number);
-            let said = ring.get(at)?;
-            let mut out = Vec::new();
-            // The task stands before everything that is kept, as long as nothing was let go.
-            if at == 0 && scene.facts_of == Some(step.id) {
-                out = task(scene, width);
+            if number == entries::TASK {
+                return Some(task(step, scene, width));
             }
-            out.extend(self::said(said, width, scene, windows));
-            Some(out)
+            let ring = scene.history.said.get(&step.id)?;
+            let said = ring.get(ring.partition_point(|s| s.seq < number))?;
+            Some(self::said(said, width, scene, windows))
         }
         Tab::Events => {
             let ring = scene.history.steps.get(&step.id)?;
@@ -164,16 +149,26 @@ fn event(entry: &Entry, scene: &Scene<'_>) -> Line {
     (vec![piece(scene.time_of_day(entry.at), scene.theme.dim()), text], Vec::new())
 }
 
-fn task(scene: &Scene<'_>, width: u16) -> Vec<Line> {
-    if scene.facts.task.is_empty() {
-        return Vec::new();
-    }
+/// What was asked of a step, before anything was said.
+fn task(step: &StepState, scene: &Scene<'_>, width: u16) -> Vec<Line> {
     let theme = scene.theme;
     let mut out = vec![(vec![piece("task", theme.select())], Vec::new())];
-    let lines = scene.facts.task.iter().flat_map(|l| wrapped(l, usize::from(width.saturating_sub(2)), scene.reveal));
-    out.extend(lines.map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())));
+    let task = if scene.facts_of == Some(step.id) { scene.facts.task.as_slice() } else { &[] };
+    if task.is_empty() {
+        out.push((vec![piece("  its runner keeps it to itself", theme.dim())], Vec::new()));
+    }
+    let wrapped: Vec<SafeText> =
+        task.iter().flat_map(|l| wrapped(l, usize::from(width.saturating_sub(2)), scene.reveal)).collect();
+    out.extend(wrapped.iter().take(SHOWN).map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())));
+    out.extend(more_lines(wrapped.len().saturating_sub(SHOWN), scene));
     out.push((Vec::new(), Vec::new()));
     out
+}
+
+/// That there are more lines than are shown.
+fn more_lines(hidden: usize, scene: &Scene<'_>) -> Option<Line> {
+    let text = format!("  … {}", detail::many(hidden as u64, "more line"));
+    (hidden > 0).then(|| (vec![piece(text, scene.theme.dim())], Vec::new()))
 }
 
 fn said(said: &Said, width: u16, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> {
@@ -196,9 +191,7 @@ fn said(said: &Said, width: u16, scene: &Scene<'_>, windows: &Windows) -> Vec<Li
                 wrapped.iter().take(SHOWN).map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())),
             );
             let hidden = all.saturating_sub(text.len()) + wrapped.len().saturating_sub(SHOWN);
-            if hidden > 0 {
-                out.push((vec![piece(format!("  … {} more lines", grouped(hidden as u64)), theme.dim())], Vec::new()));
-            }
+            out.extend(more_lines(hidden, scene));
             out.extend(error.iter().map(|e| (vec![piece(format!("  ✗ {e}"), theme.bad())], Vec::new())));
             out
         }

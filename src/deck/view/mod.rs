@@ -34,8 +34,8 @@ use super::history::History;
 use super::model::{Overlay, UiState};
 use super::theme::{Theme, asciify};
 use super::window::Windows;
-use crate::run::{RunState, StepId, StepPhase, StepState, Timestamp};
-use crate::text::{SafeText, span};
+use crate::run::{RunState, RunnerKind, StepId, StepPhase, StepState, Timestamp};
+use crate::text::SafeText;
 use layout::Shape;
 
 /// Everything that a frame shows beside the picture's own state.
@@ -104,6 +104,14 @@ pub fn entry_at(scene: &Scene<'_>, ui: &UiState, x: u16, y: u16) -> Option<u64> 
     let area = output::section_area(parts.shape, *pane);
     let step = scene.state.step(*id).filter(|_| crate::deck::entries::lists(ui.tab(*id)))?;
     area.contains(ratatui::layout::Position { x, y }).then(|| entries::at(area, y, step, scene, ui)).flatten()
+}
+
+/// What the tab says that the selected step shows, where it is read from its beginning.
+#[must_use]
+pub fn tab_text(scene: &Scene<'_>, ui: &UiState, windows: &Windows) -> Vec<SafeText> {
+    let step = scene.state.step(ui.selected);
+    let lines = step.map(|step| sections::text(ui.tab(step.id), step, scene, windows, usize::from(ui.size.0)));
+    lines.unwrap_or_default()
 }
 
 /// Keeps what was scrolled within what there is. To be called before [`draw`].
@@ -198,12 +206,23 @@ fn waits_for(state: &RunState, step: &StepState) -> Vec<StepId> {
     group.take_while(|s| s.logical == last).filter(open).map(|s| s.id).collect()
 }
 
+/// Steps by their numbers, from four neighbours on by the first and the last: `3`, `62-81`.
+fn ranges(steps: &[StepId]) -> Vec<String> {
+    let chunks = steps.chunk_by(|a, b| b.0 == a.0 + 1);
+    let told = |chunk: &[StepId]| match chunk {
+        [first, _, _, .., last] => vec![format!("{first}-{last}")],
+        few => few.iter().map(ToString::to_string).collect(),
+    };
+    chunks.flat_map(told).collect()
+}
+
 /// What a queued step waits for, in words; `None` when it is next.
 fn waits(state: &RunState, step: &StepState) -> Option<String> {
-    let numbers: Vec<String> = waits_for(state, step).iter().map(ToString::to_string).collect();
-    match numbers.as_slice() {
+    let steps = waits_for(state, step);
+    match ranges(&steps).as_slice() {
         [] => None,
-        [only] => Some(format!("waits for step {only}")),
+        [only] if steps.len() == 1 => Some(format!("waits for step {only}")),
+        [only] => Some(format!("waits for steps {only}")),
         [all @ .., last] => Some(format!("waits for steps {} and {last}", all.join(", "))),
     }
 }
@@ -219,8 +238,7 @@ fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
             if waits.is_empty() {
                 return "next".to_owned();
             }
-            let numbers: Vec<String> = waits.iter().map(ToString::to_string).collect();
-            format!("after {}", numbers.join(","))
+            format!("after {}", ranges(&waits).join(","))
         }
         F::Starting => "starting".to_owned(),
         F::Stopping => step.ending.as_ref().map_or_else(String::new, |e| {
@@ -230,7 +248,7 @@ fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
                 (.., Some(_)) => "asked to break off",
                 _ => "ending",
             };
-            format!("{what}, {} ago", span(now.since(e.since)))
+            format!("{what}, {} ago", crate::text::clock(now.since(e.since)))
         }),
         F::Running | F::Attention => {
             if let Some(retry) = &step.retrying {
@@ -244,7 +262,10 @@ fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
                     format!("{} {what}{more}", call.tool)
                 }
                 None if step.turn_count > 0 || step.tool_count > 0 => "thinking…".to_owned(),
-                None => last_line().unwrap_or_else(|| "waiting for the first event".to_owned()),
+                None => last_line().unwrap_or_else(|| match &step.runner {
+                    RunnerKind::ExternalCli { .. } => "no output yet".to_owned(),
+                    _ => "waiting for the first event".to_owned(),
+                }),
             }
         }
         F::Succeeded => step
@@ -254,9 +275,15 @@ fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
             .or_else(last_line)
             .unwrap_or_default(),
         F::Skipped => "not run".to_owned(),
-        F::Paused => {
-            step.error.clone().or_else(last_line).unwrap_or_else(|| "its session can be gone on with".to_owned())
-        }
+        // What an agent says of being interrupted is no news.
+        F::Paused => match (&step.unanswered, &step.error) {
+            (Some(asked), _) => asked.clone(),
+            (None, Some(error)) if !state.interrupted => error.clone(),
+            _ if step.session_id.is_some() || step.session_file.is_some() => {
+                "interrupted; its session can be gone on with".to_owned()
+            }
+            _ => "interrupted; a retry runs it again".to_owned(),
+        },
         F::Stopped => step.error.clone().or_else(last_line).unwrap_or_else(|| match step.exit {
             Some(crate::run::ExitInfo { signal: Some(n), .. }) => format!("ended by signal {n}"),
             _ => "ended before it was done".to_owned(),

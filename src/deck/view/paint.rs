@@ -27,6 +27,11 @@ pub fn piece(text: impl Into<String>, style: Style) -> Piece {
 }
 
 impl Piece {
+    /// Its text with the gap before it.
+    pub fn spaced(&self) -> String {
+        format!("{}{}", " ".repeat(usize::from(self.gap)), self.text)
+    }
+
     /// The same piece, to be dropped before pieces of a higher rank.
     pub const fn rank(mut self, rank: u8) -> Self {
         self.rank = rank;

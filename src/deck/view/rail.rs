@@ -17,7 +17,7 @@ use crate::deck::model::{Danger, Fate, Overlay, UiState, living};
 use crate::deck::replay::Replay;
 use crate::run::replay::Step;
 use crate::run::{Metric, RunState, TargetState};
-use crate::text::{SafeText, clock, clock_long, cost, count, or_unknown, span};
+use crate::text::{SafeText, clock, clock_long, cost, count, or_unknown};
 
 /// For so long a request of this deck is the newest thing to tell.
 const FRESH: std::time::Duration = std::time::Duration::from_secs(10);
@@ -60,7 +60,8 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
     let time = or_unknown(ran.map(if area.width >= 100 { clock_long } else { clock }));
     right.push(piece(time, theme.bold()).gap(3));
     if let Some(limit) = state.timeout_ms {
-        let limit = clock(std::time::Duration::from_millis(limit));
+        let limit = std::time::Duration::from_millis(limit);
+        let limit = if area.width >= 100 { clock_long(limit) } else { clock(limit) };
         right.push(piece(format!("of {limit}"), theme.dim()).rank(4).gap(1));
     }
     // Unknown money is said to be unknown only where there is room to say so.
@@ -205,7 +206,7 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
     let count = format!("▲ {} {} YOU", waiting.len(), if waiting.len() == 1 { "NEEDS" } else { "NEED" });
     let word = if width < 70 { "" } else { "step " };
     // For how long is never cut; what it is about may be.
-    let age = first.since.map(|s| span(scene.now.since(s))).unwrap_or_default();
+    let age = first.since.map(|s| clock(scene.now.since(s))).unwrap_or_default();
     let used = crate::text::width(&count) + age.len() + 6 + if width < 70 { 0 } else { 10 };
     // How to answer is never crowded out by the question.
     let used = if asks { used + 11 } else { used };
@@ -457,7 +458,9 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
         }
         Some(Overlay::Palette { .. }) => named(&[("enter", "do it"), ("↑↓", "choose"), ("esc", "back")]),
         Some(Overlay::Filter) => named(&[("enter", "keep it"), ("esc", "all steps")]),
-        Some(Overlay::Search { .. }) => named(&[("enter", "look"), ("esc", "back"), ("tab", "this step or all")]),
+        Some(Overlay::Search { .. }) => {
+            named(&[("enter", "look"), ("esc", "back"), ("tab", "this step or all"), ("↑", "the last one")])
+        }
         Some(Overlay::Help { query: Some(_), .. }) => named(&[("↑↓", "scroll"), ("esc", "all keys")]),
         Some(Overlay::Help { .. }) => named(&[("jk", "scroll"), ("/", "find"), ("esc", "back")]),
         Some(Overlay::Reading(_)) => named(&[("jk", "scroll"), ("y", "copy"), ("esc", "back")]),
@@ -504,6 +507,9 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
                 format!("{back} {}", ui.keymap.hint(action))
             }
             Action::Faster => format!("{} {}", ui.keymap.hint(Action::Slower), ui.keymap.hint(action)),
+            Action::SearchNext => {
+                format!("{} {}", ui.keymap.hint(action), ui.keymap.hint(Action::SearchPrevious))
+            }
             Action::Interrupt => [(); 2].map(|()| ui.keymap.hint(action)).join(" "),
             _ => ui.keymap.hint(action),
         };
@@ -517,7 +523,7 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             Action::Follow | Action::Filter => 3,
             Action::Down | Action::NextStep => 4,
             Action::Replay => 1,
-            Action::Interrupt | Action::Faster => 5,
+            Action::Interrupt | Action::Faster | Action::SearchNext => 5,
             Action::StopStep | Action::TakeBack | Action::Retry => 6,
             // Nobody is to be kept where he cannot see the way back.
             Action::Back => 9,
@@ -532,6 +538,7 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             (Action::Freeze, Some(_)) => "play",
             (Action::Faster, Some(_)) => "speed",
             (Action::Back, Some(_)) if !ui.zoom => "leave",
+            (Action::SearchNext, _) => "next match",
             _ => info.short,
         };
         out.extend(hint(&key, word, rank, scene).map(|p| p.does(action)));

@@ -48,6 +48,18 @@ fn lines(tab: Tab, step: &StepState, scene: &Scene<'_>, windows: &Windows, width
     }
 }
 
+/// The lines of one of these tabs as text.
+pub(super) fn text(tab: Tab, step: &StepState, scene: &Scene<'_>, windows: &Windows, width: usize) -> Vec<SafeText> {
+    let of = |pieces: &[Piece]| pieces.iter().map(Piece::spaced).collect::<String>();
+    let lines = lines(tab, step, scene, windows, width).into_iter();
+    lines
+        .map(|(left, right)| {
+            let gap = if right.is_empty() { "" } else { "  " };
+            SafeText::line(format!("{}{gap}{}", of(&left), of(&right)).trim_end())
+        })
+        .collect()
+}
+
 fn note(text: &str, style: Style) -> Line {
     (vec![piece(text, style)], Vec::new())
 }

@@ -155,7 +155,8 @@ pictures! {
     zoom_transcript_text: |s| s.keys("3&kk");
     reading_call: |s| { s.keys("2"); s.key(KeyCode::Enter); };
     reading_ended_call: |s| { s.keys("2kkk"); s.key(KeyCode::Enter); };
-    reading_message: |s| { s.keys("3g"); s.key(KeyCode::Enter); };
+    reading_message: |s| { s.keys("3gj"); s.key(KeyCode::Enter); };
+    reading_task: |s| { s.keys("3g"); s.key(KeyCode::Enter); };
     reading_event: |s| { s.keys("6"); s.key(KeyCode::Enter); };
     zoom_events: |s| s.keys("6");
     zoom_queued: |s| { s.ui.selected = StepId(5); s.keys("z"); };

@@ -337,7 +337,7 @@ impl Stage {
             let found = state.step(*step).unwrap();
             let listed = entries::listed(&self.ui, found, history);
             let reader = reading::Reader { state, history, zone: &TimeZone::UTC };
-            let text = reader.open(&self.feed, *step, self.ui.tab(*step), &listed);
+            let text = reader.open(&self.feed, &self.facts, *step, self.ui.tab(*step), &listed);
             self.ui.overlays.extend(text.map(Overlay::Reading));
         }
         effects

@@ -21,6 +21,9 @@ use support::{PATIENCE, Run, World};
 const HOSTILE: &str =
     "</script><script>document.title='mine'</script> \" onload='x' <img src=http://127.0.0.1:9/x> \u{202e}back";
 const KEY: &str = "sk-ant-a1B2c3D4e5F6g7H8i9J0k1L2m3N4";
+/// The lines of a private key.
+const BODY: &str = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtz";
+const LAST: &str = "AAEC3wQFBgc=";
 const PROMPT: &str = "the words of the prompt";
 
 fn validator(subject: &str) -> Validator {
@@ -29,11 +32,16 @@ fn validator(subject: &str) -> Validator {
     jsonschema::validator_for(&serde_json::from_str(&done.stdout).unwrap()).unwrap()
 }
 
+fn pem(newline: &str) -> String {
+    ["-----BEGIN OPENSSH PRIVATE KEY-----", BODY, BODY, LAST, "-----END OPENSSH PRIVATE KEY-----"].join(newline)
+}
+
 /// A run of an agent and a command that prints what it should not.
 fn played(world: &World) -> Run {
-    world.file("words", &format!("{HOSTILE}\nexport ANTHROPIC_API_KEY={KEY}\n\u{1b}[31mred\u{1b}[0m\n"));
+    world.file("words", &format!("{HOSTILE}\nexport ANTHROPIC_API_KEY={KEY}\n{}\n\u{1b}[31mred\u{1b}[0m\n", pem("\n")));
     // One that does not repeat what it was asked.
-    world.file("scenes.toml", "[scene.quiet]\n[[scene.quiet.turn]]\nsay = \"I look.\"\ntool = [{ name = \"bash\", args = { command = \"ls\" }, time_ms = 1, output = \"src\" }]\n[[scene.quiet.turn]]\nsay = \"That is all.\"\n");
+    let pem = pem("\\n");
+    world.file("scenes.toml", &format!("[scene.quiet]\n[[scene.quiet.turn]]\nsay = \"I look.\"\ntool = [{{ name = \"bash\", args = {{ command = \"ls\" }}, time_ms = 1, output = \"src\" }}]\n[[scene.quiet.turn]]\nsay = \"It is\\n{pem}\"\n"));
     let plan = format!(
         "name = {}\n[[step]]\nagent = \"scout\"\nrunner = {{ type = \"demo\", script = \"scenes.toml#quiet\" }}\ntask = \"{PROMPT}\"\n\
          [[step]]\nlabel = {}\nrunner = {{ type = \"external-cli\", command = \"cat\", args = [\"words\"] }}\n",
@@ -77,6 +85,7 @@ fn the_report_has_its_schema_and_no_secret() {
         for document in [&page, &text] {
             assert_eq!(document.contains(PROMPT), prompts);
             assert!(!document.contains(KEY) && !document.contains("g7H8i9J0"));
+            assert!(!document.contains(&BODY[..20]) && !document.contains(LAST), "lines of a private key");
             assert!(document.contains("ANTHROPIC_API_KEY=***"), "masked, in the place where it was printed");
             assert!(!document.contains('\u{202e}'));
         }

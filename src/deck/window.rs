@@ -12,7 +12,7 @@ use super::model::{Anchor, PaneState, Position, Scroll, UiState};
 use super::reading::Message;
 use super::wrap::wrap;
 use crate::run::{StepId, Stream, Timestamp};
-use crate::text::{self, StyledLine, width};
+use crate::text::{self, SecretLines, StyledLine, width};
 
 /// The windows of one frame.
 #[derive(Clone, Debug, Default)]
@@ -171,7 +171,11 @@ impl View {
             let lines = feed.lines_from(self.step, top.line, count);
             let end = lines.last().map_or(self.len, |l| l.end);
             let all = lines.len() < count || end >= self.len;
-            let (rows, known) = self.rows(lines, false, !all);
+            let mut above = SecretLines::default();
+            for line in feed.lines_before(self.step, top.line, 1) {
+                StyledLine::parse(&line.bytes).mask(&mut above);
+            }
+            let (rows, known) = self.rows_below(above, lines, false, !all);
             // After the width changed the line may have fewer rows than it had.
             let last_of_line = rows.iter().filter(|r| r.anchor.line == top.line).map(|r| r.anchor.row).max();
             let top = Anchor { row: top.row.min(last_of_line.unwrap_or(0)), ..top };
@@ -221,11 +225,21 @@ impl View {
 
     /// The rows of lines; `before` and `after` say whether there are lines beside these. Also where the lines stand of
     /// which no line beside these can say the same.
-    fn rows(&self, mut lines: Vec<LogLine>, before: bool, after: bool) -> (Vec<Row>, Range<u64>) {
+    fn rows(&self, lines: Vec<LogLine>, before: bool, after: bool) -> (Vec<Row>, Range<u64>) {
+        self.rows_below(SecretLines::default(), lines, before, after)
+    }
+
+    fn rows_below(
+        &self,
+        mut above: SecretLines,
+        mut lines: Vec<LogLine>,
+        before: bool,
+        after: bool,
+    ) -> (Vec<Row>, Range<u64>) {
         lines.retain(|l| l.start < self.len);
         drop_overwritten(&mut lines);
         if !self.fold {
-            return (lines.iter().flat_map(|line| self.rows_of(line, line.end)).collect(), 0..u64::MAX);
+            return (lines.iter().flat_map(|line| self.rows_of(line, line.end, &mut above)).collect(), 0..u64::MAX);
         }
         let folded = fold::fold(lines);
         let start = folded.first().filter(|_| before).map_or(0, |f| f.end);
@@ -235,13 +249,13 @@ impl View {
         for (at, Folded { line, more, end }) in folded.into_iter().enumerate() {
             let open = before && at == 0 || after && at == last;
             if more + 1 < fold::FROM {
-                rows.extend(self.rows_of(&line, line.end));
+                rows.extend(self.rows_of(&line, line.end, &mut above));
                 // A line that came twice is shown twice.
                 let twin = LogLine { start: line.end, end, ..line };
-                rows.extend((more > 0).then(|| self.rows_of(&twin, end)).into_iter().flatten());
+                rows.extend((more > 0).then(|| self.rows_of(&twin, end, &mut above)).into_iter().flatten());
                 continue;
             }
-            rows.extend(self.rows_of(&line, end));
+            rows.extend(self.rows_of(&line, end, &mut above));
             let row = rows.last().map_or(0, |r| r.anchor.row + 1);
             rows.push(Row {
                 anchor: Anchor { line: line.start, row },
@@ -256,11 +270,11 @@ impl View {
         (rows, start..end)
     }
 
-    fn rows_of(&self, line: &LogLine, end: u64) -> Vec<Row> {
+    fn rows_of(&self, line: &LogLine, end: u64, above: &mut SecretLines) -> Vec<Row> {
         let mut styled = StyledLine::parse(&line.bytes);
         if !self.reveal {
             // Before it is wrapped, because no row has the whole of it then.
-            styled.mask();
+            styled.mask(above);
         }
         let room = if line.stream == Stream::Err { self.wide.saturating_sub(width(ERR_MARK)) } else { self.wide };
         let cut = styled.cut || line.cut;

@@ -10,7 +10,7 @@ use crate::deck::history::{Entry, tell};
 use crate::headless::json_event;
 use crate::run::{AgentEvent, Event, MessageRole, RunState, StepId, Timestamp, ToolOutcome, What};
 use crate::rundir::{Follower, LogLine, RunDir, StepLog, plan_doc};
-use crate::text::{SafeText, StyledLine, prefix, redact};
+use crate::text::{SafeText, SecretLines, StyledLine, prefix, redact};
 
 /// How much a report holds, and what it leaves out on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,16 +201,27 @@ fn keep<T>(ring: &mut VecDeque<T>, item: T, most: usize) -> bool {
 /// Redacts and cuts every text of a document.
 pub(super) fn scrub(value: &mut Value) {
     match value {
-        Value::String(text) => {
-            let cut = prefix(text, TEXT_MOST);
-            let clean = redact(cut);
-            if clean.len() != text.len() || clean != text.as_str() {
-                *text = clean.into_owned();
+        Value::String(text) => scrub_line(text, &mut SecretLines::default()),
+        // They may be lines that stand below each other.
+        Value::Array(items) => {
+            let mut above = SecretLines::default();
+            for item in items {
+                match item {
+                    Value::String(text) => scrub_line(text, &mut above),
+                    other => scrub(other),
+                }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(scrub),
         Value::Object(fields) => fields.values_mut().for_each(scrub),
         _ => {}
+    }
+}
+
+fn scrub_line(text: &mut String, above: &mut SecretLines) {
+    let cut = prefix(text, TEXT_MOST);
+    let clean = above.redact(cut);
+    if clean.len() != text.len() || clean != text.as_str() {
+        *text = clean.into_owned();
     }
 }
 
@@ -224,6 +235,7 @@ fn output(dir: &RunDir, step: StepId, most: u64) -> OutputPart {
     }
     let mut position = len.saturating_sub(most);
     let mut first = true;
+    let mut above = SecretLines::default();
     while position < len {
         let mut lines = log.lines_from(position, LINES);
         // The line that begins before what is shown is left out with it.
@@ -238,7 +250,7 @@ fn output(dir: &RunDir, step: StepId, most: u64) -> OutputPart {
         position = last.end;
         for line in lines {
             let mut styled = StyledLine::parse(&line.bytes);
-            styled.mask();
+            styled.mask(&mut above);
             part.lines.push((styled, LogLine { bytes: Vec::new(), ..line }));
         }
     }

@@ -20,7 +20,7 @@ pub use bare::Bare;
 #[cfg(test)]
 pub(crate) use safe::MADE;
 pub use safe::{SafeText, width};
-pub use secret::{REDACTED, redact, secrets};
+pub use secret::{REDACTED, SecretLines, redact, secrets};
 pub use shell::quoted;
 pub use stream::Sanitizer;
 pub use units::{

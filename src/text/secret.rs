@@ -66,6 +66,9 @@ const NAMES: &[&str] = &[
     "access_key",
     "credential",
 ];
+/// How long the lines of a private key are, but for the last.
+const BODY_LEAST: usize = 60;
+const BODY_MOST: usize = 80;
 /// A value shorter than this is no secret but a word.
 const VALUE_LEAST: usize = 8;
 
@@ -130,10 +133,59 @@ pub fn secrets(text: &str) -> Vec<Range<usize>> {
     merged(found)
 }
 
+/// The lines of a text that is looked at one by one, for secrets that have several: private keys. One for a text whose
+/// start is not known works too, as long as its lines have the usual length.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SecretLines {
+    /// The last line was of a private key, or began one.
+    inside: bool,
+    /// The last line looked like one of a key.
+    body: bool,
+}
+
+impl SecretLines {
+    /// Where secrets are in the next line, as [`secrets`] tells it.
+    pub fn next(&mut self, line: &str) -> Vec<Range<usize>> {
+        let mut found = secrets(line);
+        let begin = line.len() - line.trim_start().len();
+        let trimmed = line.trim();
+        let bytes = trimmed.as_bytes();
+        let whole = begin..begin + trimmed.len();
+        let base64 = bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
+        let has = |class: fn(&u8) -> bool| bytes.iter().any(class);
+        let body = base64
+            && (BODY_LEAST..=BODY_MOST).contains(&bytes.len())
+            && has(u8::is_ascii_uppercase)
+            && has(u8::is_ascii_lowercase)
+            && has(u8::is_ascii_digit);
+        if base64 && !trimmed.is_empty() && (self.inside || self.body || body) {
+            found.push(whole);
+        }
+        // A key has no other lines than these, and headers with a colon; behind anything else nothing is masked.
+        let header = trimmed.split_once(": ").is_some_and(|(name, _)| matches!(name, "Proc-Type" | "DEK-Info"));
+        self.inside = match line.rfind("-----BEGIN ") {
+            Some(at) => {
+                line.get(at..).is_some_and(|rest| rest.contains("PRIVATE KEY-----") && !rest.contains("-----END "))
+            }
+            None => self.inside && (base64 || header),
+        };
+        self.body = body;
+        merged(found)
+    }
+
+    /// The next line with [`REDACTED`] where secrets were.
+    pub fn redact<'t>(&mut self, line: &'t str) -> Cow<'t, str> {
+        without(line, self.next(line))
+    }
+}
+
 /// The text with [`REDACTED`] where secrets were.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
-    let found = secrets(text);
+    without(text, secrets(text))
+}
+
+fn without(text: &str, found: Vec<Range<usize>>) -> Cow<'_, str> {
     if found.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -167,14 +219,15 @@ impl SafeText {
 }
 
 impl StyledLine {
-    /// Puts a mask over what looks like a secret, also where its characters differ in style.
-    pub fn mask(&mut self) {
+    /// Puts a mask over what looks like a secret, also where its characters differ in style. `lines` are those that stand
+    /// above it.
+    pub fn mask(&mut self, lines: &mut SecretLines) {
         let text = match self.runs.as_slice() {
-            [] => return,
+            [] => Cow::Borrowed(""),
             [only] => Cow::Borrowed(only.text.as_str()),
             runs => Cow::Owned(runs.iter().map(|run| run.text.as_str()).collect::<String>()),
         };
-        let found = secrets(&text);
+        let found = lines.next(&text);
         if found.is_empty() {
             return;
         }
@@ -372,6 +425,36 @@ mod tests {
     }
 
     #[test]
+    fn the_lines_of_a_private_key_are_found_wherever_one_begins_to_look() {
+        let body = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtz";
+        let lines = [
+            "cat key",
+            "-----BEGIN RSA PRIVATE KEY-----",
+            "Proc-Type: 4,ENCRYPTED",
+            "",
+            body,
+            body,
+            "AAEC3w==",
+            "-----END RSA PRIVATE KEY-----",
+            "AAEC3w==",
+            "done",
+        ];
+        let mut wanted = lines.map(str::to_owned);
+        wanted[4..7].fill(REDACTED.to_owned());
+        for from in 0..=5 {
+            let mut above = SecretLines::default();
+            let found: Vec<String> = lines[from..].iter().map(|line| above.redact(line).into_owned()).collect();
+            assert_eq!(found, wanted[from..], "from line {from}");
+        }
+        // One that is never ended hides nothing of what comes behind it, and a digest is no key.
+        let digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+        let mut above = SecretLines::default();
+        for line in ["-----BEGIN PRIVATE KEY-----", "no more of it", "word", digest] {
+            assert_eq!(above.redact(line), line);
+        }
+    }
+
+    #[test]
     fn what_is_only_talk_stays() {
         for text in [
             "the token count: 48213 of 90000",
@@ -395,12 +478,12 @@ mod tests {
         let text = SafeText::line("é token=Abcd1234 é");
         assert_eq!(text.masked().as_str(), "é token=******** é");
         let mut line = StyledLine::parse(b"x token=\x1b[31mAbcd\x1b[0m1234 y");
-        line.mask();
+        line.mask(&mut SecretLines::default());
         let runs: Vec<&str> = line.runs.iter().map(|run| run.text.as_str()).collect();
         assert_eq!(runs, ["x token=", "****", "**** y"]);
         let plain = StyledLine::parse(b"nothing to hide");
         let mut same = plain.clone();
-        same.mask();
+        same.mask(&mut SecretLines::default());
         assert_eq!(same, plain);
     }
 

@@ -16,7 +16,7 @@ use subdeck::run::{RunState, StepId, Timestamp, reduce};
 use subdeck::rundir::{
     InboxReader, LineIndex, LogSearch, RunDir, StatusContext, StepLog, decode_status, records, status,
 };
-use subdeck::text::{SafeText, Sanitizer, StyledLine};
+use subdeck::text::{SafeText, Sanitizer, SecretLines, StyledLine};
 
 /// Steps without a time.
 const STEPS: u64 = 3_000;
@@ -318,11 +318,12 @@ fn a_log() {
         assert!(lines.windows(2).all(|pair| pair[0].end == pair[1].start));
         assert_eq!(log.lines_before(log.len(), usize::MAX), lines);
         let safe = |text: &SafeText| assert!(!text.as_str().chars().any(|c| c.is_control() || c == '\u{202e}'));
+        let mut above = SecretLines::default();
         for line in &lines {
             let mut styled = StyledLine::parse(&line.bytes);
             styled.runs.iter().for_each(|run| safe(&run.text));
             let width: usize = styled.runs.iter().map(|run| run.text.width()).sum();
-            styled.mask();
+            styled.mask(&mut above);
             assert_eq!(
                 styled.runs.iter().map(|run| run.text.as_str().chars().count()).sum::<usize>() == 0,
                 width == 0 && styled.runs.is_empty()

@@ -25,9 +25,17 @@ pub(super) fn mask(buf: &mut Buffer, area: Rect) {
             columns.extend(std::iter::repeat_n(x, symbol.len()));
             text.push_str(symbol);
         }
-        for range in secrets(&text) {
+        // What stands in another box is no part of a secret in this one.
+        let mut begin = 0;
+        let found = text.split_inclusive(['│', '|', '┃']).flat_map(|part| {
+            let from = begin;
+            begin += part.len();
+            let inside = part.trim_end_matches(['│', '|', '┃']);
+            secrets(inside).into_iter().map(move |range| from + range.start..from + range.end)
+        });
+        for range in found {
             for x in columns.get(range).unwrap_or_default() {
-                if let Some(cell) = buf.cell_mut((*x, y)) {
+                if let Some(cell) = buf.cell_mut((*x, y)).filter(|cell| cell.symbol() != " ") {
                     cell.set_symbol("*");
                 }
             }
@@ -41,15 +49,17 @@ mod tests {
 
     #[test]
     fn a_row_that_shows_a_key_is_masked_and_others_are_not() {
-        let area = Rect::new(0, 0, 40, 2);
+        let area = Rect::new(0, 0, 40, 3);
         let mut buf = Buffer::empty(area);
         buf.set_string(0, 0, "│ 日 API_KEY=Abcd1234 │ done", ratatui::style::Style::new());
         buf.set_string(0, 1, "│ token count: 12345678", ratatui::style::Style::new());
+        buf.set_string(0, 2, "│ -----BEGIN PRIVATE KEY-----x │ next", ratatui::style::Style::new());
         let before = buf.clone();
         mask(&mut buf, area);
         let row = |buf: &Buffer, y: u16| (0..40).map(|x| buf[(x, y)].symbol().to_owned()).collect::<String>();
         assert!(row(&buf, 0).contains("API_KEY=******** │ done"), "{}", row(&buf, 0));
         assert_eq!(row(&buf, 1), row(&before, 1));
+        assert!(row(&buf, 2).contains("KEY-----* │ next"), "{}", row(&buf, 2));
     }
 
     #[test]

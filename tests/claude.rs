@@ -126,6 +126,23 @@ fn what_needs_a_permission_is_refused_where_nothing_is_permitted() {
 }
 
 #[test]
+fn amp_takes_one_prompt_and_its_lines_are_understood() {
+    let world = World::new();
+    let runner = format!("{{ type = \"amp\", command = {AGENT:?}, args = [\"once\"], resume = \"T-1\" }}");
+    let plan = world.file("plan.toml", &format!("[[step]]\nid = \"a\"\ntask = \"/do it\"\nrunner = {runner}\n"));
+    let done = world.output(&["run", "--no-tui", plan.to_str().unwrap()]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(kept(&world, "heard"), "Task: /do it");
+    let started = kept(&world, "started").lines().collect::<Vec<_>>().join(" ");
+    assert_eq!(started, "threads continue T-1 -x --stream-json --no-archive-after-execute");
+    let run = world.only_run();
+    let shown: Value = serde_json::from_str(&world.output(&["status", run.id(), "--json"]).stdout).unwrap();
+    let step = &shown["steps"][0];
+    assert_eq!((&step["runner"], &step["transport"]), (&"amp".into(), &"oneshot".into()), "{step:#}");
+    assert_eq!(step["resume_command"], "amp threads continue s-1", "{step:#}");
+}
+
+#[test]
 fn one_prompt_goes_to_its_input_and_messages_are_refused() {
     let world = World::new();
     let run = detach(&world, "once", ", transport = \"oneshot\"", "");

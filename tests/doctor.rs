@@ -49,6 +49,7 @@ fn what_is_there_is_told_with_its_version_and_how_it_would_be_started() {
     program(&bin, "gemini", "echo 0.9.1");
     program(&bin, "qwen", "printf '\\033]0;title\\007no node\\n' >&2; exit 127");
     program(&bin, "copilot", "echo hello");
+    program(&bin, "amp", "echo 1.0");
     let done = doctor(&world, &[&bin], &[]);
     assert_eq!(done.code, 0, "{done:?}");
     assert!(!done.stdout.contains('\u{1b}') && !done.stdout.contains('\u{7}'), "{done:?}");
@@ -58,6 +59,7 @@ fn what_is_there_is_told_with_its_version_and_how_it_would_be_started() {
         "gemini: GEMINI_API_KEY is not set",
         "qwen: `--version` failed (exit status: 127): ",
         "copilot: it tells no version",
+        "amp: it was never tried; how it is started is what its own documents say",
         "opencode: the program `opencode` was not found",
         "  codex app-server",
         "  gemini --acp --approval-mode default",
@@ -80,7 +82,8 @@ fn what_is_there_is_told_with_its_version_and_how_it_would_be_started() {
         assert_eq!((&agent["version"], &agent["known"]), (&version, &known.into()), "{agent:#}");
     }
     assert_eq!(agent(&found, "codex")["started_as"], serde_json::json!(["codex", "app-server"]));
-    assert_eq!(found["agents"].as_array().unwrap().len(), 7);
+    assert_eq!(found["agents"].as_array().unwrap().len(), 8);
+    assert_eq!((&agent(&found, "amp")["version"], &agent(&found, "amp")["known"]), (&"1.0".into(), &"unknown".into()));
 }
 
 #[test]

@@ -306,7 +306,7 @@ fn every_mistake_has_its_place_its_words_and_its_advice() {
             5,
             10,
             "there is no runner `cursor-agent`",
-            "`copilot`, `acp`, `demo` or `external-cli`",
+            "`copilot`, `amp`, `acp`, `demo` or `external-cli`",
         ),
         (
             "S\nrunner = { type = \"claude\", transport = \"rpc\" }",
@@ -349,7 +349,7 @@ fn every_mistake_has_its_place_its_words_and_its_advice() {
             5,
             10,
             "the runner has no `type`",
-            "`copilot`, `acp`, `demo` or `external-cli`",
+            "`copilot`, `amp`, `acp`, `demo` or `external-cli`",
         ),
         ("S\nrunner = { type = \"codx\" }", "step[1].runner.type", 5, 19, "no runner `codx`", "did you mean `codex`?"),
         ("S\nrunner = \"acp\"", "step[1].runner", 5, 10, "the runner `acp` has no `command`", "name the program"),

@@ -104,6 +104,7 @@ pub fn of(family: Family) -> &'static dyn Agents {
         Family::Gemini => &acp::Speaker(acp::Dialect::Gemini),
         Family::Qwen => &acp::Speaker(acp::Dialect::Qwen),
         Family::Copilot => &acp::Speaker(acp::Dialect::Copilot),
+        Family::Amp => &claude::Amp,
         Family::Acp => &acp::Speaker(acp::Dialect::Other),
     }
 }

@@ -15,7 +15,7 @@ use crate::agents::pi::command;
 use crate::config::Trust;
 use crate::plan::Source;
 use crate::plan::nearest::{nearest, one_of};
-use crate::run::{AgentKind, Family, Permission, Transport};
+use crate::run::{AgentKind, Family, Permission};
 use crate::rundir::trust;
 
 /// Say which agents are there, whether they are known, and what else a run needs
@@ -68,7 +68,9 @@ pub(super) enum Known {
 impl Agent {
     /// How far its version is known.
     pub(super) fn known(&self) -> Known {
-        let Some(version) = &self.answer.version else { return Known::Unknown };
+        let Some(version) = self.answer.version.as_ref().filter(|_| !self.recorded.is_empty()) else {
+            return Known::Unknown;
+        };
         let version = probe::numbers(version);
         let mut recorded = self.recorded.iter().map(|recorded| probe::numbers(recorded));
         if recorded.clone().any(|recorded| recorded == version) {
@@ -178,7 +180,7 @@ fn known(world: &World) -> Vec<Agent> {
         answer: Answer::default(),
     };
     let others = Family::ALL.into_iter().filter(|family| !family.needs_command()).map(|family| {
-        let kind = AgentKind { family, transport: Transport::default(), permission: Permission::default() };
+        let kind = AgentKind { family, transport: family.transport(), permission: Permission::default() };
         let agents = families::of(family);
         Agent {
             word: family.word(),
@@ -205,7 +207,7 @@ fn ask(agents: &mut [Agent], world: &World) -> anyhow::Result<()> {
         let mut asked = JoinSet::new();
         for (at, agent) in agents.iter().enumerate() {
             let env = Family::of_word(agent.word).map_or_else(Vec::new, |family| {
-                let kind = AgentKind { family, transport: Transport::default(), permission: Permission::default() };
+                let kind = AgentKind { family, transport: family.transport(), permission: Permission::default() };
                 families::of(family).variables(&Start::new(kind))
             });
             let question = Question { program: agent.program.clone(), env };

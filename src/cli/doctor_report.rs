@@ -20,7 +20,7 @@ pub(super) fn text(to: &mut dyn Write, findings: &Findings) -> std::io::Result<(
         vec![
             agent.word.to_owned(),
             agent.answer.version.clone().unwrap_or_else(|| "–".to_owned()),
-            agent.recorded.join(", "),
+            if agent.recorded.is_empty() { "–".to_owned() } else { agent.recorded.join(", ") },
             program.unwrap_or_else(|| "–".to_owned()),
         ]
     });
@@ -60,6 +60,9 @@ fn notes(agent: &Agent) -> Vec<String> {
         }
         Known::Older => notes.push("older than what it was tried with; it may lack what a step needs, and is given one prompt where it cannot be steered".to_owned()),
         Known::Same | Known::Unknown => {}
+    }
+    if agent.recorded.is_empty() && agent.answer.file.is_some() {
+        notes.push("it was never tried; how it is started is what its own documents say".to_owned());
     }
     if let (Some(_), Some((name, false))) = (&agent.answer.file, agent.key) {
         notes.push(format!("{name} is not set, so it uses the way to log in that it has chosen itself"));

@@ -87,7 +87,7 @@ pub const ATTENTION: &[&str] = &[
 
 /// Runner types that run now.
 pub const RUNNERS: &[&str] =
-    &["pi", "claude", "codex", "opencode", "gemini", "qwen", "copilot", "acp", "demo", "external-cli"];
+    &["pi", "claude", "codex", "opencode", "gemini", "qwen", "copilot", "amp", "acp", "demo", "external-cli"];
 
 /// Words of other programs: the word, the key of ours that must be known at the place, and the advice.
 pub(super) const HINTS: &[(&str, &str, &str)] = &[

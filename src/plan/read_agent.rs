@@ -10,7 +10,7 @@ use crate::run::{AgentKind, Family, Permission, Transport};
 
 /// An agent of which only the word stands there.
 pub(super) fn plain(family: Family) -> DraftRunner {
-    let kind = AgentKind { family, transport: Transport::default(), permission: Permission::default() };
+    let kind = AgentKind { family, transport: family.transport(), permission: Permission::default() };
     let runner =
         AgentRunner { kind, command: None, args: Vec::new(), rules: Vec::new(), resume: None, fixed_transport: false };
     DraftRunner::Agent { runner, permitted: false, env: Vec::new() }
@@ -44,7 +44,7 @@ pub(super) fn table(
 }
 
 fn transport(reader: &mut Reader<'_>, fields: &Fields<'_>, family: Family) -> Transport {
-    let Some(word) = reader.word(fields, "transport") else { return Transport::default() };
+    let Some(word) = reader.word(fields, "transport") else { return family.transport() };
     let has: Vec<Transport> =
         [Transport::Steerable, Transport::OneShot].into_iter().filter(|transport| family.has(*transport)).collect();
     let known = Transport::of_word(&word.value).filter(|transport| has.contains(transport));
@@ -56,6 +56,6 @@ fn transport(reader: &mut Reader<'_>, fields: &Fields<'_>, family: Family) -> Tr
         };
         let message = format!("{} has no transport `{}`", family.name(), word.value);
         reader.error_at(&word, message).suggest(advice);
-        Transport::default()
+        family.transport()
     })
 }

@@ -18,14 +18,16 @@ pub enum Family {
     Qwen,
     /// GitHub Copilot CLI.
     Copilot,
+    /// Amp.
+    Amp,
     /// Any agent that speaks the Agent Client Protocol.
     Acp,
 }
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Claude, Self::Codex, Self::OpenCode, Self::Gemini, Self::Qwen, Self::Copilot, Self::Acp];
+    pub const ALL: [Self; 8] =
+        [Self::Claude, Self::Codex, Self::OpenCode, Self::Gemini, Self::Qwen, Self::Copilot, Self::Amp, Self::Acp];
 
     /// Its word.
     #[must_use]
@@ -37,6 +39,7 @@ impl Family {
             Self::Gemini => "gemini",
             Self::Qwen => "qwen",
             Self::Copilot => "copilot",
+            Self::Amp => "amp",
             Self::Acp => "acp",
         }
     }
@@ -57,6 +60,7 @@ impl Family {
             Self::Gemini => "Gemini CLI",
             Self::Qwen => "Qwen Code",
             Self::Copilot => "Copilot CLI",
+            Self::Amp => "Amp",
             Self::Acp => "the ACP agent",
         }
     }
@@ -77,7 +81,7 @@ impl Family {
             Self::Gemini => &["0.61.0"],
             Self::Qwen => &["0.24.4"],
             Self::Copilot => &["1.0.102"],
-            Self::Acp => &[],
+            Self::Amp | Self::Acp => &[],
         }
     }
 
@@ -109,12 +113,25 @@ impl Family {
     #[must_use]
     pub const fn has(self, transport: Transport) -> bool {
         match (self, transport) {
-            (Self::Acp, Transport::OneShot) => false,
+            (Self::Acp, Transport::OneShot) | (Self::Amp, Transport::Steerable) => false,
             (
-                Self::Claude | Self::Codex | Self::OpenCode | Self::Gemini | Self::Qwen | Self::Copilot | Self::Acp,
+                Self::Claude
+                | Self::Codex
+                | Self::OpenCode
+                | Self::Gemini
+                | Self::Qwen
+                | Self::Copilot
+                | Self::Amp
+                | Self::Acp,
                 Transport::Steerable | Transport::OneShot,
             ) => true,
         }
+    }
+
+    /// The transport that it is talked to over where a plan names none.
+    #[must_use]
+    pub const fn transport(self) -> Transport {
+        if self.has(Transport::Steerable) { Transport::Steerable } else { Transport::OneShot }
     }
 
     /// How a message reaches it in the middle of its work (agent-streams 10).
@@ -122,7 +139,7 @@ impl Family {
     pub const fn arrival(self) -> &'static str {
         match self {
             Self::Claude | Self::Codex | Self::OpenCode | Self::Qwen => "after its tool",
-            Self::Gemini | Self::Copilot | Self::Acp => "it breaks off what it does",
+            Self::Gemini | Self::Copilot | Self::Amp | Self::Acp => "it breaks off what it does",
         }
     }
 
@@ -139,6 +156,7 @@ impl Family {
             Self::Gemini => "gemini -r ",
             Self::Qwen => "qwen -r ",
             Self::Copilot => "copilot --resume=",
+            Self::Amp => "amp threads continue ",
             Self::Acp => return None,
         };
         word.then(|| format!("{how}{}", quoted(session))).and_then(unchanged)
@@ -152,7 +170,7 @@ impl Family {
                 Self::Claude | Self::Codex | Self::OpenCode | Self::Gemini | Self::Qwen | Self::Copilot | Self::Acp,
                 Transport::Steerable,
             ) => true,
-            (_, Transport::OneShot) => false,
+            (Self::Amp, Transport::Steerable) | (_, Transport::OneShot) => false,
         }
     }
 }
@@ -234,7 +252,7 @@ impl AgentKind {
     #[must_use]
     pub fn word(&self) -> String {
         let mut word = self.family.word().to_owned();
-        if self.transport != Transport::default() {
+        if self.transport != self.family.transport() {
             word.push_str(&format!("-{}", self.transport.word()));
         }
         if self.permission != Permission::default() {
@@ -260,7 +278,7 @@ impl AgentKind {
     pub fn of_word(word: &str) -> Option<Self> {
         let mut parts = word.split('-');
         let family = Family::of_word(parts.next()?)?;
-        let mut kind = Self { family, transport: Transport::default(), permission: Permission::default() };
+        let mut kind = Self { family, transport: family.transport(), permission: Permission::default() };
         for part in parts {
             match (Transport::of_word(part), Permission::of_word(part)) {
                 (Some(transport), _) => kind.transport = transport,

@@ -28,7 +28,7 @@ const fn words(family: Family) -> &'static [&'static str] {
         Family::Claude => &["input-format", "replay-user-messages", "permission-prompt-tool"],
         Family::Codex => &["app-server"],
         Family::OpenCode | Family::Gemini | Family::Qwen | Family::Copilot => &["acp"],
-        Family::Acp => &[],
+        Family::Amp | Family::Acp => &[],
     }
 }
 

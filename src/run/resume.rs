@@ -59,6 +59,7 @@ mod tests {
             (agent(Family::Gemini), Some("gemini -r s-1")),
             (agent(Family::Qwen), Some("qwen -r s-1")),
             (agent(Family::Copilot), Some("copilot --resume=s-1")),
+            (agent(Family::Amp), Some("amp threads continue s-1")),
             (agent(Family::Acp), None),
             (step(RunnerKind::Pi), Some("pi --session '/runs/a b/0-x.jsonl'")),
             (step(RunnerKind::PiJson), Some("pi --session '/runs/a b/0-x.jsonl'")),

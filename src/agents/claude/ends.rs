@@ -35,7 +35,9 @@ impl ClaudeAdapter {
         }
         let text = line.str("result").filter(|text| !text.trim().is_empty());
         if failed {
-            let listed: Vec<&str> = line.list("errors").iter().filter_map(Value::as_str).collect();
+            // Amp has one error in the place of the list.
+            let listed: Vec<&str> =
+                line.list("errors").iter().filter_map(Value::as_str).chain(line.str("error")).collect();
             let said = text.map(str::to_owned).or_else(|| (!listed.is_empty() && !aborted).then(|| listed.join("; ")));
             let error = match line.word("subtype") {
                 _ if aborted => "the agent was interrupted".to_owned(),

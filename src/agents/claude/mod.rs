@@ -1,6 +1,7 @@
 //! Claude Code over its JSON lines (agent-streams 1): with messages on standard input while it works, or with one prompt.
 
 mod adapter;
+mod amp;
 mod asked;
 mod calls;
 mod command;
@@ -12,6 +13,7 @@ mod talk;
 mod turn;
 
 pub use adapter::ClaudeAdapter;
+pub use amp::Amp;
 pub use talk::ClaudeTalk;
 
 use super::families::{Agents, Input, Start, Voice};

@@ -59,7 +59,7 @@ fn runner() -> impl Strategy<Value = RunnerKind> {
         (text(), proptest::collection::vec(text(), 0..3))
             .prop_map(|(command, args)| RunnerKind::ExternalCli { command, args }),
         text().prop_map(|provider| RunnerKind::ExternalJob { provider }),
-        Just(RunnerKind::Other("amp".into())),
+        Just(RunnerKind::Other("goose".into())),
     ]
 }
 

@@ -49,7 +49,7 @@ fn a_run_is_opened_from_the_fleet_and_esc_comes_back() {
     fleet.wait_text("the run is over");
     fleet.wait_text("esc back");
     fleet.keys("\x1b");
-    fleet.wait_text("by state, age first");
+    fleet.wait_text("by state, the newest first");
     fleet.keys("q");
     assert!(fleet.wait_exit().success());
     assert!(fleet.is_sane(), "{}", fleet.text());
@@ -78,7 +78,7 @@ fn a_run_is_started_from_the_fleet() {
     fleet.wait_text("the run started");
     fleet.wait_text("player");
     fleet.keys("\x1b");
-    fleet.wait_text("by state, age first");
+    fleet.wait_text("by state, the newest first");
     fleet.wait_text("Say something");
     fleet.keys("q");
     fleet.wait_exit();
@@ -139,7 +139,7 @@ fn a_run_that_was_started_in_a_step_is_found_in_it_and_below_it() {
     fleet.keys("\x1b");
     fleet.wait_text("1 run inside");
     fleet.keys("\x1b");
-    fleet.wait_text("by state, age first");
+    fleet.wait_text("by state, the newest first");
     fleet.keys("q");
     fleet.wait_exit();
     assert!(fleet.is_sane());
@@ -165,7 +165,7 @@ fn a_run_is_played_again_from_the_fleet() {
     fleet.keys("\x1b");
     fleet.wait_gone("REPLAY");
     fleet.keys("\x1b");
-    fleet.wait_text("by state, age first");
+    fleet.wait_text("by state, the newest first");
     fleet.keys("q");
     fleet.wait_exit();
     assert!(fleet.is_sane());

@@ -52,6 +52,52 @@ fn an_unreadable_status_is_said_by_every_command_and_nobody_waits_for_it() {
     assert!(document["unreadable"].is_string() && document["run"] == "aaaa-1", "{document}");
 }
 
+/// A foreign log names no steps, so of those that something happened to only their numbers are known.
+#[test]
+fn a_run_without_a_status_is_what_its_events_tell_wherever_it_is_looked_at() {
+    let world = World::new();
+    let dir = put(&world, "aaaa-1", "");
+    std::fs::remove_file(dir.join("status.json")).unwrap();
+    let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/foreign/det-steer/8afccf72/events.jsonl");
+    std::fs::copy(recorded, dir.join("events.jsonl")).unwrap();
+    let state = |args: &[&str]| -> Value {
+        let done = world.output(args);
+        assert_eq!(done.code, 0, "{done:?}");
+        serde_json::from_str(&done.stdout).unwrap()
+    };
+    let status = state(&["status", "--json", "aaaa-1"]);
+    assert_eq!((&status["state"], status["steps"].as_array().unwrap().len()), (&"complete".into(), 1), "{status}");
+    assert_eq!(
+        (&status["steps"][0]["state"], &status["steps"][0]["tool_calls"]),
+        (&"complete".into(), &4.into()),
+        "{status}"
+    );
+    let listed = state(&["ls", "--json"]);
+    assert_eq!(listed["runs"][0]["state"], "complete", "{listed}");
+    assert_eq!(world.output(&["ls"]).stdout.lines().filter(|l| l.contains("complete")).count(), 1);
+    let printed = world.output(&["attach", "--no-tui", "aaaa-1"]);
+    assert_eq!(printed.code, 0, "{printed:?}");
+}
+
+#[test]
+fn a_list_keeps_its_columns_whatever_a_run_is_called_and_however_long_a_cause_is() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new();
+    put(&world, "aaaa-1", &ended("aaaa-1", 1));
+    put(&world, "not-to-be-read", "{bad");
+    let odd = world.root().join("async-subagent-runs").join(std::ffi::OsStr::from_bytes(b"\xff\xfebad\x1b[31m"));
+    std::fs::create_dir(&odd).unwrap();
+    std::fs::write(odd.join("status.json"), ended("odd", 2)).unwrap();
+    let done = world.output(&["ls", "--all"]);
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    let at = |line: &str, word: &str| line.find(word).map(|at| line[..at].chars().count());
+    let line = |word: &str| *lines.iter().find(|l| l.contains(word)).unwrap_or_else(|| panic!("{done:?}"));
+    assert!(at(lines[0], "STEPS").unwrap() < 40, "{done:?}");
+    assert!(line("not-to-be-read").contains("unreadable"), "{done:?}");
+    assert_eq!(at(line("not-to-be-read"), "it is not valid JSON"), at(lines[0], "NOW"), "{done:?}");
+    assert!(line("bad").starts_with('\u{fffd}') && !done.stdout.contains('\x1b'), "{done:?}");
+}
+
 #[test]
 fn a_living_run_with_an_unreadable_status_is_followed_to_its_end() {
     let world = World::new();

@@ -105,6 +105,10 @@ impl Earlier {
         let name = SafeText::line(dir.id_str());
         let state =
             crate::rundir::read_status(&dir).with_context(|| format!("the status of run {name} is unreadable"))?;
+        // Of a run that was started elsewhere nothing can be begun again here, whether it is over or not.
+        let bytes = crate::rundir::plan_doc::bytes(&dir).with_context(|| {
+            format!("run {name} has no stored plan (subdeck/plan.json), so its steps cannot be started again")
+        })?;
         if !state.is_over() && !matches!(crate::rundir::identity::probe(&dir), crate::rundir::RunnerLife::Dead(_)) {
             bail!("run {name} is not over yet; interrupt or stop it first, or wait for it");
         }
@@ -118,9 +122,6 @@ impl Earlier {
                 SafeText::line(&first.command).truncate(60)
             );
         }
-        let bytes = crate::rundir::plan_doc::bytes(&dir).with_context(|| {
-            format!("run {name} has no stored plan (subdeck/plan.json), so its steps cannot be started again")
-        })?;
         // The demo's own variable says only how fast it plays.
         let value = |_: &str, name: &str| {
             std::env::var(name).ok().or_else(|| (name == super::demo::SPEED).then(|| "1".to_owned()))

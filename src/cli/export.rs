@@ -1,10 +1,11 @@
 //! `subdeck export`: a run to take along, as one HTML document and as JSON.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
@@ -13,7 +14,7 @@ use super::load::World;
 use super::{find, lines, out};
 use crate::export::{Bounds, gather, html, json};
 use crate::headless::json_document;
-use crate::text::SafeText;
+use crate::text::{SafeText, bytes};
 
 /// Writes what was asked for and prints where it is.
 pub fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
@@ -27,7 +28,9 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         None if to_stdout => bail!("`--out -` prints one document: say `--format html` or `--format json`"),
         None => &[ExportFormat::Html, ExportFormat::Json],
     };
-    let report = gather(&dir, bounds).context("cannot read the run directory")?;
+    let mut progress = Progress::default();
+    let report = gather(&dir, bounds, |done, all| progress.tell(done, all)).context("cannot read the run directory")?;
+    progress.clear();
     for format in formats {
         let text = match format {
             ExportFormat::Html => html(&report, args.with_prompts, &jiff::tz::TimeZone::system()),
@@ -68,14 +71,67 @@ fn place(asked: Option<&Path>, here: &Path, id: &str, format: ExportFormat, seve
     }
 }
 
-/// Writes a file that only its owner reads: a run may have said things that nobody else is to know.
+/// Says on a terminal how far a long log was read; a log that is read at once says nothing.
+#[derive(Default)]
+struct Progress {
+    told: Option<(Instant, u64)>,
+}
+
+impl Progress {
+    /// So long a person waits without a word.
+    const PATIENCE: Duration = Duration::from_millis(300);
+
+    fn tell(&mut self, done: u64, all: u64) {
+        let percent = done.saturating_mul(100) / all.max(1);
+        match self.told {
+            None => self.told = Some((Instant::now(), u64::MAX)),
+            Some((begun, before)) if begun.elapsed() >= Self::PATIENCE && before != percent => {
+                self.told = Some((begun, percent));
+                line(&format!("reading what happened {percent}% of {}", bytes(all)));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Takes the line away again.
+    fn clear(&self) {
+        if self.told.is_some_and(|(_, percent)| percent != u64::MAX) {
+            line("");
+        }
+    }
+}
+
+/// Writes a line over the one before on standard error, where that is a terminal.
+fn line(text: &str) {
+    let mut to = io::stderr().lock();
+    if to.is_terminal() {
+        // Whoever does not see it misses nothing.
+        let _ = write!(to, "\r\x1b[K{text}").and_then(|()| to.flush());
+    }
+}
+
+/// Writes a file that only its owner reads: a run may have said things that nobody else is to know. Beside its place and
+/// renamed, so that nothing is followed and nothing half-written stands there, also when the disk is full.
 fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
     if force {
-        // Beside its place and renamed, so that nothing is followed and nothing half-written stands there.
         return crate::rundir::replace(path, bytes);
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?.to_string_lossy();
+    if path.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let beside = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    // A second name is given only where there is none yet.
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let written = written.and_then(|()| match std::fs::hard_link(&beside, path) {
+        // Some file systems know no second name for a file.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => std::fs::rename(&beside, path),
+        linked => linked,
+    });
+    let _ = std::fs::remove_file(&beside);
+    written
 }
 
 #[cfg(test)]
@@ -101,6 +157,7 @@ mod tests {
         assert_eq!(write(&path, b"two", false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         write(&path, b"two", true).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1, "nothing stays beside it");
         let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600);
     }

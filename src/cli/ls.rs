@@ -18,6 +18,10 @@ use crate::rundir::trust::{self, Distrust};
 use crate::rundir::{Listed, list_runs};
 use crate::text::{self as units, SafeText, when};
 
+/// The heads of the table.
+const COLUMNS: [&str; 11] =
+    ["RUN", "STATE", "AGE", "STEPS", "TOKENS", "COST", "NEEDS", "AGENTS", "WHERE", "NAME", "NOW"];
+
 /// Finished runs that are listed without `--all`.
 const NEWEST: usize = 20;
 
@@ -88,8 +92,7 @@ pub fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
     if fleet.runs().next().is_none() && !closed {
         tell!("subdeck: no runs yet; `subdeck demo` makes one");
     }
-    let head = ["RUN", "STATE", "AGE", "STEPS", "TOKENS", "COST", "NEEDS", "AGENTS", "WHERE", "NAME", "NOW"];
-    let mut table = vec![head.map(str::to_owned).to_vec()];
+    let mut table = vec![COLUMNS.map(str::to_owned).to_vec()];
     table.extend(rows.iter().map(|entry| match entry {
         Row::Head(head) => vec![format!("{} ({})", head.title, head.count)],
         Row::Run { run, part } => row(run, *part, now),
@@ -127,11 +130,16 @@ fn entry(run: &Listed) -> serde_json::Value {
 }
 
 fn row(run: &FleetRun, part: bool, now: Timestamp) -> Vec<String> {
-    // Eight characters are enough to name a run, and can be copied as they are.
-    let id: String = run.dir().id_str().chars().take(8).collect();
-    let id = if part { format!("  {id}") } else { id };
+    let id = run.short_id();
+    let id = if part { format!("  {id}") } else { id.to_string() };
     let state = match &run.listed.state {
-        Err(error) => return vec![id, "unreadable".to_owned(), error.to_string()],
+        // The cause is as long as it is, so it stands where nothing comes after it.
+        Err(error) => {
+            let mut row = vec![id, "unreadable".to_owned()];
+            row.resize(COLUMNS.len() - 1, String::new());
+            row.push(error.to_string());
+            return row;
+        }
         Ok(state) => state,
     };
     let word = if run.is_lost() { "lost" } else { word(state) };

@@ -436,7 +436,7 @@ impl<'a, S: Source> App<'a, S> {
 
     /// When something has to be done without being woken.
     fn deadline(&self, due_since: Option<Instant>) -> Option<Instant> {
-        if self.finding.is_some() || self.to_index().is_some() || self.is_loading() {
+        if self.finding.is_some() || self.to_index().is_some() {
             return Some(Instant::now());
         }
         let now = wall();

@@ -419,6 +419,10 @@ pub fn can_retry(ui: &UiState, state: &RunState, read_only: Option<&SafeText>) -
     if !ui.can_retry {
         return Err("no run can be started from here".to_owned());
     }
+    // Nobody here knows its plan, without which no step is begun again.
+    if is_foreign(state) {
+        return Err("the plan of this run is not known here, it was started elsewhere".to_owned());
+    }
     let left = state.steps.iter().filter(|s| s.phase != StepPhase::Complete).count();
     if left == 0 { Err("every step is complete".to_owned()) } else { Ok(()) }
 }

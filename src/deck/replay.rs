@@ -2,6 +2,11 @@
 //!
 //! Nothing is decided and nothing is written. The state is that of the one reducer over the events until then (law 2).
 
+mod loading;
+
+pub(super) use loading::ASK;
+use loading::{Loading, Progress};
+
 use super::history::History;
 use crate::run::replay::{Cursor, Keeps, Recorded, Tape, Timeline};
 use crate::run::{RunState, Timestamp, reduce};
@@ -47,28 +52,23 @@ impl Known {
     }
 }
 
-/// As many bytes are read between two looks at the keys.
-const SLICE: u64 = 1024 * 1024;
 /// As many bytes are read at once on the way to a place.
 const AHEAD: u64 = 64 * 1024;
-/// All that is kept on the way takes about as many bytes.
-const KEPT: usize = 24 * 1024 * 1024;
-/// As many moments are kept at most.
-const KEPT_MOST: usize = 128;
 /// So many events before a place another moment is kept, for who goes back from there step by step.
 const NEAR: usize = 64;
 
 /// Brings a run to any place of its events.
 pub(super) struct Player {
-    tape: Box<dyn Tape>,
+    /// Not there while it is read for the first time.
+    tape: Option<Box<dyn Tape>>,
     keeps: Keeps<Known>,
     /// A moment a little before where it is.
     near: Option<(usize, Known)>,
     /// Where it is, after so many events.
     now: Known,
     events: usize,
-    /// While the tape is read for the first time: where the next part begins, and the run at the end of what was read.
-    loading: Option<(u64, Known)>,
+    /// While the tape is read for the first time.
+    loading: Option<Loading>,
     ahead: Ahead,
 }
 
@@ -95,15 +95,13 @@ impl Ahead {
 impl Player {
     pub(super) fn new(tape: Box<dyn Tape>) -> Self {
         let beginning = Known { state: tape.beginning(), history: History::default() };
-        let mut keeps = Keeps::default();
-        keeps.keep(0, beginning.clone(), 1);
         Self {
-            tape,
-            keeps,
+            tape: None,
+            keeps: Keeps::default(),
             near: None,
             now: beginning.clone(),
             events: 0,
-            loading: Some((0, beginning)),
+            loading: Some(Loading::begin(tape, beginning)),
             ahead: Ahead::default(),
         }
     }
@@ -113,32 +111,22 @@ impl Player {
         &self.now
     }
 
-    /// Reads the next part of the tape. When it has been read to its end, the replay stands at its first event.
+    /// Asks how far the first reading is. When it has come to the end, the replay stands at its first event.
     pub(super) fn load(&mut self, replay: &mut Replay) {
-        let Some((place, mut known)) = self.loading.take() else { return };
-        let mut piece = self.tape.read(place, SLICE);
-        for recorded in &piece.events {
-            if !replay.line.push(&recorded.event, recorded.place) {
-                (replay.cut, piece.next) = (true, None);
-                break;
+        let Some(loading) = &self.loading else { return };
+        match loading.progress() {
+            Progress::Reading(percent) => {
+                replay.reading = Some(percent);
+                return;
             }
-            known.take(recorded);
-            let events = replay.line.len();
-            if self.keeps.wants(events) {
-                let most = (KEPT / known.weight()).min(KEPT_MOST);
-                self.keeps.keep(events, known.clone(), most);
+            Progress::Done(loaded) => {
+                (self.tape, self.keeps) = (Some(loaded.tape), loaded.keeps);
+                (replay.line, replay.cut) = (loaded.line, loaded.cut);
             }
+            Progress::BrokenOff => replay.cut = true,
         }
-        match piece.next {
-            Some(next) => {
-                replay.reading = Some(percent(next, self.tape.len()));
-                self.loading = Some((next, known));
-            }
-            None => {
-                replay.reading = None;
-                replay.cursor.seek(&replay.line, std::time::Duration::ZERO);
-            }
-        }
+        (self.loading, replay.reading) = (None, None);
+        replay.cursor.seek(&replay.line, std::time::Duration::ZERO);
     }
 
     /// Goes to where so many events have happened. Whether the run is another there.
@@ -175,12 +163,13 @@ impl Player {
         if self.ahead.get(number).is_some() {
             return true;
         }
+        let Some(tape) = &mut self.tape else { return false };
         let mut from = match self.ahead.next {
             Some(next) if self.ahead.end() == number => (number, next),
             _ => line.place(number),
         };
         loop {
-            let piece = self.tape.read(from.1, AHEAD);
+            let piece = tape.read(from.1, AHEAD);
             self.ahead = Ahead { first: from.0, events: piece.events, next: piece.next };
             if self.ahead.get(number).is_some() {
                 return true;

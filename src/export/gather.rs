@@ -95,22 +95,26 @@ pub struct Report {
     pub notices: Vec<String>,
 }
 
-/// Collects a report of a run.
+/// Collects a report of a run. How far the event log was read is told now and then, in bytes of all.
 ///
 /// # Errors
 /// When the directory cannot be read.
-pub fn gather(dir: &RunDir, bounds: Bounds) -> io::Result<Report> {
+pub fn gather(dir: &RunDir, bounds: Bounds, mut read: impl FnMut(u64, u64)) -> io::Result<Report> {
     let mut follower = Follower::open(dir.path())?;
-    let mut report = Report::default();
+    let mut kept = Kept::default();
     loop {
         let changes = follower.poll();
-        for event in &changes.news {
-            report.take(follower.state(), event, bounds);
+        for event in changes.news {
+            kept.take(event, bounds);
         }
         if !changes.behind {
             break;
         }
+        if let Some((done, all)) = follower.reading() {
+            read(done, all);
+        }
     }
+    let mut report = kept.tell(follower.state(), bounds);
     report.state = follower.state().clone();
     report.lost = follower.lost();
     report.notices = follower.notices();
@@ -129,19 +133,26 @@ pub fn gather(dir: &RunDir, bounds: Bounds) -> io::Result<Report> {
     Ok(report)
 }
 
-impl Report {
-    fn take(&mut self, state: &RunState, event: &Event, bounds: Bounds) {
-        self.note_call(event, bounds);
-        let told = if bounds.prompts || !is_prompt(event) { Some(event.clone()) } else { without_prompt(event) };
-        let Some(event) = told else { return };
-        if let Some(mut entry) = tell(state, &event) {
-            entry.text = SafeText::line(&redact(entry.text.as_str()));
-            keep(&mut self.story, entry, bounds.events);
-        }
-        if let Some(mut value) = json_event(state, &event) {
-            scrub(&mut value);
-            self.events_left_out += u64::from(keep(&mut self.events, value, bounds.events));
-        }
+/// What is kept on the way through a log, as it was recorded: of a long one most is pushed out again, and to put it into
+/// words takes twenty times as long as to read it.
+#[derive(Default)]
+struct Kept {
+    /// What agents said and did, with the number of each among all.
+    said: VecDeque<(u64, Event)>,
+    /// Everything else, which is rare and matters long.
+    other: VecDeque<(u64, Event)>,
+    next: u64,
+    left_out: u64,
+    calls: VecDeque<Call>,
+    calls_left_out: u64,
+}
+
+impl Kept {
+    fn take(&mut self, event: Event, bounds: Bounds) {
+        self.note_call(&event, bounds);
+        let ring = if matches!(event.what, What::Agent { .. }) { &mut self.said } else { &mut self.other };
+        self.left_out += u64::from(keep(ring, (self.next, event), bounds.events));
+        self.next += 1;
     }
 
     fn note_call(&mut self, event: &Event, bounds: Bounds) {
@@ -151,8 +162,8 @@ impl Report {
                 let call = Call {
                     step: *step,
                     id: call.clone(),
-                    tool: redact(tool).into_owned(),
-                    args: redact(prefix(args, TEXT_MOST)).into_owned(),
+                    tool: tool.clone(),
+                    args: prefix(args, TEXT_MOST).to_owned(),
                     started: event.at,
                     ended: None,
                     outcome: None,
@@ -164,7 +175,7 @@ impl Report {
                 let open = |known: &&mut Call| known.step == *step && known.ended.is_none();
                 let same = |known: &&mut Call| match call {
                     Some(_) => known.id == *call,
-                    None => tool.as_ref().is_none_or(|tool| redact(tool) == known.tool),
+                    None => tool.as_ref().is_none_or(|tool| *tool == known.tool),
                 };
                 if let Some(known) = self.calls.iter_mut().rev().filter(open).find(same) {
                     known.ended = Some(event.at);
@@ -173,6 +184,43 @@ impl Report {
             }
             _ => {}
         }
+    }
+
+    /// Leaves as many events as there may be: of what is rare at least a quarter of them.
+    fn bound(&mut self, most: usize) {
+        let rare = most.saturating_sub(self.said.len()).max(most / 4).max(1).min(most);
+        let too_many = self.other.len().saturating_sub(rare);
+        self.other.drain(..too_many);
+        let more = self.said.len().saturating_sub(most.saturating_sub(self.other.len()));
+        self.said.drain(..more);
+        self.left_out += (too_many + more) as u64;
+    }
+
+    /// Puts it into words; `state` is the run at its end.
+    fn tell(mut self, state: &RunState, bounds: Bounds) -> Report {
+        self.bound(bounds.events);
+        let mut events: Vec<(u64, Event)> = self.said.into_iter().chain(self.other).collect();
+        events.sort_unstable_by_key(|(number, _)| *number);
+        let mut report = Report { events_left_out: self.left_out, ..Report::default() };
+        for (_, event) in events {
+            let prompt = is_prompt(&event) && !bounds.prompts;
+            let Some(event) = (if prompt { without_prompt(&event) } else { Some(event) }) else { continue };
+            if let Some(mut entry) = tell(state, &event) {
+                entry.text = SafeText::line(&redact(entry.text.as_str()));
+                report.story.push_back(entry);
+            }
+            if let Some(mut value) = json_event(state, &event) {
+                scrub(&mut value);
+                report.events.push_back(value);
+            }
+        }
+        report.calls = self.calls;
+        for call in &mut report.calls {
+            call.tool = redact(&call.tool).into_owned();
+            call.args = redact(&call.args).into_owned();
+        }
+        report.calls_left_out = self.calls_left_out;
+        report
     }
 }
 

@@ -189,6 +189,10 @@ impl View<'_> {
 
     /// What there is of each step: the task, the tools, the output.
     fn panes(&self, page: &mut String) {
+        let mut calls: std::collections::BTreeMap<StepId, Vec<&Call>> = std::collections::BTreeMap::new();
+        for call in &self.report.calls {
+            calls.entry(call.step).or_default().push(call);
+        }
         for (step, part) in self.report.state.steps.iter().zip(&self.report.outputs) {
             page.push_str(&format!(
                 "<section class=\"pane\" id=\"s{id}\">\n<h2>{id} {} <span class=\"{}\">{}</span></h2>\n",
@@ -217,7 +221,7 @@ impl View<'_> {
                     page.push_str(&format!("<div class=\"l\">{}</div>\n", Escaped(line.as_str())));
                 }
             }
-            self.tools(page, step.id);
+            self.tools(page, calls.get(&step.id).map(Vec::as_slice).unwrap_or_default());
             output(page, part);
             page.push_str("</section>\n");
         }
@@ -227,8 +231,7 @@ impl View<'_> {
         }
     }
 
-    fn tools(&self, page: &mut String, step: StepId) {
-        let calls: Vec<&Call> = self.report.calls.iter().filter(|call| call.step == step).collect();
+    fn tools(&self, page: &mut String, calls: &[&Call]) {
         if calls.is_empty() {
             return;
         }

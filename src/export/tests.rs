@@ -97,7 +97,7 @@ fn run(text: &str) -> (tempfile::TempDir, RunDir) {
 
 fn made(text: &str, prompts: bool) -> (String, Value) {
     let (_temp, dir) = run(text);
-    let report = gather(&dir, Bounds { prompts, ..Bounds::default() }).unwrap();
+    let report = gather(&dir, Bounds { prompts, ..Bounds::default() }, |_, _| {}).unwrap();
     (html(&report, prompts, &TimeZone::UTC), json(&report, prompts))
 }
 
@@ -203,7 +203,7 @@ fn what_is_too_much_is_left_out_and_told() {
     let lines: String = (0..1000).map(|n| format!("line {n}\n")).collect();
     std::fs::write(dir.output(StepId(0)), &lines).unwrap();
     let bounds = Bounds { events: 3, calls: 0, output: 100, ..Bounds::default() };
-    let report = gather(&dir, bounds).unwrap();
+    let report = gather(&dir, bounds, |_, _| {}).unwrap();
     assert_eq!((report.events.len(), report.calls.len(), report.calls_left_out), (3, 0, 1));
     assert!(report.events_left_out > 0);
     let part = &report.outputs[0];
@@ -214,4 +214,29 @@ fn what_is_too_much_is_left_out_and_told() {
     for told in ["older events are left out", "older tool calls are left out", "left out</summary>"] {
         assert!(page.contains(told), "{told}");
     }
+}
+
+#[test]
+fn of_a_long_log_the_newest_is_kept_and_what_is_rare_with_it() {
+    let (_temp, dir) = run("said");
+    let mut log = std::fs::read(dir.events()).unwrap();
+    let child = ChildContext { run_id: "hostile", step: StepId(0), agent: "a" };
+    let mut more = Vec::new();
+    for n in 0..200_i64 {
+        let line = format!(
+            r#"{{"type":"message_end","message":{{"role":"assistant","content":[{{"type":"text","text":"thing {n}"}}]}}}}"#
+        );
+        assert!(records::annotate(line.as_bytes(), &child, at(62_000 + n), &mut more));
+    }
+    log.extend(&more);
+    std::fs::write(dir.events(), &log).unwrap();
+    let mut progress = Vec::new();
+    let report =
+        gather(&dir, Bounds { events: 40, ..Bounds::default() }, |done, all| progress.push((done, all))).unwrap();
+    assert!(progress.iter().all(|(done, all)| done <= all && *all == log.len() as u64), "{progress:?}");
+    let kinds: Vec<&str> = report.events.iter().filter_map(|e| e["type"].as_str()).collect();
+    assert!(kinds.len() as u64 + report.events_left_out >= 200, "{}", report.events_left_out);
+    assert!(kinds.starts_with(&["run_started", "step_started"]), "{kinds:?}");
+    assert!(report.events.back().unwrap().to_string().contains("thing 199"), "{:?}", report.events.back());
+    assert!(kinds.len() <= 40, "{}", kinds.len());
 }

@@ -121,6 +121,11 @@ pub(super) fn list_one(dir: RunDir, distrust: Option<Distrust>) -> Option<Listed
     let state = match read {
         Ok(bytes) if is_dismissed(&bytes) => return None,
         Ok(bytes) => status_read::decode(&bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && has_events(&dir) => {
+            // What happened is told by the events alone, to whoever follows them and here.
+            let (state, lost) = followed(&dir, plan_doc::unstarted(&dir), None);
+            return Some(Listed { dir, state, lost, distrust, nested_in: None });
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => match health(&dir, None) {
             Health::Starting => Ok(plan_doc::unstarted(&dir)),
             Health::Lost(evidence) => {
@@ -137,19 +142,24 @@ pub(super) fn list_one(dir: RunDir, distrust: Option<Distrust>) -> Option<Listed
     });
     // The last status of a runner that died is older than its last events; whoever follows the run sees both.
     let (state, lost) = match (state, lost) {
-        (Ok(state), Some(evidence)) => followed(&dir, state, evidence),
+        (Ok(state), Some(evidence)) => followed(&dir, state, Some(evidence)),
         other => other,
     };
     Some(Listed { dir, state, lost, distrust, nested_in: None })
 }
 
+/// Whether there are events, and no more than a list reads.
+fn has_events(dir: &RunDir) -> bool {
+    fs::symlink_metadata(dir.events()).is_ok_and(|m| m.is_file() && (1..=LISTED_EVENTS).contains(&m.len()))
+}
+
 /// A lost run as its followers see it: with what its events say beyond its status, which may be its end.
-fn followed(dir: &RunDir, state: RunState, evidence: String) -> (io::Result<RunState>, Option<String>) {
+fn followed(dir: &RunDir, state: RunState, evidence: Option<String>) -> (io::Result<RunState>, Option<String>) {
     // A list does not wait for the events of one run.
     if fs::metadata(dir.events()).is_ok_and(|m| m.len() > LISTED_EVENTS) {
-        return (Ok(state), Some(evidence));
+        return (Ok(state), evidence);
     }
-    let Ok(mut follower) = Follower::open(dir.path()) else { return (Ok(state), Some(evidence)) };
+    let Ok(mut follower) = Follower::open(dir.path()) else { return (Ok(state), evidence) };
     while follower.poll().behind {}
     (Ok(follower.state().clone()), follower.lost())
 }

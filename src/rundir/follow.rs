@@ -12,13 +12,13 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::identity::{self, RunnerLife};
-use super::past::Past;
+use super::past::{Past, step_of};
 use super::presence::Presence;
 use super::result_read::{self, Ending};
 use super::tail::{self, Tail};
 use super::watch::Watch;
 use super::{RunDir, merge, open, plan_doc, records, session_log, status_read};
-use crate::run::{Event, RunState, StepId, StepPhase, Timestamp, What, reduce};
+use crate::run::{Event, RunState, StepId, StepPhase, StepState, Timestamp, What, reduce};
 
 /// A directory without a status and without a runner is starting for this long; then it never will. A runner says who it
 /// is before anything else, so this is the time that a launcher may take on a busy machine.
@@ -275,10 +275,17 @@ impl Follower {
     pub fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
         // Whoever writes a file in several pieces is read in between, which is no trouble.
-        if let Some((why, since)) = &self.unreadable
-            && since.elapsed() >= HALF_WRITTEN
-        {
-            notices.push(format!("the last good picture is shown, the newest status.json cannot be read: {why}"));
+        match (&self.unreadable, &self.snapshot) {
+            (Some((why, since)), Some(_)) if since.elapsed() >= HALF_WRITTEN => {
+                notices.push(format!("the last good picture is shown, the newest status.json cannot be read: {why}"));
+            }
+            (Some((why, since)), None) if self.is_over() || since.elapsed() >= HALF_WRITTEN => {
+                notices.push(format!("status.json cannot be read: {why}; this is what the events tell"));
+            }
+            (None, None) if self.reduced.started_at.is_some() => {
+                notices.push("there is no status.json; this is what the events tell".to_owned());
+            }
+            _ => {}
         }
         match self.events.bad_lines() {
             0 => {}
@@ -525,9 +532,21 @@ impl Follower {
     }
 }
 
-/// A foreign log does not say which steps there are; the status does, also when a chain grows.
+/// More steps than these are not made up for a log whose status is missing.
+const MADE_UP: usize = 1000;
+
+/// A foreign log does not say which steps there are; the status does, also when a chain grows. Without one there are at
+/// least those that something happened to, of which nothing else is known.
 pub(super) fn know_steps(status: Option<&RunState>, reduced: &mut RunState, event: &mut Event) {
-    let Some(status) = status else { return };
+    let Some(status) = status else {
+        let step = step_of(&event.what).filter(|step| step.flat() < MADE_UP);
+        for flat in reduced.steps.len()..step.map_or(0, |step| step.flat() + 1) {
+            let id = StepId(u32::try_from(flat).unwrap_or(u32::MAX));
+            reduced.steps.push(StepState { id, logical: flat, ..StepState::default() });
+            reduced.logical_count = reduced.steps.len();
+        }
+        return;
+    };
     match &mut event.what {
         What::RunStarted(meta) if meta.steps.is_empty() => {
             meta.steps = status.steps.iter().map(merge::meta_of).collect();

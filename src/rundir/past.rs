@@ -199,7 +199,7 @@ impl Newest {
 }
 
 /// The step that an event is of.
-const fn step_of(what: &What) -> Option<StepId> {
+pub(super) const fn step_of(what: &What) -> Option<StepId> {
     match what {
         What::Agent { step, .. }
         | What::StepStarted { step }

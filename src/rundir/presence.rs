@@ -7,6 +7,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// What is said of a directory whose file system is not there any more.
+const UNMOUNTED: &str = "is on a file system that was unmounted, or covered by another one";
+
 /// A directory as it was when it was opened.
 #[derive(Debug)]
 pub(super) struct Presence {
@@ -43,12 +46,17 @@ impl Presence {
         Some(if meta.dev() == self.identity.0 {
             "was replaced: another one stands in its place".to_owned()
         } else {
-            "is on a file system that was unmounted, or covered by another one".to_owned()
+            UNMOUNTED.to_owned()
         })
     }
 
     fn removed(&self) -> String {
         let Some(parent) = self.path.parent() else { return "was removed".to_owned() };
+        // What a file system held goes with it; what is left of the way there is on another one.
+        let left = self.path.ancestors().skip(1).find_map(|above| fs::metadata(above).ok());
+        if left.is_some_and(|meta| meta.dev() != self.identity.0) {
+            return UNMOUNTED.to_owned();
+        }
         if !parent.is_dir() {
             return format!("was removed or moved with all of {}", parent.display());
         }

@@ -21,8 +21,9 @@ pub struct Recording {
 enum Source {
     /// The event log, whose places are its bytes.
     Log { path: PathBuf, len: u64 },
-    /// The event log of a workflow and the sessions of its children, which go on beside each other, in the order of their
-    /// times; places are numbers.
+    /// The event log of a workflow and the sessions of its children, which go on beside each other; not read yet.
+    Beside { dir: RunDir, status: Box<RunState> },
+    /// The same in the order of their times; places are numbers.
     Held(Vec<Recorded>),
 }
 
@@ -40,7 +41,9 @@ impl Recording {
         }
         let path = dir.events();
         let source = match status {
-            Some(status) if status.mode == RunMode::Workflow => Source::Held(held(dir, &status)),
+            Some(status) if status.mode == RunMode::Workflow => {
+                Source::Beside { dir: dir.clone(), status: Box::new(status) }
+            }
             _ => {
                 let len = std::fs::symlink_metadata(&path).map_or(0, |meta| meta.len());
                 Source::Log { path, len }
@@ -77,9 +80,13 @@ impl Tape for Recording {
     }
 
     fn read(&mut self, place: u64, most: u64) -> Piece {
+        if let Source::Beside { dir, status } = &self.source {
+            self.source = Source::Held(held(dir, status));
+        }
         let mut piece = match &self.source {
             Source::Log { path, .. } => from_log(path.clone(), place, most),
             Source::Held(events) => from_held(events, place, most),
+            Source::Beside { .. } => Piece::default(),
         };
         for recorded in &mut piece.events {
             self.know_steps(&mut recorded.event);
@@ -90,6 +97,7 @@ impl Tape for Recording {
     fn len(&self) -> u64 {
         match &self.source {
             Source::Log { len, .. } => *len,
+            Source::Beside { .. } => 0,
             Source::Held(events) => events.len() as u64,
         }
     }

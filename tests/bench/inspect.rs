@@ -1,7 +1,7 @@
 //! Looking at runs that somebody else made, and at many: the first picture of a run with 1 GB of output and 1 GB of
 //! events, a search through all of it, a frame of 10,000 steps beside one of 10, and 1,000 runs at once.
 //!
-//! `cargo bench --bench inspect -- attach read search steps fleet` picks parts; without words all of them are measured.
+//! `cargo bench --bench inspect -- attach read search replay export steps fleet` picks parts; without words all of them are measured.
 //! `SUBDECK_BENCH_MB=100` makes the log and the events of the first three shorter.
 
 #[path = "support.rs"]
@@ -48,7 +48,7 @@ fn main() {
     let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let wanted = |part: &str| asked.is_empty() || asked.iter().any(|word| word == part);
     let folder = tempfile::tempdir().unwrap();
-    if wanted("attach") || wanted("read") || wanted("search") {
+    if ["attach", "read", "search", "replay", "export"].into_iter().any(wanted) {
         let root = RunRoot::at(folder.path().join("huge"));
         let dir = huge(&root);
         if wanted("attach") {
@@ -59,6 +59,12 @@ fn main() {
         }
         if wanted("search") {
             search(&dir);
+        }
+        if wanted("replay") {
+            replay(folder.path(), &dir);
+        }
+        if wanted("export") {
+            export(folder.path(), &dir);
         }
         fs::remove_dir_all(root.path()).unwrap();
     }
@@ -203,6 +209,51 @@ fn attach(home: &Path, dir: &RunDir) {
     memory.print(&format!("{what}: peak memory"), "MiB", "");
 }
 
+/// A replay: how long it takes to read what happened, and how long a key waits meanwhile.
+fn replay(home: &Path, dir: &RunDir) {
+    let (mut all, mut key, mut memory) = <(Samples, Samples, Samples)>::default();
+    let path = dir.path().display().to_string();
+    for _ in 0..rounds(3) {
+        let begun = Instant::now();
+        let pty = deck(home, &["replay", &path]);
+        pty.wait_text("reading what happened");
+        for _ in 0..5 {
+            let pressed = Instant::now();
+            pty.keys("?");
+            pty.wait_text("write to the selected step");
+            key.push(pressed.elapsed().as_secs_f64() * 1e3);
+            pty.keys("\x1b");
+            pty.wait_gone("write to the selected step");
+        }
+        pty.wait_gone("reading what happened");
+        all.push(begun.elapsed().as_secs_f64());
+        memory.push(vitals(pty.pid()).0);
+        pty.keys("q");
+    }
+    let what = format!("replay {} MB", size() / 1_000_000);
+    all.print(&format!("{what}: everything read"), "s", "");
+    key.print(&format!("{what}: a key meanwhile"), "ms", "");
+    memory.print(&format!("{what}: peak memory"), "MiB", "");
+}
+
+fn export(home: &Path, dir: &RunDir) {
+    let mut all = Samples::default();
+    let path = dir.path().display().to_string();
+    for _ in 0..rounds(3) {
+        let begun = Instant::now();
+        let output = Command::new(PROGRAM)
+            .args(["export", &path, "--force", "--out", "run"])
+            .current_dir(home)
+            .env("HOME", home)
+            .stderr(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        all.push(begun.elapsed().as_secs_f64());
+    }
+    all.print(&format!("export of {} MB of events, both documents", size() / 1_000_000), "s", "");
+}
+
 /// The event log alone, as a screen reads it.
 fn read(dir: &RunDir) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -240,7 +291,9 @@ fn search(dir: &RunDir) {
 fn steps() {
     let mut medians = Vec::new();
     // Of fifty all that the screen has room for are there.
-    for count in [10, 50, 10_000] {
+    // One of them alone can be looked at with a profiler.
+    let only = std::env::var("SUBDECK_BENCH_STEPS").ok().and_then(|text| text.parse::<u32>().ok());
+    for count in [10, 50, 10_000].into_iter().filter(|count| only.is_none_or(|only| only == *count)) {
         let state = state("steps", count);
         let mut ui = UiState::new((200, 50));
         ui.selected = StepId(count / 2);

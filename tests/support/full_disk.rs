@@ -1,15 +1,15 @@
 //! A run root on a disk of 64 KiB that a test can fill and free. It is a tmpfs of a mount namespace of the test's own, so
-//! the test's body runs in a second process; where there can be no namespace it prints why and does nothing.
+//! the test's body runs in a second process.
+
+#[path = "namespace.rs"]
+mod namespace;
 
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::support::World;
-
-/// Says to the second process that it is the one.
-const INSIDE: &str = "SUBDECK_TEST_FULL_DISK";
 
 /// A world whose root lies on a small disk.
 pub struct SmallDisk {
@@ -18,35 +18,7 @@ pub struct SmallDisk {
 
 /// Runs the test called `name` with a small disk.
 pub fn on_a_small_disk(name: &str, body: impl FnOnce(&SmallDisk)) {
-    if std::env::var(INSIDE).is_ok_and(|inside| inside == name) {
-        let disk = SmallDisk::mount();
-        body(&disk);
-        return;
-    }
-    if let Err(why) = namespace(&["true".into()], None) {
-        println!("{name}: skipped, no mount namespace here: {why}");
-        return;
-    }
-    let own = std::env::current_exe().unwrap();
-    let words = [own.to_str().unwrap(), "--exact", name, "--nocapture"].map(str::to_owned);
-    if let Err(output) = namespace(&words, Some(name)) {
-        panic!("{output}");
-    }
-}
-
-/// Runs a command in a user and a mount namespace of its own; what it printed when it fails.
-fn namespace(words: &[String], inside: Option<&str>) -> Result<(), String> {
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount"]).args(words).stdin(Stdio::null());
-    if let Some(name) = inside {
-        command.env(INSIDE, name);
-    }
-    let output = command.output().map_err(|e| e.to_string())?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let texts = [&output.stdout, &output.stderr].map(|t| String::from_utf8_lossy(t).into_owned());
-    Err(format!("{}\n{}", texts[0], texts[1]))
+    namespace::in_a_namespace(name, || body(&SmallDisk::mount()));
 }
 
 impl SmallDisk {

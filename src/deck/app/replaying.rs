@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{App, Moment, Source, wall};
-use crate::deck::replay::{Player, Replay};
+use crate::deck::replay::{ASK, Player, Replay};
 use crate::deck::sums::Sums;
 use crate::deck::update::say;
 use crate::run::{StepId, StepPhase, Timestamp};
@@ -31,14 +31,13 @@ impl<S: Source> App<'_, S> {
         self.show_newest();
     }
 
-    /// Whether the tape is still read for the first time.
-    pub(super) fn is_loading(&self) -> bool {
-        self.ui.replay.as_ref().is_some_and(|replay| replay.reading.is_some())
-    }
-
     /// How long it is until a replay shows something else.
     pub(super) fn replay_due(&self) -> Option<Duration> {
         let replay = self.ui.replay.as_ref()?;
+        // The thread that reads wakes nobody.
+        if replay.reading.is_some() {
+            return Some(ASK);
+        }
         replay.cursor.due(&replay.line)
     }
 

@@ -148,9 +148,9 @@ fn preview(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
         frame(buf, area, theme, Edge::Plain, Vec::new(), Vec::new());
         return;
     };
-    let id: String = run.dir().id_str().chars().take(8).collect();
+    let id = run.short_id();
     let title = run.title().truncate(usize::from(area.width / 2));
-    let left = vec![piece(title.to_string(), theme.bold()), piece(format!("  {}", SafeText::line(&id)), theme.dim())];
+    let left = vec![piece(title.to_string(), theme.bold()), piece(format!("  {id}"), theme.dim())];
     let state = run.state();
     let took = state.and_then(|s| s.elapsed(scene.now)).map(units::span);
     let right = vec![piece(units::or_unknown(took), theme.plain())];

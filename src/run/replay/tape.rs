@@ -24,7 +24,7 @@ pub struct Piece {
 }
 
 /// The events of a run, to be read from any place that was given before.
-pub trait Tape {
+pub trait Tape: Send {
     /// What is known before the first event.
     fn beginning(&self) -> RunState;
 
@@ -32,7 +32,7 @@ pub trait Tape {
     /// is given all the same.
     fn read(&mut self, place: u64, most: u64) -> Piece;
 
-    /// How long it is, in the unit of its places.
+    /// How long it is, in the unit of its places, as far as that is known before it was read.
     fn len(&self) -> u64;
 
     /// Whether nothing was recorded.

@@ -29,11 +29,39 @@ enum Eye {
 pub(super) struct Eyes {
     watch: Watch,
     known: HashMap<PathBuf, Eye>,
+    #[cfg(target_os = "linux")]
+    mounts: Option<super::mounts::Mounts>,
 }
 
 impl Eyes {
     pub(super) fn new() -> Self {
-        Self { watch: Watch::flooded::<&Path>([]), known: HashMap::new() }
+        Self::with(Watch::flooded::<&Path>([]))
+    }
+
+    fn with(watch: Watch) -> Self {
+        Self {
+            watch,
+            known: HashMap::new(),
+            #[cfg(target_os = "linux")]
+            mounts: super::mounts::Mounts::open(),
+        }
+    }
+
+    /// Returns when something was mounted or unmounted.
+    async fn mounted(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(mounts) = &self.mounts {
+            return mounts.changed().await;
+        }
+        std::future::pending().await
+    }
+
+    /// Whether that is told at all.
+    const fn tells_mounts(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.mounts.is_some();
+        #[cfg(not(target_os = "linux"))]
+        false
     }
 
     /// Watches a folder from now on, whether it is there or not; also another one that has taken the place of the one
@@ -98,17 +126,22 @@ impl Eyes {
         if self.watch.limit().is_some() {
             return Some(self.watch.look_again());
         }
-        self.known.values().any(|eye| matches!(eye, Eye::Half(_))).then_some(SAFETY)
+        let half = self.known.values().any(|eye| matches!(eye, Eye::Half(_)));
+        (half || !self.tells_mounts()).then_some(SAFETY)
     }
 
     /// Returns when something has happened, or when the last look is `most` ago.
     pub(super) async fn wait(&self, looked: Option<Instant>, most: Option<Duration>) {
-        let Some(due) = most.map(|most| looked.unwrap_or_else(Instant::now) + most) else {
-            return self.watch.woken().await;
+        let due = async {
+            match most {
+                Some(most) => tokio::time::sleep_until((looked.unwrap_or_else(Instant::now) + most).into()).await,
+                None => std::future::pending().await,
+            }
         };
         tokio::select! {
             () = self.watch.woken() => {}
-            () = tokio::time::sleep_until(due.into()) => {}
+            () = self.mounted() => {}
+            () = due => {}
         }
     }
 }
@@ -220,7 +253,7 @@ mod tests {
             eyes.off(folder);
             assert_eq!(eyes.look_again(), None);
         }
-        let limited = Eyes { watch: Watch::refused(28), known: HashMap::new() };
+        let limited = Eyes::with(Watch::refused(28));
         assert_eq!(limited.look_again(), Some(watch::POLL));
     }
 }

@@ -6,6 +6,8 @@
 mod cost;
 mod eyes;
 mod facts;
+#[cfg(target_os = "linux")]
+mod mounts;
 mod order;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -98,6 +100,17 @@ impl FleetRun {
         let task = self.task.lines().find(|l| !l.trim().is_empty());
         let first = self.state().and_then(|s| s.steps.first()).map(|s| s.title()).filter(|t| !t.is_empty());
         SafeText::line(name.or(task).or(first).unwrap_or("–").trim())
+    }
+
+    /// Its id as far as it names the run and can be copied as it is: the beginning of what is random, all of what somebody
+    /// chose.
+    #[must_use]
+    pub fn short_id(&self) -> SafeText {
+        use std::os::unix::ffi::OsStrExt;
+        let name = self.dir().path().file_name().unwrap_or_default();
+        let id = SafeText::from_bytes(name.as_bytes());
+        let random = id.as_str().len() == 36 && id.as_str().bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+        id.truncate(if random { 8 } else { 20 })
     }
 
     /// When it last showed a sign of life: its newest event, else when its directory was changed.

@@ -10,7 +10,7 @@ use crate::deck::theme::{Face, Theme};
 use crate::deck::view::layout::list_top;
 use crate::deck::view::paint::{Edge, frame, piece, put, put_cut, put_right};
 use crate::run::{RunState, StepFace, StepPhase};
-use crate::rundir::fleet::{Class, FleetRun, Group, Head, Row, Show};
+use crate::rundir::fleet::{Class, FleetRun, Group, Head, Row, Show, Sort};
 use crate::text::{self as units, SafeText};
 
 /// A list of as many lines has heads.
@@ -20,8 +20,7 @@ const HEADS_FROM: u16 = 8;
 pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
     let theme = scene.theme;
     let shown = runs(scene.rows).count();
-    let mut right =
-        vec![piece(format!("by {}, {} first", ui.view.group.word(), ui.view.sort.word()), theme.dim()).rank(1)];
+    let mut right = vec![piece(order(ui.view.group, ui.view.sort), theme.dim()).rank(1)];
     if ui.view.show != Show::All {
         right.push(piece(format!("  only {}", ui.view.show.word()), theme.accent()));
     }
@@ -61,18 +60,35 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi
     }
 }
 
+/// How the list is ordered, in words.
+fn order(group: Group, sort: Sort) -> String {
+    let first = match sort {
+        Sort::Age => "the newest first",
+        Sort::Need => "who needs you first",
+        Sort::Cost => "the dearest first",
+        Sort::Tokens => "the most tokens first",
+        Sort::Time => "the longest first",
+        Sort::Name => "in the order of names",
+    };
+    if group == Group::None { first.to_owned() } else { format!("by {}, {first}", group.word()) }
+}
+
 /// What is said where there is nothing to list.
 fn empty(scene: &Scene<'_>, ui: &FleetUi) -> Vec<String> {
     if scene.unread > 0 {
         return vec!["reading…".to_owned()];
     }
     if scene.count > 0 {
-        let words = if ui.view.words.is_empty() { "" } else { " with these words" };
-        return vec![format!(
-            "none of {} is {}{words}; esc shows them all",
-            many(scene.count, "run"),
-            ui.view.show.word()
-        )];
+        let what = match ui.view.show {
+            Show::All => "",
+            Show::Living => "goes on",
+            Show::Needs => "needs you",
+            Show::Trouble => "ended badly",
+            Show::Today => "is of today",
+        };
+        let words = if ui.view.words.is_empty() { "" } else { "has these words" };
+        let and = if what.is_empty() || words.is_empty() { "" } else { " and " };
+        return vec![format!("none of {} {what}{and}{words}; esc shows them all", many(scene.count, "run"))];
     }
     let first = if scene.troubles.is_empty() {
         "no runs yet: c starts one, `subdeck demo` plays one"
@@ -185,8 +201,7 @@ impl Columns {
         dx += self.word.max(indent + 1) + 1;
         if let Err(error) = &run.listed.state {
             // There is nothing for the columns, and the cause needs the room.
-            let id: String = run.dir().id_str().chars().take(8).collect();
-            let text = SafeText::line(&format!("{id}  {error}"));
+            let text = SafeText::line(&format!("{}  {error}", run.short_id()));
             put_cut(buf, area, dx, dy, &text, area.width.saturating_sub(dx + 1), dim);
             return;
         }

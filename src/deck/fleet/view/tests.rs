@@ -165,7 +165,7 @@ fn what_lies_above_the_list() {
 fn the_list_is_grouped_filtered_and_searched_by_keys() {
     let mut stage = Stage::new(100, 30);
     stage.keys("v");
-    assert!(stage.text().contains("by project, age first"), "{}", stage.text());
+    assert!(stage.text().contains("by project, the newest first"), "{}", stage.text());
     stage.keys("vvvv&migr");
     let text = stage.text();
     assert!(text.contains("& migr: 1 of 8") && text.contains("migrate") && !text.contains("docs"), "{text}");
@@ -177,7 +177,7 @@ fn the_list_is_grouped_filtered_and_searched_by_keys() {
     assert!(stage.ui.selected.as_ref().unwrap().ends_with("7f3a2c11"));
     assert_eq!(stage.press(KeyCode::Enter, KeyModifiers::NONE), stage.ui.selected.clone().map(Effect::Open));
     stage.keys("&nothing at all");
-    assert!(stage.text().contains("none of 8 runs is all with these words"), "{}", stage.text());
+    assert!(stage.text().contains("none of 8 runs has these words; esc shows them all"), "{}", stage.text());
 }
 
 #[test]

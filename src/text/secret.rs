@@ -120,14 +120,19 @@ pub fn secrets(text: &str) -> Vec<Range<usize>> {
     if text.len() < VALUE_LEAST {
         return found;
     }
-    issued(text, &mut found);
+    let long = has_long_word(text.as_bytes());
+    if long {
+        issued(text, &mut found);
+    }
     if memchr::memchr2(b'=', b':', text.as_bytes()).is_some() {
-        named(text, &mut found);
+        if has_value(text.as_bytes()) {
+            named(text, &mut found);
+        }
         if memchr::memmem::find(text.as_bytes(), b"://").is_some() {
             in_address(text, &mut found);
         }
     }
-    if memchr::memmem::find(text.as_bytes(), b"-----BEGIN ").is_some() {
+    if long && memchr::memmem::find(text.as_bytes(), b"-----BEGIN ").is_some() {
         blocks(text, &mut found);
     }
     merged(found)
@@ -202,6 +207,35 @@ fn without(text: &str, found: Vec<Range<usize>>) -> Cow<'_, str> {
 
 const fn is_key(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'+' | b'/' | b'=' | b'~')
+}
+
+/// As many bytes that a key may have stand together in each key that an issuer gives out and in the line that begins a block.
+const LONG: usize = 10;
+
+/// Whether so many of them stand together anywhere. Most text has short words, of which few bytes are looked at: a word
+/// that is long enough has one at every place where one of that length could end.
+fn has_long_word(bytes: &[u8]) -> bool {
+    let mut at = LONG - 1;
+    while let Some(byte) = bytes.get(at) {
+        let before = bytes.get(..at).unwrap_or_default().iter().rev().take(LONG - 1);
+        let together = if is_key(*byte) { 1 + before.take_while(|b| is_key(**b)).count() } else { 0 };
+        if together >= LONG {
+            return true;
+        }
+        at += LONG - together;
+    }
+    false
+}
+
+/// Whether something that is long enough for a secret value stands behind a `=` or `:` anywhere. A clock does not.
+fn has_value(bytes: &[u8]) -> bool {
+    memchr::memchr2_iter(b'=', b':', bytes).any(|at| {
+        let rest = bytes.get(at + 1..).unwrap_or_default();
+        let skip = |rest: &[u8], what: &[u8]| rest.iter().take(2).take_while(|b| what.contains(b)).count();
+        let rest = rest.get(skip(rest, b" ")..).unwrap_or_default();
+        let rest = rest.get(skip(rest, b"\\\"'`")..).unwrap_or_default();
+        rest.iter().take(VALUE_LEAST).take_while(|b| !b.is_ascii_whitespace()).count() >= VALUE_LEAST
+    })
 }
 
 /// How many bytes of a key there are from here on.
@@ -385,6 +419,35 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// What is looked for only where it can be is found wherever it is.
+    fn looked_for_everywhere(text: &str) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        issued(text, &mut found);
+        named(text, &mut found);
+        in_address(text, &mut found);
+        blocks(text, &mut found);
+        merged(found)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_ruled_out_at_a_look_is_not_there(
+            parts in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "sk-", "ghp_", "AKIA", "SG.", "Bearer ", "token", "API_KEY", "password", "=", ":", ": ", "::", "=  ", "\"",
+                    "\\\"", "'", " ", "  ", "\t", "\n", "a", "B1", "x9Y8z7", "abcdefgh", "1:02", "│", "日", "://", "me:pw@h",
+                    "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----", "0123456789", ",", "/", "-",
+                ]),
+                0..14,
+            )
+        ) {
+            let text = parts.concat();
+            if text.len() >= VALUE_LEAST {
+                prop_assert_eq!(secrets(&text), looked_for_everywhere(&text), "{:?}", text);
+            }
+        }
+    }
 
     #[test]
     fn what_looks_like_a_key_is_found() {

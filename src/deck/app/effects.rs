@@ -15,7 +15,7 @@ use crate::deck::terminal::{self, Screen};
 use crate::deck::update::say;
 use crate::deck::{DeckError, DeckExit};
 use crate::run::{RunMode, StepId, Timestamp, resume_line};
-use crate::text::{SafeText, StyledLine};
+use crate::text::{SafeText, SecretLines, StyledLine};
 
 impl<S: Source> App<'_, S> {
     pub(super) fn perform(
@@ -158,6 +158,7 @@ impl<S: Source> App<'_, S> {
     fn visible_lines(&mut self, step: StepId) -> Vec<SafeText> {
         let rows = self.windows().logs.remove(&step).map(|window| window.rows).unwrap_or_default();
         let mut lines: Vec<SafeText> = Vec::new();
+        let mut above = SecretLines::default();
         let mut newest = None;
         for row in rows {
             if let Some(again) = row.again {
@@ -168,7 +169,7 @@ impl<S: Source> App<'_, S> {
                 lines.extend(self.source.lines_from(step, row.anchor.line, 1).first().map(|line| {
                     let mut styled = StyledLine::parse(&line.bytes);
                     if !self.ui.reveal {
-                        styled.mask();
+                        styled.mask(&mut above);
                     }
                     styled.text()
                 }));

@@ -184,6 +184,9 @@ fn what_is_no_answer_is_refused_before_and_by_the_runner() {
     run.control("subdeck-requests/d.json", &request.to_string());
     assert_eq!(run.wait_end()["state"], "complete");
     assert_eq!(run.events_of("subdeck.control.unannounced")[0]["what"], "answer");
+    let raised = run.events_of("subdeck.attention.raised");
+    let raised: Vec<&str> = raised.iter().filter_map(|e| e["notice"]["reason"].as_str()).collect();
+    assert!(raised.contains(&"control_unannounced"), "a person is to look at it: {raised:?}");
     assert_eq!(heard(&world)[0]["result"]["outcome"]["optionId"], "no");
     let done = answer(&world, &run, &["allow", "--question", "q1"]);
     assert!(done.code == 2 && done.stderr.contains("not open"), "{done:?}");

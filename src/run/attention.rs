@@ -16,6 +16,8 @@ pub enum Reason {
     Question,
     /// The agent asks its supervisor something and waits.
     SupervisorRequest,
+    /// Somebody unknown asked for something, and it was done.
+    Unannounced,
     /// A message did not reach the step.
     SteerFailed,
     /// A tool is open for long.
@@ -54,9 +56,10 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, the most urgent first.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Question,
         Self::SupervisorRequest,
+        Self::Unannounced,
         Self::SteerFailed,
         Self::ToolOpen,
         Self::NoFirstEvent,
@@ -82,6 +85,7 @@ impl Reason {
         match self {
             Self::Question => "question",
             Self::SupervisorRequest => "supervisor_request",
+            Self::Unannounced => "control_unannounced",
             Self::SteerFailed => "steer_failed",
             Self::ToolOpen => "tool_open_threshold",
             Self::NoFirstEvent => "no_first_event",
@@ -124,6 +128,7 @@ impl Reason {
         match self {
             Self::Question => "asks",
             Self::SupervisorRequest => "asks its supervisor",
+            Self::Unannounced => "obeyed somebody unknown",
             Self::SteerFailed => "a message failed",
             Self::ToolOpen => "a tool is open for long",
             Self::NoFirstEvent => "has said nothing yet",

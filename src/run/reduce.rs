@@ -67,6 +67,9 @@ pub fn reduce(state: &mut RunState, event: &Event) {
                 state.lost = Some(message.clone());
             }
         }
+        What::ControlUnannounced { what, source } => {
+            state.unannounced = Some((at, format!("no deck or command announced this {what}: it came from {source}")));
+        }
         What::DiskSpace { free, low } => state.disk_low = low.then_some((at, *free)),
         What::Slept { ms } => slept(state, Duration::from_millis(*ms), at),
         What::BudgetReached { step: None, metric, stage, used, message } => {
@@ -76,10 +79,7 @@ pub fn reduce(state: &mut RunState, event: &Event) {
             }
         }
         What::BudgetRaised { step: None, raise, .. } => run_budget_raised(state, *raise),
-        What::GroupStarted { .. }
-        | What::GroupEnded { .. }
-        | What::ControlUnannounced { .. }
-        | What::Unknown { .. } => {}
+        What::GroupStarted { .. } | What::GroupEnded { .. } | What::Unknown { .. } => {}
         What::StepStarted { step }
         | What::AttemptStarted { step, .. }
         | What::ChildSpawned { step, .. }

@@ -50,6 +50,8 @@ pub struct RunState {
     pub gaps: Gaps,
     /// Since when the disk is nearly full, and how many bytes were free then.
     pub disk_low: Option<(Timestamp, u64)>,
+    /// The newest request that no deck or command of ours announced: when it came, and what it is, in words.
+    pub unannounced: Option<(Timestamp, String)>,
     /// The steps in flat order.
     pub steps: Vec<StepState>,
     /// Which of them form parallel groups.

@@ -363,6 +363,14 @@ fn run_extras(state: &RunState) -> Obj {
             low
         }),
     );
+    own.opt(
+        "unannounced",
+        state.unannounced.as_ref().map(|(at, what)| {
+            let mut obj = Obj::new();
+            obj.set("at", *at).set("what", what);
+            obj
+        }),
+    );
     own.opt("anomalies", Some(state.anomalies).filter(|n| *n > 0));
     own.opt("nextSeq", Some(state.next_seq).filter(|n| *n > 0));
     own.opt("lastStarted", state.last_started.map(|s| s.flat()));

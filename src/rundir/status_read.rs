@@ -97,6 +97,7 @@ fn run(doc: &Map<String, Value>) -> RunState {
         limits,
         budget,
         gaps: supervision::read_gaps(&own, "slept"),
+        unannounced: own.obj("unannounced").and_then(|one| Some((one.time("at")?, one.text("what")?))),
         disk_low: own.obj("diskLow").and_then(|low| Some((low.time("since")?, low.count("free")?))),
         groups: groups(&look, steps.len(), logical_count),
         steps,

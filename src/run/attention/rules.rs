@@ -208,6 +208,9 @@ impl Rules<'_> {
         }
         // A matter of the whole run: the first step that runs tells it.
         let first = self.state.steps.iter().find(|s| s.phase == StepPhase::Running).is_some_and(|s| s.id == step.id);
+        if let Some((since, told)) = self.state.unannounced.clone().filter(|_| first) {
+            self.plain(Reason::Unannounced, since.millis().to_string(), since, told);
+        }
         if let Some((since, free)) = self.state.disk_low.filter(|_| first) {
             let evidence = format!("the disk of the run has {} left", crate::text::bytes(free));
             self.plain(Reason::DiskLow, String::new(), since, evidence);

@@ -270,6 +270,7 @@ impl History {
             Reason::OutputHeld => !own(&|w| matches!(w, What::OutputHeld { pids, .. } if !pids.is_empty())),
             Reason::Retrying => !own(&|w| matches!(w, What::Agent { event: AgentEvent::Retry { .. }, .. })),
             Reason::DiskCap => !own(&|w| matches!(w, What::OutputTruncated { .. })),
+            Reason::Unannounced => !self.told.iter().any(|(_, w)| matches!(w, What::ControlUnannounced { .. })),
             Reason::DiskLow => {
                 let newest = self.told.iter().rev().find_map(|(_, w)| match w {
                     What::DiskSpace { low, .. } => Some(*low),

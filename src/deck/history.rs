@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::said::{Said, asked, said};
 use crate::run::{
-    AgentEvent, Event, MessageRole, Metric, RunState, Stage, StepId, StepPhase, SubAgentDid, TargetState, Timestamp,
-    ToolOutcome, What, broken_off, words,
+    AgentEvent, Event, MessageRole, Metric, RunPhase, RunState, Stage, StepFace, StepId, StepPhase, SubAgentDid,
+    TargetState, Timestamp, ToolOutcome, What, broken_off, words,
 };
 use crate::text::{SafeText, clock, cost, span};
 
@@ -137,13 +137,17 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
         }
         What::Agent { step, event: said } => agent_entry(state, *step, event.at, said),
         What::StepEnded { step, outcome } => {
-            let elapsed = state.step(*step).and_then(|s| Some(event.at.since(s.started_at?)));
+            let ran = state.step(*step).filter(|s| !s.never_ran());
+            let elapsed = ran.and_then(|s| Some(event.at.since(s.started_at?)));
             let took = elapsed.map(|d| format!(" in {}", span(d))).unwrap_or_default();
+            let over = state.step(*step).is_some_and(|s| s.budget.exceeded.is_some());
             let (tone, mut text) = match outcome.phase {
                 StepPhase::Complete => (Tone::Good, format!("done{took}")),
                 StepPhase::Failed | StepPhase::Rejected if outcome.exit_code == -1 => {
-                    (Tone::Plain, "skipped".to_owned())
+                    (Tone::Plain, StepFace::Skipped.word().to_owned())
                 }
+                StepPhase::Failed if outcome.timed_out => (Tone::Bad, format!("{}{took}", StepFace::TimedOut.word())),
+                StepPhase::Failed if over => (Tone::Bad, format!("{}{took}", StepFace::OverBudget.word())),
                 StepPhase::Failed | StepPhase::Rejected => {
                     (Tone::Bad, format!("failed with exit {}{took}", outcome.exit_code))
                 }
@@ -206,10 +210,12 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
             }
             one(Some(*step), if survivors.is_empty() { Tone::Control } else { Tone::Bad }, text)
         }
-        What::RunEnded { state, error } => {
-            let tone = if state.as_str() == "complete" { Tone::Good } else { Tone::Bad };
+        What::RunEnded { state: phase, error } => {
+            let tone = if *phase == RunPhase::Complete { Tone::Good } else { Tone::Bad };
             let why = error.as_deref().map(|e| format!(": {e}")).unwrap_or_default();
-            one(None, tone, format!("the run ended: {}{why}", state.as_str()))
+            // The state knows more of a failure than its end says.
+            let word = if state.phase == *phase { state.run_face().1 } else { phase.as_str() };
+            one(None, tone, format!("the run ended: {word}{why}"))
         }
         What::RunLost { message } => one(None, Tone::Bad, format!("the runner was lost: {message}")),
         other => {

@@ -53,7 +53,7 @@ impl Sums {
             sums.longest_title = sums.longest_title.max(step.title().chars().count());
             let model = step.model.as_deref().unwrap_or_default();
             sums.longest_model = sums.longest_model.max(model.chars().count());
-            let face = step.face();
+            let face = state.face(step);
             if !sums.faces.contains(&face) {
                 sums.faces.push(face);
             }

@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::run::{RunPhase, RunState, StepFace};
+use crate::run::{RunState, StepFace};
 use crate::text;
 
 /// Which colours there are.
@@ -145,44 +145,25 @@ impl Theme {
     /// How a step's state looks.
     #[must_use]
     pub const fn face(self, face: StepFace) -> Face {
-        let (glyph, word, style) = match face {
-            StepFace::Queued => ("○", "queued", self.dim()),
-            StepFace::Starting => ("◌", "starting", self.dim()),
-            StepFace::Running => ("●", "running", self.accent()),
-            StepFace::Attention => ("▲", "attention", self.alarm()),
-            StepFace::Paused => ("‖", "paused", self.dim().add_modifier(Modifier::BOLD)),
-            StepFace::Stopping => ("◐", "stopping", self.bold()),
-            StepFace::Succeeded => ("✓", "done", self.good()),
-            StepFace::Failed => ("✗", "failed", self.bad().add_modifier(Modifier::BOLD)),
-            StepFace::TimedOut => ("◷", "timed out", self.bad()),
-            StepFace::OverBudget => ("$", "over budget", self.bad()),
-            StepFace::Stopped => ("■", "stopped", self.halted()),
-            StepFace::Skipped => ("–", "skipped", self.dim()),
-            StepFace::Lost => ("†", "lost", self.bad().add_modifier(Modifier::BOLD)),
-            StepFace::Unknown => ("?", "unknown", self.dim()),
+        let style = match face {
+            StepFace::Queued | StepFace::Starting | StepFace::Skipped | StepFace::Unknown => self.dim(),
+            StepFace::Running => self.accent(),
+            StepFace::Attention => self.alarm(),
+            StepFace::Paused => self.dim().add_modifier(Modifier::BOLD),
+            StepFace::Stopping => self.bold(),
+            StepFace::Succeeded => self.good(),
+            StepFace::Failed | StepFace::Lost => self.bad().add_modifier(Modifier::BOLD),
+            StepFace::TimedOut | StepFace::OverBudget => self.bad(),
+            StepFace::Stopped => self.halted(),
         };
-        Face { glyph, word, style }
+        Face { glyph: face.glyph(), word: face.word(), style }
     }
 
     /// How a run's state looks.
     #[must_use]
     pub fn run_face(self, state: &RunState) -> Face {
-        if state.lost.is_some() {
-            return self.face(StepFace::Lost);
-        }
-        match state.phase {
-            RunPhase::Queued => self.face(StepFace::Starting),
-            RunPhase::Running if state.stopped || state.timed_out => self.face(StepFace::Stopping),
-            RunPhase::Running if state.interrupted => Face { word: "pausing", ..self.face(StepFace::Stopping) },
-            RunPhase::Running => self.face(StepFace::Running),
-            RunPhase::Complete => Face { word: "complete", ..self.face(StepFace::Succeeded) },
-            RunPhase::Failed if state.timed_out => self.face(StepFace::TimedOut),
-            RunPhase::Failed => self.face(StepFace::Failed),
-            RunPhase::Paused => self.face(StepFace::Paused),
-            RunPhase::Stopped => self.face(StepFace::Stopped),
-            RunPhase::Rejected => Face { word: "rejected", ..self.face(StepFace::Failed) },
-            RunPhase::Unknown(_) => self.face(StepFace::Unknown),
-        }
+        let (face, word) = state.run_face();
+        Face { word, ..self.face(face) }
     }
 
     /// A child's colours as the screen shows them.

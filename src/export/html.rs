@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::NO_PROMPT;
 use super::gather::{Call, OutputPart, Report};
 use crate::deck::history::Tone;
-use crate::run::{StepId, StepState, Stream, Timestamp, ToolOutcome};
+use crate::run::{StepFace, StepId, StepState, Stream, Timestamp, ToolOutcome};
 use crate::text::{SafeText, Style, bytes, clock, cost, count, grouped, or_unknown, redact, span};
 
 const STYLE: &str = include_str!("../../assets/export/page.css");
@@ -101,13 +101,14 @@ impl View<'_> {
 
     fn header(&self, page: &mut String, name: &str) {
         let state = &self.report.state;
-        let word = if self.report.lost.is_some() { "lost" } else { state.phase.as_str() };
+        let (face, word) =
+            if self.report.lost.is_some() { (StepFace::Lost, StepFace::Lost.word()) } else { state.run_face() };
         let started = state.started_at.and_then(|at| jiff::Timestamp::from_microsecond(at.micros()).ok());
         let started =
             started.map(|at| at.to_zoned_datetime(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string());
         let facts = [
             ("run", text(state.id.as_str())),
-            ("state", format!("<b class=\"{}\">{}</b>", class_of(word), text(word))),
+            ("state", format!("<b class=\"{}\">{}</b>", class_of(face), text(word))),
             ("started", text(&or_unknown(started))),
             ("took", text(&or_unknown(state.elapsed(state.last_update.unwrap_or_default()).map(span)))),
             ("steps", format!("{} of {} ended", state.steps_ended(), state.steps.len())),
@@ -162,7 +163,7 @@ impl View<'_> {
             let from = step.started_at.map(|at| self.frame.at(at));
             let to = step.ended_at.or(state.last_update).map_or(100.0, |at| self.frame.at(at));
             let bar = from.map(|from| {
-                let class = class_of(step.phase.as_str());
+                let class = class_of(state.face(step));
                 format!("<i class=\"b {class}\" style=\"left:{from:.2}%;width:{:.2}%\"></i>", (to - from).max(0.2))
             });
             let tokens = Some(step.tokens).filter(|t| !t.is_zero()).map(|t| count(t.total()));
@@ -172,8 +173,8 @@ impl View<'_> {
                  <td>{}</td><td>{}</td><td>{}</td><td class=\"lane\"><div>{}{}</div></td></tr>\n",
                 text(step.title()),
                 model.unwrap_or_default(),
-                class_of(step.phase.as_str()),
-                text(step.phase.as_str()),
+                class_of(state.face(step)),
+                text(state.face(step).word()),
                 text(&or_unknown(took(step))),
                 step.turn_count,
                 step.tool_count,
@@ -193,12 +194,13 @@ impl View<'_> {
         for call in &self.report.calls {
             calls.entry(call.step).or_default().push(call);
         }
-        for (step, part) in self.report.state.steps.iter().zip(&self.report.outputs) {
+        let state = &self.report.state;
+        for (step, part) in state.steps.iter().zip(&self.report.outputs) {
             page.push_str(&format!(
                 "<section class=\"pane\" id=\"s{id}\">\n<h2>{id} {} <span class=\"{}\">{}</span></h2>\n",
                 text(step.title()),
-                class_of(step.phase.as_str()),
-                text(step.phase.as_str()),
+                class_of(state.face(step)),
+                text(state.face(step).word()),
                 id = step.id.number(),
             ));
             if let Some(error) = &step.error {
@@ -327,12 +329,12 @@ fn classes(style: Style) -> String {
 }
 
 /// How a state looks. Its word stands beside it, so that no colour is needed to know it.
-fn class_of(word: &str) -> &'static str {
-    match word {
-        "complete" | "completed" => "good",
-        "failed" | "rejected" | "lost" => "bad",
-        "running" | "starting" => "live",
-        "stopped" | "paused" => "note",
-        _ => "dim",
+const fn class_of(face: StepFace) -> &'static str {
+    match face {
+        StepFace::Succeeded => "good",
+        StepFace::Failed | StepFace::TimedOut | StepFace::OverBudget | StepFace::Lost => "bad",
+        StepFace::Running | StepFace::Starting | StepFace::Attention | StepFace::Stopping => "live",
+        StepFace::Stopped | StepFace::Paused => "note",
+        StepFace::Queued | StepFace::Skipped | StepFace::Unknown => "dim",
     }
 }

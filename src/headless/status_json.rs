@@ -7,8 +7,8 @@ use super::json::without_nulls;
 use super::jsonl::{VERSION, source_json};
 use super::status_watch;
 use crate::run::{
-    Metric, RunMode, RunState, RunnerKind, Steerable, Steering, StepId, StepState, SubAgent, Timestamp, Tokens,
-    ToolOutcome, Unknowns, exit_code, resume_command,
+    Metric, RunMode, RunState, RunnerKind, Steerable, Steering, StepFace, StepId, StepState, SubAgent, Timestamp,
+    Tokens, ToolOutcome, Unknowns, exit_code, resume_command,
 };
 use crate::rundir::RunDir;
 
@@ -27,7 +27,7 @@ pub fn run(state: &RunState) -> Value {
         "run": state.id.as_str(),
         "name": state.name,
         "mode": mode,
-        "state": state.phase.as_str(),
+        "state": if state.lost.is_some() { StepFace::Lost.word() } else { state.phase.as_str() },
         "ending": state.is_ending().then_some(true),
         "lost": state.lost,
         "exit_code": state.is_over().then(|| exit_code(state).code()),
@@ -76,6 +76,7 @@ fn placed(mut value: Value, dir: &RunDir, lost: Option<&str>) -> Value {
     if let Some(fields) = value.as_object_mut() {
         fields.insert("directory".into(), dir.path().display().to_string().into());
         if let Some(evidence) = lost {
+            fields.insert("state".into(), StepFace::Lost.word().into());
             fields.insert("lost".into(), evidence.into());
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::limits::{Gauge, counted};
 use super::sub_agents;
-use crate::run::{RunPhase, RunState, RunnerKind, StepFace, StepState, Timestamp, needs, resume_command};
+use crate::run::{RunPhase, RunState, RunnerKind, Timestamp, needs, resume_command};
 use crate::text::{self as units, SafeText};
 
 /// A few lines that say how the run ended (or stands), step by step. Ends with a line feed.
@@ -21,13 +21,7 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
     if let Some(cost) = state.cost() {
         facts.push(units::cost(cost.0));
     }
-    let word = if state.lost.is_some() {
-        "lost"
-    } else if state.phase == RunPhase::Failed && state.timed_out {
-        "timed out"
-    } else {
-        state.phase.as_str()
-    };
+    let (_, word) = state.run_face();
     let _ = writeln!(
         out,
         "{} {}: {}  ({})",
@@ -40,11 +34,9 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
     for step in &state.steps {
         let title = SafeText::line(step.title()).truncate(32);
         let pad = " ".repeat(width.saturating_sub(title.width()));
-        let time = units::or_unknown(step.elapsed(now).map(units::span));
-        // What never ran in a run that is over may still run in one that goes on.
-        let waits = step.face() == StepFace::Queued && !state.is_over();
-        let word = if waits { "queued" } else { word_of(step) };
-        let line = format!("  {:>3}  {title}{pad}  {:<9}  {time:>7}", step.id.number(), word);
+        let time = units::or_unknown(step.took(now).map(units::span));
+        let word = state.face(step).word();
+        let line = format!("  {:>3}  {title}{pad}  {:<11}  {time:>7}", step.id.number(), word);
         let _ = writeln!(out, "{}", line.trim_end());
         if let Some(error) = &step.error {
             for line in SafeText::block(error).iter().take(4) {
@@ -127,25 +119,4 @@ pub fn not_kept(cap: u64) -> String {
 fn pids(pids: &[u32]) -> String {
     let list: Vec<_> = pids.iter().map(u32::to_string).collect();
     format!("pid {}", list.join(", "))
-}
-
-/// The word for a step's state.
-#[must_use]
-pub fn word_of(step: &StepState) -> &'static str {
-    match step.face() {
-        StepFace::Queued => "not run",
-        StepFace::Starting => "starting",
-        StepFace::Running => "running",
-        StepFace::Attention => "attention",
-        StepFace::Paused => "paused",
-        StepFace::Stopping => "stopping",
-        StepFace::Succeeded => "done",
-        StepFace::Failed => "failed",
-        StepFace::TimedOut => "timed out",
-        StepFace::OverBudget => "budget",
-        StepFace::Stopped => "stopped",
-        StepFace::Skipped => "skipped",
-        StepFace::Lost => "lost",
-        StepFace::Unknown => "unknown",
-    }
 }

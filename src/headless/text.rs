@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::output::{Output, Piece, left_out, text_of};
-use super::summary::word_of;
 use crate::run::{AgentEvent, ControlSource, Event, RunState, StepId, Stream, TargetState, What, words};
 use crate::rundir::{Changes, RunDir};
 use crate::text::{self as units, SafeText};
@@ -93,9 +92,11 @@ impl TextPrinter {
             }
             What::StepEnded { step: id, outcome } => {
                 let found = state.step(*id)?;
-                let time = units::or_unknown(found.elapsed(event.at).map(units::span));
+                let time = found.took(event.at).map(|time| format!(" after {}", units::span(time))).unwrap_or_default();
                 let error = outcome.error.as_deref().unwrap_or("").lines().next().unwrap_or("");
-                let line = format!("{}■ {} after {time}  {}", step(id), word_of(found), SafeText::line(error));
+                let face = found.face();
+                let (glyph, word) = (face.glyph(), face.word());
+                let line = format!("{}{glyph} {word}{time}  {}", step(id), SafeText::line(error));
                 line.trim_end().to_owned()
             }
             What::OutputHeld { step: id, pids } => {

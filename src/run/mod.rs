@@ -11,6 +11,7 @@ mod contract;
 mod decide;
 mod demand;
 mod event;
+mod face;
 mod family;
 mod graph;
 mod judge;
@@ -50,6 +51,7 @@ pub use decide::{
 };
 pub use demand::{demands_edits, keeps_what_is};
 pub use event::{Artifact, ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What};
+pub use face::StepFace;
 pub use family::{AgentKind, Family, Permission, Transport};
 pub use graph::{Graph, Node as GraphNode};
 pub use judge::{Evidence, Judgement, Report, STOPPED, judge, signal_name};
@@ -65,8 +67,8 @@ pub use signs::{Conflict, Failure, Failures, Repeat, Worst, same_name};
 pub use state::{Group, NamedOutput, RunMode, RunPhase, RunState, Within};
 pub use steering::{SteerMode, SteerRequest, SteerTarget, Steering, TargetState};
 pub use step_state::{
-    Attempt, Ending, EndingCause, ExternalProcess, NextAttempt, OpenCall, Retrying, RunnerKind, Steerable, StepFace,
-    StepPhase, StepState, ToolCall,
+    Attempt, Ending, EndingCause, ExternalProcess, NextAttempt, OpenCall, Retrying, RunnerKind, Steerable, StepPhase,
+    StepState, ToolCall,
 };
 pub use sub_agent::{SubAgent, SubAgentDid, SubCall};
 pub use unknown::{UnknownKind, Unknowns};

@@ -152,11 +152,12 @@ impl RunState {
         self.lost.is_some() || (self.phase.is_terminal() && self.ended_at.is_some())
     }
 
-    /// How many steps have ended; a lost one has no end that is known, and a paused one is to go on.
+    /// How many steps have ended; a lost one has no end that is known, a paused one is to go on, and one that never ran
+    /// has done nothing that could be counted.
     #[must_use]
     pub fn steps_ended(&self) -> usize {
         let ended = |phase: &StepPhase| phase.is_terminal() && !matches!(phase, StepPhase::Lost | StepPhase::Paused);
-        self.steps.iter().filter(|s| ended(&s.phase)).count()
+        self.steps.iter().filter(|s| ended(&s.phase) && !s.never_ran()).count()
     }
 }
 

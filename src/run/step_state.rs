@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::{
     AgentKind, BudgetState, CallFacts, Conflict, CostUsd, ExitInfo, Failures, Level, Limits, Notice, Question, Repeat,
-    RunId, Steering, StepContract, StepId, SubAgent, Thresholds, Timestamp, Tokens, Transport, Unknowns, Usage, Window,
+    RunId, Steering, StepContract, StepFace, StepId, SubAgent, Thresholds, Timestamp, Tokens, Transport, Unknowns,
+    Usage, Window,
 };
 
 /// Everything known of one step.
@@ -192,6 +193,12 @@ impl StepState {
         self.started_at.map(|start| self.ended_at.unwrap_or(now).since(start))
     }
 
+    /// The same for people, who are told no time of what never ran.
+    #[must_use]
+    pub fn took(&self, now: Timestamp) -> Option<Duration> {
+        if self.never_ran() { None } else { self.elapsed(now) }
+    }
+
     /// Since when it gives no sign of life: since the newest one, or since its newest attempt began if there was none. `None`
     /// before it began.
     #[must_use]
@@ -220,7 +227,17 @@ impl StepState {
         u32::try_from(self.attempts.len()).unwrap_or(u32::MAX)
     }
 
-    /// The state as the screen shows it (the table in the deck's design).
+    /// Whether it ended without ever having begun: because a sibling failed, or because a stop or the time of the run ended
+    /// it before its turn, which by the contract with other readers is an end without a duration (runner-behaviour 6).
+    #[must_use]
+    pub fn never_ran(&self) -> bool {
+        let ended = matches!(self.phase, StepPhase::Failed | StepPhase::Stopped);
+        let for_no_time = self.started_at == self.ended_at && self.attempts.is_empty() && self.exit.is_none();
+        ended && (self.exit_code == Some(-1) || (self.stopped || self.timed_out) && for_no_time)
+    }
+
+    /// The state as the screen shows it (the table in the deck's design). What never ran in a run that is over is known to
+    /// the run alone, see [`super::RunState::face`].
     #[must_use]
     pub fn face(&self) -> StepFace {
         match &self.phase {
@@ -230,9 +247,9 @@ impl StepState {
             StepPhase::Running if self.last_activity.is_none() && self.pid.is_none() => StepFace::Starting,
             StepPhase::Running => StepFace::Running,
             StepPhase::Complete => StepFace::Succeeded,
+            StepPhase::Failed | StepPhase::Stopped if self.never_ran() => StepFace::Skipped,
             StepPhase::Failed if self.budget.exceeded.is_some() => StepFace::OverBudget,
             StepPhase::Failed if self.timed_out => StepFace::TimedOut,
-            StepPhase::Failed if self.exit_code == Some(-1) => StepFace::Skipped,
             StepPhase::Failed | StepPhase::Rejected => StepFace::Failed,
             StepPhase::Paused => StepFace::Paused,
             StepPhase::Stopped => StepFace::Stopped,
@@ -316,26 +333,6 @@ impl StepPhase {
             Self::Unknown(word) => word,
         }
     }
-}
-
-/// A step's state as a person sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum StepFace {
-    Queued,
-    Starting,
-    Running,
-    Attention,
-    Paused,
-    Stopping,
-    Succeeded,
-    Failed,
-    TimedOut,
-    OverBudget,
-    Stopped,
-    Skipped,
-    Lost,
-    Unknown,
 }
 
 /// A tool call that has not ended.

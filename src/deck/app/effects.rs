@@ -160,6 +160,7 @@ impl<S: Source> App<'_, S> {
         let mut lines: Vec<SafeText> = Vec::new();
         let mut above = SecretLines::default();
         let mut newest = None;
+        let mut above = SecretLines::default();
         for row in rows {
             if let Some(again) = row.again {
                 let same = lines.last().cloned().unwrap_or_default();

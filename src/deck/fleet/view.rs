@@ -183,7 +183,7 @@ fn preview(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
         line(buf, "", &format!("read-only: {why}"), theme.halted());
     }
     for step in state.map(|s| s.steps.as_slice()).unwrap_or_default() {
-        let face = theme.face(step.face());
+        let face = theme.face(state.map_or(step.face(), |state| state.face(step)));
         let model = step.model.as_deref().unwrap_or_default();
         let doing = step.current_call().map(|c| format!("{} {}", c.tool, c.path.as_deref().unwrap_or(&c.args)));
         let doing = doing.or_else(|| step.error.clone()).unwrap_or_default();

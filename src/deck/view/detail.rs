@@ -229,7 +229,7 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
 
 fn state_row(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, scene: &Scene<'_>) {
     let theme = scene.theme;
-    let face = theme.face(step.face());
+    let face = theme.face(scene.state.face(step));
     let mut left = vec![piece(format!("{} {}", face.glyph, face.word), face.style)];
     left.push(piece(SafeText::line(&step.agent).to_string(), theme.plain()).gap(2));
     left.push(piece(runner(step), theme.dim()).rank(3).gap(2));

@@ -152,7 +152,11 @@ impl ListRow<'_> {
         let Self { tie, step, folded, hidden, selected } = *self;
         let members = folded.map(|group| rows::members(scene.state, group)).unwrap_or_default();
         let theme = scene.theme;
-        let state = members.iter().map(StepState::face).max_by_key(|face| loudness(*face)).unwrap_or(step.face());
+        let state = members
+            .iter()
+            .map(|s| scene.state.face(s))
+            .max_by_key(|face| loudness(*face))
+            .unwrap_or(scene.state.face(step));
         let face = theme.face(state);
         let resting = matches!(state, StepFace::Queued | StepFace::Skipped);
         let body = match (selected, resting) {
@@ -240,7 +244,7 @@ const fn loudness(face: StepFace) -> u8 {
 /// How many members of a group are in which state, the loudest first.
 fn counts(members: &[StepState], scene: &Scene<'_>) -> String {
     let mut faces: Vec<(u8, &str)> =
-        members.iter().map(|s| (loudness(s.face()), scene.theme.face(s.face()).word)).collect();
+        members.iter().map(|s| scene.state.face(s)).map(|f| (loudness(f), scene.theme.face(f).word)).collect();
     faces.sort_unstable_by(|a, b| b.cmp(a));
     let told: Vec<String> =
         faces.chunk_by(|a, b| a == b).filter_map(|same| Some(format!("{} {}", same.len(), same.first()?.1))).collect();

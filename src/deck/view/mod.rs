@@ -184,7 +184,7 @@ pub fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &UiState, windows: &Windows
 
 /// How long a step took or has taken. A foreign step may be over without an end: then nobody knows.
 fn took(step: &StepState, now: Timestamp) -> Option<Duration> {
-    if step.phase.is_terminal() && step.ended_at.is_none() { None } else { step.elapsed(now) }
+    if step.phase.is_terminal() && step.ended_at.is_none() { None } else { step.took(now) }
 }
 
 /// A step's time on its clock, or unknown.
@@ -231,8 +231,7 @@ fn waits(state: &RunState, step: &StepState) -> Option<String> {
 fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
     use crate::run::StepFace as F;
     let last_line = || step.recent_output.iter().rev().find(|l| !l.trim().is_empty()).cloned();
-    match step.face() {
-        F::Queued if state.is_over() => "not run".to_owned(),
+    match state.face(step) {
         F::Queued => {
             let waits = waits_for(state, step);
             if waits.is_empty() {

@@ -42,7 +42,7 @@ pub(super) fn pane(
             Shape::Zoom => vec![piece(tab.name(), theme.bold())],
             // Where no list says it, the title tells how the step stands and who works on it.
             Shape::Grid | Shape::Tabs | Shape::Flow => {
-                let face = theme.face(step.face());
+                let face = theme.face(scene.state.face(step));
                 let agent = (step.agent != step.title()).then(|| SafeText::line(&step.agent));
                 let model = step.model.as_deref().map(SafeText::line);
                 let mut out = vec![
@@ -116,7 +116,7 @@ pub(super) fn pane(
     if step.phase.is_terminal() && shape != Shape::Narrow {
         let at = Rect { y: log.bottom(), height: 1, ..log };
         let text = SafeText::line(&format!("── {}", detail::epitaph(step, window.len)));
-        let style = theme.face(step.face()).style;
+        let style = theme.face(scene.state.face(step)).style;
         let dx = put_cut(buf, at, 0, 0, &text, at.width, style) + 1;
         put(buf, at, dx, 0, &"─".repeat(usize::from(at.width.saturating_sub(dx))), theme.dim());
     }

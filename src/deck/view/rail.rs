@@ -143,7 +143,7 @@ fn run_id(state: &RunState) -> SafeText {
 pub(super) fn step_header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let Some(step) = scene.state.step(ui.selected) else { return };
-    let face = theme.face(step.face());
+    let face = theme.face(scene.state.face(step));
     let title = SafeText::line(step.title()).truncate(usize::from(area.width / 3));
     let mut left = vec![
         piece(step.id.to_string(), theme.dim()),

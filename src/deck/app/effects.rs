@@ -158,7 +158,6 @@ impl<S: Source> App<'_, S> {
     fn visible_lines(&mut self, step: StepId) -> Vec<SafeText> {
         let rows = self.windows().logs.remove(&step).map(|window| window.rows).unwrap_or_default();
         let mut lines: Vec<SafeText> = Vec::new();
-        let mut above = SecretLines::default();
         let mut newest = None;
         let mut above = SecretLines::default();
         for row in rows {

@@ -40,6 +40,7 @@ task = "Review what was done"
 
 const TALK: &str = "i=0; while [ $i -lt 300 ]; do echo line $i of the talk; i=$((i+1)); done\n\
                     for i in 1 2 3 4 5; do echo the same again; done\n\
+                    printf 'a gap\\033]52;c;UFdO\\007 here\\n'\n\
                     printf 'a long line '; printf '%0300d' 0; echo; echo the talk is over; exec sleep 1000\n";
 
 struct Stage {
@@ -63,8 +64,13 @@ impl Stage {
             "tool.sh",
             "#!/bin/sh\nprintf '%s\\n' \"$PWD\" \"$@\" > \"$HOME/tool.out.new\"\nmv \"$HOME/tool.out.new\" \"$HOME/tool.out\"\n",
         );
+        // A pager is given the log on its input.
+        let pager = write(
+            "pager.sh",
+            "#!/bin/sh\ncat > \"$HOME/tool.out.new\"\nmv \"$HOME/tool.out.new\" \"$HOME/tool.out\"\n",
+        );
         let variables =
-            [("SUBDECK_DEMO_SPEED", "0.05"), ("PAGER", &tool), ("EDITOR", &tool), ("VISUAL", &tool), ("SHELL", &tool)];
+            [("SUBDECK_DEMO_SPEED", "0.05"), ("PAGER", &pager), ("EDITOR", &tool), ("VISUAL", &tool), ("SHELL", &tool)];
         let pty = home.deck_with(&["run", "plan.toml"], &variables, 120, 36);
         pty.wait_text("talk");
         pty.wait_text("NEEDS YOU");
@@ -447,10 +453,15 @@ fn play(stage: &Stage, action: Action) {
             stage.sees("has no command that goes on with its session");
         }
         Action::Pager => {
+            stage.press(Action::Down);
+            stage.sees("╭─ 2 talk ");
             stage.press(action);
             let given = stage.tool();
-            assert!(given.contains("\n--\n") && given.contains("output-0.log"), "{given}");
+            assert!(given.starts_with("line 0 of the talk\n") && given.ends_with("the talk is over\n"), "{given}");
+            // Nothing in it acts on the terminal.
+            assert!(given.contains("a gap") && !given.chars().any(|c| c.is_control() && c != '\n'), "{given:?}");
             stage.sees("╭─›steps ");
+            stage.rest();
         }
         Action::Editor => {
             // No tool has named a path yet, which is said; a path is opened in tests/deck_control.rs.

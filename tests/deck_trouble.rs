@@ -86,7 +86,7 @@ fn what_is_typed_into_a_pager_is_for_the_pager_alone() {
     let pager = tool(
         &home,
         "#!/bin/sh\ntrap 'echo interrupted > $HOME/int' INT\ntrap '' QUIT\necho pager is up\n\
-         while [ ! -e $HOME/int ]; do sleep 0.05; done\nread answer\nexit 0\n",
+         while [ ! -e $HOME/int ]; do sleep 0.05; done\nread answer < /dev/tty\nexit 0\n",
     );
     // The run is over, so that a Ctrl-C that reached the deck would end it without a question.
     let mut pty =
@@ -112,7 +112,7 @@ fn what_is_typed_into_a_pager_is_for_the_pager_alone() {
 #[test]
 fn a_pager_that_is_suspended_suspends_the_deck_with_it() {
     let home = Home::new();
-    let pager = tool(&home, "#!/bin/sh\necho pager is up\nread answer\nexit 0\n");
+    let pager = tool(&home, "#!/bin/sh\necho pager is up\nread answer < /dev/tty\nexit 0\n");
     let pty = home.deck_with(&["run", "--", "echo", "done already"], &[("PAGER", &pager)], 100, 30);
     pty.wait_text("the run is over");
     pty.keys("o");

@@ -1,7 +1,7 @@
 //! What git says of a step's folder: which files changed since the last commit, and how. Parsing only; who asks git is
 //! the loop.
 
-use crate::run::StepId;
+use crate::run::{StepId, Timestamp};
 use crate::text::SafeText;
 
 /// What changed in a folder.
@@ -11,6 +11,8 @@ pub struct Diff {
     pub step: Option<StepId>,
     /// The folder.
     pub folder: SafeText,
+    /// When git was asked.
+    pub at: Option<Timestamp>,
     /// Why nothing is known, if so.
     pub problem: Option<SafeText>,
     /// The files.
@@ -61,7 +63,7 @@ impl Diff {
             lines.truncate(Self::MOST);
             lines.push(SafeText::line("… more is not shown"));
         }
-        Self { step: Some(step), folder: SafeText::line(folder), problem: None, files, lines }
+        Self { step: Some(step), folder: SafeText::line(folder), files, lines, ..Self::default() }
     }
 
     /// Nothing is known, and why.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::run::replay::Tape;
 use crate::run::{Event, Raise, RunState, SteerMode, StepId, Stream, Timestamp};
-use crate::rundir::Match;
+use crate::rundir::{Match, StepLog};
 use crate::text::SafeText;
 
 /// What a look at the disk found.
@@ -212,8 +212,8 @@ pub trait Feed {
     /// When a step printed something next after a moment, where anything tells it.
     fn printed_after(&mut self, step: StepId, at: Timestamp) -> Option<Timestamp>;
 
-    /// The file that holds the log of a step.
-    fn log_path(&self, step: StepId) -> Option<PathBuf>;
+    /// The log of a step for somebody who reads it on a thread of his own; `None` where nothing was printed yet.
+    fn whole_log(&self, step: StepId) -> Option<StepLog>;
 
     /// What the plan says of a step.
     fn facts(&mut self, step: StepId) -> StepFacts;
@@ -419,7 +419,7 @@ pub mod fake {
             self.logs.get(&step)?.iter().find_map(|line| line.at.filter(|then| *then > at))
         }
 
-        fn log_path(&self, _step: StepId) -> Option<PathBuf> {
+        fn whole_log(&self, _step: StepId) -> Option<StepLog> {
             None
         }
 

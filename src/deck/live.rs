@@ -10,11 +10,11 @@ use super::app::wall;
 use super::feed::{Answer, Changes, Feed, Hands, InnerRun, KeptDraft, LogLine, Request, Searched, StepFacts};
 use super::logs::Logs;
 use crate::run::replay::Tape;
-use crate::run::{ControlSource, Event, RunMode, RunState, RunnerKind, SteerMode, StepId, Stream, Timestamp};
+use crate::run::{ControlSource, Event, RunMode, RunState, SteerMode, StepId, Stream, Timestamp};
 use crate::rundir::fleet::Class;
 use crate::rundir::inside::Inside;
 use crate::rundir::{
-    self, Answered, Follower, Health, Inbox, LineIndex, LogSearch, Match, Recording, RunDir, drafts, plan_doc,
+    self, Answered, Follower, Health, Inbox, LineIndex, LogSearch, Match, Recording, RunDir, StepLog, drafts, plan_doc,
 };
 use crate::text::SafeText;
 
@@ -239,12 +239,8 @@ impl Feed for LiveFeed {
         self.logs.get(step).printed_after(at)
     }
 
-    fn log_path(&self, step: StepId) -> Option<PathBuf> {
-        let path = match self.state().step(step)?.runner {
-            RunnerKind::ExternalCli { .. } => self.dir.external_out(step),
-            _ => self.dir.output(step),
-        };
-        path.is_file().then_some(path)
+    fn whole_log(&self, step: StepId) -> Option<StepLog> {
+        Some(StepLog::open(&self.dir, step)).filter(|log| !log.is_empty())
     }
 
     fn facts(&mut self, step: StepId) -> StepFacts {

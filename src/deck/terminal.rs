@@ -3,7 +3,7 @@
 //! Leaving is one function that may be called any number of times and from any thread: from the normal end, an error,
 //! the panic hook, a signal.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -18,8 +18,8 @@ use crossterm::event::{
 };
 use crossterm::style::{Attribute, SetAttribute};
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate, EnterAlternateScreen,
-    LeaveAlternateScreen, SetTitle, disable_raw_mode, enable_raw_mode,
+    BeginSynchronizedUpdate, Clear, ClearType as TerminalClear, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate,
+    EnterAlternateScreen, LeaveAlternateScreen, SetTitle, disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{cursor, execute, queue};
 use ratatui::backend::{Backend, ClearType, CrosstermBackend};
@@ -166,13 +166,16 @@ impl Screen {
         if self.synchronized {
             queue!(self.backend, BeginSynchronizedUpdate)?;
         }
-        // Terminals do not agree on how wide a cluster is, so nothing that follows one is left to where the cursor is
-        // then, and what stands to the right of one is drawn again.
-        for cells in changed.split_inclusive(|(_, _, cell)| is_cluster(cell)) {
-            self.backend.draw(cells.iter().copied())?;
-        }
-        for (x, y, cell) in behind_clusters(&changed, &self.next) {
-            self.backend.draw(std::iter::once((x, y, cell)))?;
+        // Terminals do not agree on how wide a cluster is: a row that has or had one where it changed is erased and drawn
+        // whole, so that nothing of it stays, and nothing that follows one is left to where the cursor is then.
+        let rows = rows_of_clusters(&changed, &self.shown);
+        let others = changed.iter().filter(|(_, y, _)| !rows.contains(y)).copied();
+        self.backend.draw(others)?;
+        for y in rows {
+            queue!(self.backend, cursor::MoveTo(0, y), Clear(TerminalClear::CurrentLine))?;
+            for cells in whole_row(&self.next, y).split_inclusive(|(_, _, cell)| is_cluster(cell)) {
+                self.backend.draw(cells.iter().copied())?;
+            }
         }
         if self.synchronized {
             queue!(self.backend, EndSynchronizedUpdate)?;
@@ -302,21 +305,21 @@ fn is_cluster(cell: &Cell) -> bool {
     !cell.symbol().is_ascii() && cell.symbol().chars().nth(1).is_some()
 }
 
-/// The cells to the right of the first cluster of each row that changed in one.
-fn behind_clusters<'b>(changed: &[(u16, u16, &Cell)], next: &'b Buffer) -> Vec<(u16, u16, &'b Cell)> {
-    let mut rows: BTreeMap<u16, u16> = BTreeMap::new();
-    for (x, y, _) in changed.iter().filter(|(_, _, cell)| is_cluster(cell)) {
-        rows.entry(*y).and_modify(|first| *first = (*first).min(*x)).or_insert(*x);
-    }
+/// The rows that change where there is a cluster, or was one.
+fn rows_of_clusters(changed: &[(u16, u16, &Cell)], shown: &Buffer) -> BTreeSet<u16> {
+    let odd = |(x, y, cell): &&(u16, u16, &Cell)| is_cluster(cell) || shown.cell((*x, *y)).is_some_and(is_cluster);
+    changed.iter().filter(odd).map(|(_, y, _)| *y).collect()
+}
+
+/// The cells of a row that are no blank, without those that stand behind a wide character.
+fn whole_row(next: &Buffer, y: u16) -> Vec<(u16, u16, &Cell)> {
     let mut out = Vec::new();
-    for (y, first) in rows {
-        let mut x = first;
-        while let Some(cell) = next.cell((x, y)).filter(|_| x < next.area.right()) {
-            if x > first {
-                out.push((x, y, cell));
-            }
-            x += u16::try_from(crate::text::width(cell.symbol())).unwrap_or(1).max(1);
+    let mut x = 0;
+    while let Some(cell) = next.cell((x, y)).filter(|_| x < next.area.right()) {
+        if *cell != Cell::EMPTY {
+            out.push((x, y, cell));
         }
+        x += u16::try_from(crate::text::width(cell.symbol())).unwrap_or(1).max(1);
     }
     out
 }

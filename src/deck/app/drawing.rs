@@ -80,6 +80,9 @@ impl<S: Source> App<'_, S> {
         let mut windows = Windows::default();
         self.kept.forget_old();
         let tab = self.ui.zoom.then(|| self.ui.tab(self.ui.selected));
+        if tab != Some(Tab::Changes) {
+            self.git.forget();
+        }
         if tab == Some(Tab::Transcript) {
             self.read_messages();
             windows.messages = Arc::clone(&self.messages);

@@ -65,7 +65,10 @@ impl<S: Source> App<'_, S> {
             UiEffect::Fleet => return Ok(Then::Leave(DeckExit::Back)),
             UiEffect::Inside(path) => return Ok(Then::Leave(DeckExit::Inside(path, self.ui.selected))),
             UiEffect::Suspend => self.suspend(screen, keys)?,
-            UiEffect::Repaint => self.repaint(screen)?,
+            UiEffect::Repaint => {
+                self.git.forget();
+                self.repaint(screen)?;
+            }
             UiEffect::Mouse(on) => {
                 screen.mouse(on).map_err(DeckError::Terminal)?;
                 let text = if on { "the mouse is the deck's; hold shift to select text" } else { "the mouse is yours" };

@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::{App, Source};
+use super::{App, Source, wall};
 use crate::deck::changes::Diff;
 use crate::deck::model::Tab;
-use crate::run::StepId;
+use crate::run::{StepId, StepPhase};
 
 /// Between two questions about the same step.
 const REST: Duration = Duration::from_secs(2);
+/// An answer about a step that runs is asked for again after this time, with a frame that is drawn anyway.
+const OLD: Duration = Duration::from_secs(5);
 /// As much of an answer is read.
 const MOST: u64 = 2 * 1024 * 1024;
 
@@ -24,12 +26,17 @@ const MOST: u64 = 2 * 1024 * 1024;
 pub(super) struct Git {
     /// The newest answer.
     pub(super) diff: Option<Arc<Diff>>,
-    /// Whose folder was asked about last, how many of its calls had ended then, and when.
-    asked: Option<(StepId, u64, Instant)>,
+    /// Whose folder was asked about last, how many of its calls had ended then, whether it ran, and when.
+    asked: Option<(StepId, u64, bool, Instant)>,
     answer: Option<oneshot::Receiver<Diff>>,
 }
 
 impl Git {
+    /// Asks again the next time that the answer is wanted: somebody looks anew.
+    pub(super) fn forget(&mut self) {
+        self.asked = None;
+    }
+
     /// Returns when an answer has come, and never while none is awaited. May be dropped at any time.
     pub(super) async fn answered(&mut self) {
         let Some(answer) = &mut self.answer else { return std::future::pending().await };
@@ -48,12 +55,15 @@ impl<S: Source> App<'_, S> {
         }
         let Some(step) = self.source.state().step(id) else { return };
         let ended = step.tool_count.saturating_sub(step.open.len() as u64);
-        let known =
-            self.git.asked.is_some_and(|(asked, calls, at)| asked == id && (calls == ended || at.elapsed() < REST));
+        let runs = step.phase == StepPhase::Running;
+        let known = self.git.asked.is_some_and(|(asked, calls, ran, at)| {
+            let (same, age) = (calls == ended && ran == runs, at.elapsed());
+            asked == id && (age < REST || same && !(runs && age >= OLD))
+        });
         if known {
             return;
         }
-        self.git.asked = Some((id, ended, Instant::now()));
+        self.git.asked = Some((id, ended, runs, Instant::now()));
         let Some(folder) = self.source.folder(id) else {
             self.git.diff = Some(Arc::new(Diff::failed(id, "", "the folder of this step is gone")));
             return;
@@ -77,7 +87,8 @@ fn look(step: StepId, folder: &Path) -> Diff {
         let fixed = ["diff", "--no-color", "--no-ext-diff", "--no-textconv"];
         ask(folder, &[&fixed[..], how, &["HEAD", "--", "."]].concat()).unwrap_or_default()
     };
-    Diff::parse(step, &name, &status, &compare(&["--numstat", "-z"]), &compare(&[]))
+    let diff = Diff::parse(step, &name, &status, &compare(&["--numstat", "-z"]), &compare(&[]));
+    Diff { at: Some(wall()), ..diff }
 }
 
 /// What git prints, as far as it is read.

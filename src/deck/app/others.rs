@@ -1,9 +1,9 @@
 //! Other programs on the deck's terminal: the pager, the editor, a shell. The deck gives the terminal away, waits, and
 //! takes it again.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crossterm::event::EventStream;
 use rustix::process::{Pid, WaitOptions, waitpid};
@@ -12,8 +12,14 @@ use super::{App, Source};
 use crate::deck::model::current_path;
 use crate::deck::terminal::{self, Screen};
 use crate::deck::update::say;
+use crate::deck::window::ERR_MARK;
 use crate::deck::{DeckError, guard};
-use crate::run::{StepId, Timestamp};
+use crate::run::{StepId, Stream, Timestamp};
+use crate::rundir::StepLog;
+use crate::text::{SafeText, StyledLine};
+
+/// Lines of a log that are read at once for a pager.
+const LINES: usize = 512;
 
 /// The terminal, and the input that goes with it.
 type Keys = Option<EventStream>;
@@ -27,13 +33,12 @@ impl<S: Source> App<'_, S> {
         keys: &mut Keys,
         now: Timestamp,
     ) -> Result<(), DeckError> {
-        let Some(path) = self.source.log_path(step) else {
+        let Some(log) = self.source.whole_log(step) else {
             say(&mut self.ui, now, true, "this step has no log yet");
             return Ok(());
         };
-        let mut command = chosen(&["PAGER"], "less");
-        command.arg("--").arg(path);
-        self.lend(command, screen, keys, now)
+        let command = chosen(&["PAGER"], "less");
+        self.lend(command, Some(log), screen, keys, now)
     }
 
     /// The path that a step works on in the person's editor.
@@ -57,7 +62,7 @@ impl<S: Source> App<'_, S> {
         }
         let mut command = chosen(&["VISUAL", "EDITOR"], "vi");
         command.arg(&path).current_dir(folder);
-        self.lend(command, screen, keys, now)
+        self.lend(command, None, screen, keys, now)
     }
 
     /// A shell in the folder of a step.
@@ -76,12 +81,13 @@ impl<S: Source> App<'_, S> {
             std::env::var_os("SHELL").filter(|s| Path::new(s).is_absolute()).unwrap_or_else(|| "/bin/sh".into());
         let mut command = Command::new(shell);
         command.current_dir(folder);
-        self.lend(command, screen, keys, now)
+        self.lend(command, None, screen, keys, now)
     }
 
     fn lend(
         &mut self,
         mut command: Command,
+        input: Option<StepLog>,
         screen: &mut Screen,
         keys: &mut Keys,
         now: Timestamp,
@@ -89,7 +95,7 @@ impl<S: Source> App<'_, S> {
         // An event stream reads even when nobody polls it, so it has to go first.
         *keys = None;
         self.lent = true;
-        let ended = screen.lend(|| wait_for(&mut command)).map_err(DeckError::Terminal)?;
+        let ended = screen.lend(|| wait_for(&mut command, input)).map_err(DeckError::Terminal)?;
         *keys = Some(EventStream::new());
         if let Err(error) = ended {
             let program = command.get_program().to_string_lossy();
@@ -100,9 +106,16 @@ impl<S: Source> App<'_, S> {
 }
 
 /// Runs a program to its end. When it is suspended this process suspends itself too, so that the shell that both were
-/// started from has its terminal again; when the shell goes on with them, both do.
-fn wait_for(command: &mut Command) -> io::Result<()> {
-    let child = command.spawn()?;
+/// started from has its terminal again; when the shell goes on with them, both do. A log is given to it on its input.
+fn wait_for(command: &mut Command, input: Option<StepLog>) -> io::Result<()> {
+    if input.is_some() {
+        command.stdin(Stdio::piped());
+    }
+    let mut child = command.spawn()?;
+    if let (Some(log), Some(to)) = (input, child.stdin.take()) {
+        // Whoever has seen enough closes the pipe, which ends the thread.
+        std::thread::Builder::new().name("deck-pager".to_owned()).spawn(move || clean(&log, to))?;
+    }
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     guard::lend(true);
     let ended = loop {
@@ -115,6 +128,29 @@ fn wait_for(command: &mut Command) -> io::Result<()> {
     };
     guard::lend(false);
     ended
+}
+
+/// Writes a log as text: what would act on the terminal is no more in it than on the screen.
+fn clean(log: &StepLog, to: impl Write) -> io::Result<()> {
+    let mut to = io::BufWriter::with_capacity(64 * 1024, to);
+    let (mut at, mut goes_on) = (0, false);
+    loop {
+        let lines = log.lines_since(at, LINES);
+        let Some(last) = lines.last() else { return to.flush() };
+        at = last.end;
+        for line in lines {
+            let mark = if line.stream == Stream::Err && !goes_on { ERR_MARK } else { "" };
+            // As on the screen, but no line is too long here.
+            let shown = StyledLine::parse(&line.bytes);
+            let text = if shown.cut { SafeText::from_bytes(&line.bytes) } else { shown.text() };
+            write!(to, "{mark}{text}")?;
+            goes_on = line.is_piece();
+            if !goes_on {
+                to.write_all(b"\n")?;
+            }
+        }
+        to.flush()?;
+    }
 }
 
 /// The program that the first of these variables names, with its arguments.
@@ -130,6 +166,22 @@ fn chosen(variables: &[&str], otherwise: &str) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rundir::RunDir;
+
+    #[test]
+    fn a_pager_gets_text_and_nothing_that_acts() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(temp.path());
+        let long = "x".repeat(300_000);
+        let raw = format!("one\x1b]52;c;UFdO\x07\x1b[31m red\x1b[0m\x1bc\n10%\r20%\nnul\0\n{long}\nlast");
+        std::fs::write(dir.output(StepId(0)), raw).unwrap();
+        let mut out = Vec::new();
+        clean(&StepLog::open(&dir, StepId(0)), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{:?}", &text[..80]);
+        assert!(text.starts_with("one") && text.contains(" red") && text.contains("\n20%\n") && !text.contains("10%"));
+        assert!(text.ends_with(&format!("\n{long}\nlast\n")));
+    }
 
     #[test]
     fn a_program_is_named_with_its_arguments_or_there_is_another() {

@@ -192,7 +192,9 @@ fn changes(step: &StepState, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> 
         return out;
     };
     let head = vec![piece("changes in", theme.accent()), piece(diff.folder.to_string(), theme.accent()).gap(1)];
-    out.push((head, vec![piece("since the last commit, of everybody", theme.dim()).rank(1)]));
+    let mut right = vec![piece("since the last commit, of everybody", theme.dim()).rank(1)];
+    right.extend(diff.at.map(|at| piece(format!("as of {}", scene.time_of_day(at)), theme.dim()).rank(2).gap(2)));
+    out.push((head, right));
     if let Some(why) = &diff.problem {
         out.push(note(&format!("  {why}"), theme.dim()));
         return out;

@@ -80,6 +80,9 @@ pub enum Spot {
     },
 }
 
+/// Below this height a list without frames has all the rows.
+const NO_PREVIEW: u16 = 12;
+
 /// Takes rows off an area.
 struct Stack(Rect);
 
@@ -172,9 +175,10 @@ pub fn layout(ui: &UiState, state: &RunState) -> Layout {
         }
         _ => {
             out.shape = Shape::Narrow;
-            // Two lines of what it prints are the least that is worth having.
-            let most = rest.0.height.saturating_sub(2).max(2);
-            out.list = rest.top(list(most));
+            // What everyone does comes before what one of them prints; two lines of that are the least that is worth having.
+            let preview = if height < NO_PREVIEW { 0 } else { 2 };
+            let most = rest.0.height.saturating_sub(preview).max(2);
+            out.list = if preview == 0 { rest.top(most) } else { rest.top(list(most)) };
             out.panes = vec![(ui.selected, rest.0)];
         }
     }

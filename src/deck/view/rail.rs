@@ -420,8 +420,31 @@ fn page(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             let text = format!("panes {}-{} of {steps}", at + 1, at + panes);
             vec![piece(text, scene.theme.dim()).rank(1)]
         }
+        (Shape::Zoom, _) => tool_limits(scene, ui),
         _ => Vec::new(),
     }
+}
+
+/// Of the open tool of a zoomed step: when it is told that it is open for long, and when it is ended.
+fn tool_limits(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
+    let Some(step) = scene.state.step(ui.selected) else { return Vec::new() };
+    let Some(call) = step.current_call() else { return Vec::new() };
+    let theme = scene.theme;
+    let tool = SafeText::line(&call.tool).truncate(16);
+    let open = scene.now.since(call.started_at);
+    let mut out = vec![
+        piece(tool.to_string(), theme.dim()).rank(1),
+        piece(format!("open {}", clock(open)), theme.plain()).rank(1).gap(1),
+    ];
+    let time = |ms: u64| std::time::Duration::from_millis(ms);
+    let warns = step.thresholds.tool_open(&call.tool).map(time);
+    out.extend(warns.map(|at| {
+        let style = if open >= at { theme.bad() } else { theme.dim() };
+        piece(format!("warning at {}", clock(at)), style).rank(1).gap(3)
+    }));
+    let ends = step.limits.tool_ms.map(time);
+    out.extend(ends.map(|at| piece(format!("ended at {}", clock(at)), theme.dim()).rank(1).gap(3)));
+    if warns.is_none() && ends.is_none() { Vec::new() } else { out }
 }
 
 /// Draws the hints; `alone` says that there is no other line for a notice.

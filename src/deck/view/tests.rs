@@ -12,7 +12,7 @@ use stage::step;
 pub(crate) use stage::{NOW, Stage, run};
 
 /// Two sub-agents of a step: one that ended, one that works.
-fn sub_agents() -> Vec<crate::run::SubAgent> {
+pub(super) fn sub_agents() -> Vec<crate::run::SubAgent> {
     use crate::run::{SubAgent, SubCall, ToolOutcome};
     let agent = |name: &str, ended: bool| SubAgent {
         id: name.to_owned(),

@@ -122,6 +122,8 @@ pictures! {
     };
     queued_step: |s| s.ui.selected = StepId(5);
     ended_step: |s| s.ui.selected = StepId(0);
+    sub_agents: |s| s.feed.state.steps[2].sub_agents = super::sub_agents();
+    sub_agents_among_stages: |s| { s.feed.state.steps[2].sub_agents = super::sub_agents(); s.ui.mode = ViewMode::Flow; };
     step_that_needs_you: |s| s.ui.selected = StepId(3);
     answer_permission: |s| { cast::asked(s, "permission"); s.keys("A"); };
     answer_choice: |s| { cast::asked(s, "choice"); s.keys("Agre"); s.key(KeyCode::Down); };

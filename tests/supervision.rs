@@ -444,7 +444,7 @@ fn a_notice_is_taken_note_of_over_the_inbox() {
     let notice = wait_for("a notice", || run.events_of("subdeck.attention.raised").first().cloned());
     let ask = |id: &str, attention: &Value| {
         let name = format!("subdeck-requests/1764000694800-{}.json", URL_SAFE_NO_PAD.encode(id));
-        let request = json!({ "type": "acknowledge", "id": id, "ts": 1764000694800_u64, "source": { "via": "test" },
+        let request = json!({ "type": "acknowledge", "id": id, "ts": 1764000694800_u64, "source": { "via": "test", "pid": 1 },
             "attentionId": attention });
         run.control(&name, &request.to_string());
         let answer = run.dir.join(format!("control/subdeck-acks/{}.json", URL_SAFE_NO_PAD.encode(id)));

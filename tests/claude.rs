@@ -49,6 +49,18 @@ fn it_is_started_as_the_plan_says_and_its_result_is_the_end() {
 }
 
 #[test]
+fn what_one_said_last_that_ends_without_an_end_is_told() {
+    let world = World::new();
+    let run = detach(&world, "half", "", "");
+    let status = run.wait_end();
+    assert_eq!(status["state"], "failed", "{status:#}");
+    assert_eq!(status["steps"][0]["error"], "the agent ended without saying that it was done", "{status:#}");
+    assert_eq!(status["steps"][0]["turnCount"], 1, "{status:#}");
+    let shown: Value = serde_json::from_str(&world.output(&["status", run.id(), "--json"]).stdout).unwrap();
+    assert_eq!(shown["steps"][0]["last_message"], "half of it", "{shown:#}");
+}
+
+#[test]
 fn what_a_newer_one_says_beyond_what_is_known_is_counted_and_changes_nothing() {
     let world = World::new();
     let run = detach(&world, "newer", "", "");

@@ -53,6 +53,10 @@ pub trait Adapter: Send {
     fn flush(&mut self, sink: &mut dyn Sink) {
         let _ = sink;
     }
+    /// The output is over: what was begun and not told is told as it is.
+    fn end(&mut self, sink: &mut dyn Sink) {
+        self.flush(sink);
+    }
     /// What the output amounts to so far.
     fn report(&self) -> Report;
 }

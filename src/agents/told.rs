@@ -85,5 +85,6 @@ pub(super) fn play(adapter: &mut (impl super::Adapter + ?Sized), stream: &str) -
         framer.push(chunk, |line| adapter.line(&line, &mut seen));
     }
     framer.finish(|line| adapter.line(&line, &mut seen));
+    adapter.end(&mut seen);
     (seen, adapter.report())
 }

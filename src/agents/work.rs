@@ -379,6 +379,14 @@ impl Work {
         outside::line(&mut self.report, text, complete, sink);
     }
 
+    /// Its output is over: what the model said in the turn that was not ended is told.
+    pub(super) fn end(&mut self, sink: &mut dyn Sink) {
+        if self.turn.as_ref().is_some_and(|turn| !turn.told) {
+            self.tell_message(None, None, false, sink);
+            self.turn_over(sink);
+        }
+    }
+
     /// What it amounts to so far.
     pub(super) fn report(&self) -> Report {
         let mut report = outside::bounded(&self.report);

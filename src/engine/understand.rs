@@ -99,7 +99,7 @@ impl Understanding {
         match meaning {
             Meaning::Agent { mut adapter, events, whose } => {
                 framer.finish(|line| said(adapter.as_mut(), &line, keeper, &whose, records));
-                adapter.flush(&mut Collector { keeper, records, whose: &whose, line: b"" });
+                adapter.end(&mut Collector { keeper, records, whose: &whose, line: b"" });
                 write_records(&events, records);
                 keeper.flush_log();
                 Some(adapter.report())

@@ -4,6 +4,7 @@
 #
 #   answer   answers its prompt and ends at the end of its input
 #   newer    the same, and says more than anybody knows
+#   half     says something and ends without an end
 #   listen   runs a tool until a message comes, keeps the message in `heard`, answers it
 #   long     runs a tool until it is interrupted
 #   ask      asks for a permission, keeps the answer in `answer`, then answers
@@ -59,6 +60,10 @@ while IFS= read -r line; do
       init
       case $mode in
         answer) end ;;
+        half)
+          block m2 '{"type":"text","text":"half of it"}'
+          exit 0
+          ;;
         newer)
           printf '%s\n' '{"type":"brand_new","status":"failed"}' '{"type":"system","subtype":"\u001b[2Jnewer"}' '{"type":"brand_new"}'
           end

@@ -53,7 +53,7 @@ pub fn replay<'a>(adapter: &mut (impl Adapter + ?Sized), chunks: impl IntoIterat
         adapter.flush(&mut seen);
     }
     framer.finish(|line| take(line, adapter, &mut seen));
-    adapter.flush(&mut seen);
+    adapter.end(&mut seen);
     seen.line.clear();
     (seen, adapter.report())
 }

@@ -515,6 +515,13 @@ impl Adapter for AcpAdapter {
         }
     }
 
+    fn end(&mut self, sink: &mut dyn Sink) {
+        if self.turn.as_ref().is_some_and(|turn| !turn.told) {
+            self.tell_message(None, None, false, sink);
+            self.turn_over(sink);
+        }
+    }
+
     fn report(&self) -> Report {
         let mut report = outside::bounded(&self.report);
         // What was said and not yet told is the newest that there is.

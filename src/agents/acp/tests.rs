@@ -434,3 +434,14 @@ fn what_a_sub_agent_does_is_not_its_agents_work() {
     assert_eq!(subs(&seen).iter().filter(|(id, did)| id == "t" && *did == called).count(), 1, "{:?}", subs(&seen));
     assert!(!seen.log.contains("I look."), "{}", seen.log);
 }
+
+#[test]
+fn what_was_said_last_is_told_when_the_output_ends() {
+    let (seen, report) = run(Dialect::Gemini, &[says("half"), says(" of it")]);
+    let last = seen.events.iter().rev().find_map(|event| match event {
+        AgentEvent::Message { preview, .. } => Some(preview.as_str()),
+        _ => None,
+    });
+    assert_eq!((last, report.final_text.as_deref()), (Some("half of it"), Some("half of it")));
+    assert_eq!(end(&report).1.as_deref(), Some("the agent ended without saying that it was done"));
+}

@@ -352,6 +352,10 @@ impl Adapter for ClaudeAdapter {
         }
     }
 
+    fn end(&mut self, sink: &mut dyn Sink) {
+        self.message_over(None, sink);
+    }
+
     fn report(&self) -> Report {
         outside::bounded(&self.report)
     }

@@ -119,6 +119,10 @@ impl Adapter for ExecAdapter {
         }
     }
 
+    fn end(&mut self, sink: &mut dyn Sink) {
+        self.work.end(sink);
+    }
+
     fn report(&self) -> Report {
         self.work.report()
     }

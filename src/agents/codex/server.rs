@@ -238,6 +238,10 @@ impl Adapter for ServerAdapter {
         }
     }
 
+    fn end(&mut self, sink: &mut dyn Sink) {
+        self.work.end(sink);
+    }
+
     fn report(&self) -> Report {
         self.work.report()
     }

@@ -83,6 +83,10 @@ impl Adapter for GeminiAdapter {
         }
     }
 
+    fn end(&mut self, sink: &mut dyn Sink) {
+        self.work.end(sink);
+    }
+
     fn report(&self) -> Report {
         self.work.report()
     }

@@ -94,6 +94,10 @@ impl Adapter for OpenCodeAdapter {
         }
     }
 
+    fn end(&mut self, sink: &mut dyn Sink) {
+        self.work.end(sink);
+    }
+
     fn report(&self) -> Report {
         self.work.report()
     }

@@ -158,6 +158,10 @@ impl Adapter for QwenAdapter {
         }
     }
 
+    fn end(&mut self, sink: &mut dyn Sink) {
+        self.work.end(sink);
+    }
+
     fn report(&self) -> Report {
         self.work.report()
     }

@@ -7,7 +7,8 @@ mod support;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use support::Home;
 
@@ -152,6 +153,34 @@ fn a_run_that_was_started_in_a_step_is_found_in_it_and_below_it() {
     home.subdeck(&["stop", "--wait", &id(outer)]);
     home.subdeck(&["wait", "--timeout", "60s", &id(inner)]);
     assert!(!home.subdeck(&["status", "--json", &id(inner)]).contains("\"state\":\"running\""));
+}
+
+/// A process that dies changes no file, and a clock that is drawn each second puts no look off.
+#[test]
+fn the_death_of_a_runner_of_others_is_noticed_by_everybody_who_looks_on() {
+    let home = Home::new();
+    let mut runner = Command::new("sleep").arg("1000").spawn().unwrap();
+    let dir = home.path().join("root/async-subagent-runs/aaaa-1");
+    fs::create_dir_all(&dir).unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    let status = serde_json::json!({
+        "runId": "aaaa-1", "mode": "single", "state": "running", "startedAt": now, "lastUpdate": now, "pid": runner.id(),
+        "cwd": "/", "steps": [{ "agent": "scout", "status": "running", "startedAt": now }],
+    });
+    fs::write(dir.join("status.json"), status.to_string()).unwrap();
+    let (mut deck, mut fleet) = (home.deck(&["attach", "aaaa-1"], 120, 36), home.deck(&[], 120, 36));
+    deck.wait_text("● running");
+    fleet.wait_text("● running");
+    runner.kill().unwrap();
+    runner.wait().unwrap();
+    deck.wait_text("† lost");
+    deck.wait_text("read-only");
+    fleet.wait_text("† lost");
+    for pty in [&mut deck, &mut fleet] {
+        pty.keys("q");
+        pty.wait_exit();
+        assert!(pty.is_sane(), "{}", pty.text());
+    }
 }
 
 #[test]

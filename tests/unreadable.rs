@@ -80,11 +80,44 @@ fn a_run_without_a_status_is_what_its_events_tell_wherever_it_is_looked_at() {
 }
 
 #[test]
+fn what_is_no_file_is_not_read_and_said_to_be() {
+    let world = World::new();
+    let dir = put(&world, "aaaa-1", &ended("aaaa-1", 1).replace("[]", r#"[{"agent":"a","status":"complete"}]"#));
+    std::os::unix::fs::symlink("/etc/passwd", dir.join("output-0.log")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(dir.join("events.jsonl")).status().unwrap().success());
+    for (args, file) in [(["logs", "aaaa-1"], "output-0.log"), (["events", "aaaa-1"], "events.jsonl")] {
+        let done = world.output(&args);
+        assert_eq!((done.code, done.stdout.as_str()), (1, ""), "{args:?}: {done:?}");
+        assert!(done.stderr.contains(file) && done.stderr.contains("is no regular file"), "{args:?}: {done:?}");
+    }
+}
+
+#[test]
+fn options_of_a_command_may_stand_before_it() {
+    let world = World::new();
+    put(&world, "aaaa-1", &ended("aaaa-1", 1));
+    let root = world.root().display().to_string();
+    let other = world.file("other", "").parent().unwrap().join("none").display().to_string();
+    for (args, code) in [
+        (&["--root", &root, "status", "aaaa-1"][..], 0),
+        (&[&format!("--root={root}"), "--read-only", "ls"], 0),
+        (&["--root", &other, "status", "aaaa-1"], 2),
+        (&["--read-only", "stop", "aaaa-1"], 2),
+    ] {
+        let done = world.output(args);
+        assert_eq!(done.code, code, "{args:?}: {done:?}");
+        assert!(!done.stderr.contains("cannot be used"), "{args:?}: {done:?}");
+    }
+}
+
+#[test]
 fn a_list_keeps_its_columns_whatever_a_run_is_called_and_however_long_a_cause_is() {
     use std::os::unix::ffi::OsStrExt;
     let world = World::new();
     put(&world, "aaaa-1", &ended("aaaa-1", 1));
     put(&world, "not-to-be-read", "{bad");
+    let random = "0ac4627f-1c06-46ca-9833-26ae42664043";
+    put(&world, random, &ended(random, 3));
     let odd = world.root().join("async-subagent-runs").join(std::ffi::OsStr::from_bytes(b"\xff\xfebad\x1b[31m"));
     std::fs::create_dir(&odd).unwrap();
     std::fs::write(odd.join("status.json"), ended("odd", 2)).unwrap();
@@ -94,6 +127,7 @@ fn a_list_keeps_its_columns_whatever_a_run_is_called_and_however_long_a_cause_is
     let line = |word: &str| *lines.iter().find(|l| l.contains(word)).unwrap_or_else(|| panic!("{done:?}"));
     assert!(at(lines[0], "STEPS").unwrap() < 40, "{done:?}");
     assert!(line("not-to-be-read").contains("unreadable"), "{done:?}");
+    assert!(line("0ac4627f").starts_with("0ac4627f  "), "{done:?}");
     assert_eq!(at(line("not-to-be-read"), "it is not valid JSON"), at(lines[0], "NOW"), "{done:?}");
     assert!(line("bad").starts_with('\u{fffd}') && !done.stdout.contains('\x1b'), "{done:?}");
 }

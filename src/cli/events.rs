@@ -41,7 +41,8 @@ pub fn events(args: &EventsArgs) -> anyhow::Result<ExitCode> {
                 if args.json && follower.is_over() {
                     printer.end(follower.state());
                 }
-                return Ok(ExitCode::SUCCESS);
+                let odd = Some(dir.events()).filter(|path| crate::rundir::open::is_odd(path));
+                return Ok(super::logs::not_read(odd.into_iter()));
             }
             follower.wait_gathered().await;
         }

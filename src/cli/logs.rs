@@ -10,8 +10,8 @@ use super::args::LogsArgs;
 use super::find;
 use super::load::World;
 use crate::headless::{Output, Piece, left_out, not_kept, text_of};
-use crate::run::{RunState, StepId, Stream};
-use crate::rundir::{Follower, LogLine};
+use crate::run::{ExitCause, RunState, StepId, Stream};
+use crate::rundir::{Follower, LogLine, logs_not_read};
 use crate::text::SafeText;
 
 /// Prints the output of one step or of all, and what comes.
@@ -53,13 +53,27 @@ pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
                 // A reader that has seen enough is no error; any other failure is.
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
                 Err(error) => return Err(error.into()),
-                Ok(()) if !args.follow || over => return Ok(ExitCode::SUCCESS),
+                Ok(()) if !args.follow || over => {
+                    let odd = wanted.iter().flat_map(|id| logs_not_read(&dir, *id));
+                    return Ok(not_read(odd));
+                }
                 Ok(()) => {}
             }
             follower.wait_gathered().await;
             follower.poll();
         }
     })
+}
+
+/// Says which files were not read, and the exit code for it.
+pub(super) fn not_read(files: impl Iterator<Item = std::path::PathBuf>) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for path in files {
+        let path = SafeText::line(&path.display().to_string());
+        tell!("subdeck: {path} is no regular file and is not read");
+        code = super::out::code(ExitCause::Failed);
+    }
+    code
 }
 
 /// The output of a step and how far it was printed.

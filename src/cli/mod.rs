@@ -55,7 +55,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     if let Some(code) = inner(&arguments) {
         return code;
     }
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match Cli::try_parse_from(behind_the_command(arguments)) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and versions are answers, not errors, and clap knows where each belongs.
@@ -94,6 +94,26 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Command::Completions(args) => completions::run(&args, Cli::command()),
         Command::Man(args) => man::run(&args, Cli::command()),
     })
+}
+
+/// The arguments with what stands before a command and belongs to it behind it: `subdeck --root DIR attach` means what
+/// `subdeck attach --root DIR` does. Without a command these options are the fleet's.
+fn behind_the_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let mut at = 1;
+    while let Some(word) = arguments.get(at).and_then(|word| word.to_str()) {
+        at += match word {
+            "--root" => 2,
+            "--read-only" => 1,
+            other if other.starts_with("--root=") => 1,
+            _ => break,
+        };
+    }
+    let command = arguments.get(at).and_then(|word| word.to_str());
+    if at > 1 && command.is_some_and(|name| Cli::command().find_subcommand(name).is_some()) {
+        let command = arguments.remove(at);
+        arguments.insert(1, command);
+    }
+    arguments
 }
 
 /// The exit code of a command; what went wrong is told.

@@ -87,6 +87,13 @@ pub struct StepLog {
     resting: bool,
 }
 
+/// Files of a step's log that are there and are not read: links, pipes, and whatever else is no regular file.
+#[must_use]
+pub fn not_read(dir: &RunDir, step: StepId) -> Vec<PathBuf> {
+    let files = [dir.output(step), dir.external_out(step), dir.external_err(step)];
+    files.into_iter().filter(|path| super::open::is_odd(path)).collect()
+}
+
 impl StepLog {
     /// The output of a step; nothing needs to exist yet. A plain command is known by the files of its streams
     /// (run-directory 2.15).

@@ -70,7 +70,7 @@ pub use follow::{Changes, Follower, Health};
 pub use home::{Home, HomeDisk, Place};
 pub use identity::{AcquireError, RunnerIdentity, RunnerLife, RunnerLock};
 pub use inbox::InboxReader;
-pub use log::{LineIndex, LogChange, LogLine, LogSearch, Match, StepLog};
+pub use log::{LineIndex, LogChange, LogLine, LogSearch, Match, StepLog, not_read as logs_not_read};
 pub use marks::{Mark, MarkReader, MarkWriter};
 pub use paths::{ACTIVE, RESULTS, RUNS, RunDir, RunRoot, TERMINAL, is_run_id, new_run_id};
 pub use recording::Recording;

@@ -23,6 +23,12 @@ pub fn regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether something is there that [`regular`] does not open because of what it is.
+#[must_use]
+pub fn is_odd(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file())
+}
+
 /// Opens a regular file of ours.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Small brushes. Everything is clipped to its area, so that no size of terminal can make a draw function panic.
 
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
@@ -80,11 +80,16 @@ pub fn put(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, text: &str, style: St
     // Nearly all that is written: there is no need to look for characters that belong together, which takes longer than
     // everything else of a frame.
     if text.chars().all(is_a_cell) {
+        let begin = usize::from(y - buf.area.y) * usize::from(buf.area.width) + usize::from(x - buf.area.x);
+        // The style is worked out once, not for each cell.
+        let mut model = Cell::EMPTY;
+        model.set_style(style);
         let mut end = x;
-        for ch in text.chars().take(usize::from(room)) {
-            if let Some(cell) = buf.cell_mut((end, y)) {
-                cell.set_char(ch).set_style(style);
-            }
+        let cells = buf.content.get_mut(begin..).unwrap_or_default();
+        for (cell, ch) in cells.iter_mut().zip(text.chars()).take(usize::from(room)) {
+            cell.set_char(ch);
+            (cell.fg, cell.bg, cell.modifier) = (model.fg, model.bg, model.modifier);
+            cell.underline_color = model.underline_color;
             end += 1;
         }
         return end - area.x;
@@ -100,6 +105,10 @@ const fn is_a_cell(ch: char) -> bool {
 /// Writes a text with an ellipsis where it does not fit into `cells`.
 pub fn put_cut(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, text: &SafeText, cells: u16, style: Style) -> u16 {
     let room = cells.min(area.width.saturating_sub(dx));
+    // No character takes more cells than bytes.
+    if text.as_str().len() <= usize::from(room) {
+        return put(buf, area, dx, dy, text.as_str(), style);
+    }
     put(buf, area, dx, dy, text.truncate(usize::from(room)).as_str(), style)
 }
 

@@ -110,7 +110,9 @@ impl FleetRun {
         let name = self.dir().path().file_name().unwrap_or_default();
         let id = SafeText::from_bytes(name.as_bytes());
         let random = id.as_str().len() == 36 && id.as_str().bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-        id.truncate(if random { 8 } else { 20 })
+        // Without a mark where it is cut: it is there to be copied.
+        let cut: String = id.as_str().chars().take(if random { 8 } else { 20 }).collect();
+        SafeText::line(&cut)
     }
 
     /// When it last showed a sign of life: its newest event, else when its directory was changed.

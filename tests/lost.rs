@@ -78,7 +78,7 @@ fn a_run_without_runner_and_keeper_is_told_as_lost_and_no_look_changes_anything(
     assert!(status.stdout.contains(": lost  (0 of 3 steps"), "{status:?}");
     assert!(status.stdout.contains("lost: the runner (pid"), "{status:?}");
     let words: Vec<&str> = status.stdout.lines().filter_map(|l| l.split_whitespace().nth(2)).skip(1).take(3).collect();
-    assert_eq!(words, ["lost", "lost", "not"], "{status:?}");
+    assert_eq!(words, ["lost", "lost", "skipped"], "{status:?}");
     for pid in &living {
         assert!(status.stdout.contains(&format!("pid {pid} of step ")), "{pid}: {status:?}");
     }
@@ -143,6 +143,42 @@ fn what_lives_on_of_a_lost_run_is_ended_by_a_stop_and_by_nothing_else() {
     fs::write(&plan, quick).unwrap();
     let retried = world.output(&["retry", run.id(), "--no-tui"]);
     assert_eq!(retried.code, 0, "{retried:?}");
+}
+
+/// A child may do what it likes with the files of its run: nobody waits at a FIFO that stands where one was.
+#[test]
+fn a_fifo_in_the_place_of_a_file_holds_neither_runner_nor_keeper() {
+    let world = World::new();
+    let fifo = |path: &Path| {
+        let _ = fs::remove_file(path);
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    // The logs of the step to come.
+    let shell = |id: &str, script: &str| {
+        format!(
+            "[[step]]\nid = \"{id}\"\nrunner = {{ type = \"external-cli\", command = \"sh\", args = [\"-c\", \"{script}\"] }}\n"
+        )
+    };
+    let wait = "echo up; until [ -e go ]; do :; done";
+    let plan = world.file("odd.toml", &(shell("one", wait) + &shell("two", "echo there; exec sleep 300")));
+    let run = world.detach(&[plan.to_str().unwrap()]);
+    run.wait_output(0, "up");
+    for name in ["external-1.stdout.log", "external-1.stderr.log", "output-1.log"] {
+        fifo(&run.dir.join(name));
+    }
+    world.file("go", "");
+    let told = wait_for("word of the log", || {
+        let failed = run.events_of("subdeck.log.failed");
+        failed.iter().find_map(|e| e.to_string().contains("not a regular file").then_some(()))
+    });
+    let () = told;
+    // All that the keeper reads and writes when the runner is gone.
+    let runner = run.runner_pid();
+    for name in ["events.jsonl", "status.json"] {
+        fifo(&run.dir.join(name));
+    }
+    send(i32::try_from(runner).unwrap(), "-KILL");
+    world.wait_until_empty();
 }
 
 /// Numbers that differ from run to run of the test; a failure names the seed.

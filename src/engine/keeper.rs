@@ -2,7 +2,6 @@
 //! keeper ends what fell to it (it is a subreaper, so orphans are its children) and records the run as lost.
 
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -106,7 +105,7 @@ pub fn main(path: &Path) -> u8 {
 
 /// Standard error was that of whoever started this process; from now on it is the run's own log.
 pub(super) fn own_stderr(way: &RunDir) {
-    let log = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(way.runner_err());
+    let log = rundir::open::append(&way.runner_err());
     if let Ok(file) = log.or_else(|_| std::fs::OpenOptions::new().write(true).open("/dev/null")) {
         let _ = rustix::stdio::dup2_stderr(&file);
     }
@@ -153,5 +152,5 @@ pub fn after(home: &Arc<Home>, status: ExitStatus, patience: Patience) -> Afterm
 
 /// What the newest status says; `None` when it cannot be read.
 pub(super) fn read_state(dir: &RunDir) -> Option<RunState> {
-    rundir::decode_status(&std::fs::read(dir.status()).ok()?).ok()
+    rundir::decode_status(&rundir::open::whole(&dir.status()).ok()?).ok()
 }

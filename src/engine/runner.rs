@@ -1,7 +1,6 @@
 //! The runner's own process: it takes the run directory over, says that it is ready, runs, and goes.
 
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -100,7 +99,7 @@ fn tell(message: &serde_json::Value) {
 /// run is ready finds this log too.
 fn ready(home: &Home) {
     let log = home.way().runner_out();
-    let file = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(log);
+    let file = crate::rundir::open::append(&log);
     tell(&serde_json::json!({ "ready": true, "pid": std::process::id() }));
     if let Ok(file) = file.or_else(|_| std::fs::File::open("/dev/null")) {
         let _ = rustix::stdio::dup2_stdout(&file);
@@ -125,7 +124,7 @@ fn begin(path: &Path, stance: Stance) -> Result<Begun, StartError> {
     let home = Home::open(&RunDir::at(path)).map_err(disk("open the run directory"))?;
     let home = Arc::new(home);
     let (dir, way) = (home.dir().clone(), home.way().clone());
-    let bytes = std::fs::read(way.plan_json()).map_err(disk("read the stored plan"))?;
+    let bytes = crate::rundir::open::whole(&way.plan_json()).map_err(disk("read the stored plan"))?;
     let stored = stored::decode(&bytes, &|step, name| handed.secrets.get(step, name));
     let plan = stored.map_err(|e| StartError::Plan(e.to_string()))?.plan;
     let lock = RunnerLock::acquire(&way).map_err(|e| StartError::Lock(e.to_string()))?;

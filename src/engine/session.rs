@@ -18,7 +18,7 @@ pub struct SessionLock {
 /// # Errors
 /// That somebody else has it.
 pub fn take(path: &Path) -> Result<Option<SessionLock>, String> {
-    let Ok(file) = File::open(path) else { return Ok(None) };
+    let Ok(file) = crate::rundir::open::regular(path) else { return Ok(None) };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(SessionLock { _file: file })),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(format!(

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
@@ -89,25 +90,38 @@ fn finish(home: &Arc<Home>, state: RunState, status: bool, patience: Patience) -
 }
 
 fn context(home: &Home) -> ResultContext {
-    let stored = std::fs::read(home.way().plan_json()).ok().and_then(|b| stored::decode(&b, &|_, _| None).ok());
+    let stored = rundir::open::whole(&home.way().plan_json()).ok().and_then(|b| stored::decode(&b, &|_, _| None).ok());
     ResultContext::of_run(home.dir(), stored.and_then(|s| s.plan.result_path).as_deref())
 }
 
 fn recorder(home: &Arc<Home>, state: RunState) -> io::Result<Recorder> {
-    let log = EventLog::open(&home.way().events(), u64::MAX)?;
+    let events = home.way().events();
+    let log = EventLog::open(&events, u64::MAX).or_else(|error| {
+        if error.kind() != io::ErrorKind::InvalidInput {
+            return Err(error);
+        }
+        // A child may put what it likes in the place of the log; the end of the run is written all the same.
+        std::fs::rename(&events, events.with_extension("odd"))?;
+        EventLog::open(&events, u64::MAX)
+    })?;
     Ok(Recorder::resume(home, log, context(home), state))
 }
 
 /// Whether the event log has the end of the run.
 fn is_told(way: &RunDir) -> bool {
+    last(&way.events(), LAST_EVENTS)
+        .is_ok_and(|end| memchr::memmem::find(&end, br#""type":"subagent.run.completed""#).is_some())
+}
+
+/// The last bytes of a regular file, at most so many.
+fn last(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     use std::io::{Read, Seek, SeekFrom};
-    let Ok(mut file) = std::fs::File::open(way.events()) else { return false };
+    let mut file = rundir::open::regular(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
     let mut end = Vec::new();
-    let length = file.metadata().map_or(0, |m| m.len());
-    let read = file
-        .seek(SeekFrom::Start(length.saturating_sub(LAST_EVENTS)))
-        .and_then(|_| file.take(LAST_EVENTS).read_to_end(&mut end));
-    read.is_ok() && memchr::memmem::find(&end, br#""type":"subagent.run.completed""#).is_some()
+    file.take(most).read_to_end(&mut end)?;
+    Ok(end)
 }
 
 fn record_lost(
@@ -205,9 +219,8 @@ fn lost_message(dir: &RunDir, state: &RunState, status: ExitStatus, swept: &Swep
 
 /// The last 30 lines, at most 4000 characters, of the runner's standard error (run-directory 2.7).
 fn stderr_tail(dir: &RunDir) -> String {
-    let bytes = std::fs::read(dir.runner_err()).unwrap_or_default();
-    let start = bytes.len().saturating_sub(64 * 1024);
-    let text = String::from_utf8_lossy(bytes.get(start..).unwrap_or_default()).into_owned();
+    let bytes = last(&dir.runner_err(), 64 * 1024).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
     let lines: Vec<&str> = text.lines().collect();
     let tail = lines.get(lines.len().saturating_sub(30)..).unwrap_or_default().join("\n");
     let surplus = tail.chars().count().saturating_sub(4000);

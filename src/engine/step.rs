@@ -1,8 +1,6 @@
 //! One step from its start to its end: the child, what it left, and the outcome.
 
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -511,11 +509,7 @@ fn group_exists(group: u32) -> bool {
 
 /// Opens a log for appending, mode 0600.
 fn append(path: &Path) -> std::io::Result<Kept> {
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(libc_nofollow()).open(path)?;
+    let file = crate::rundir::open::append(path)?;
     let length = file.metadata()?.len();
     Ok(Kept::new(file, length))
-}
-
-fn libc_nofollow() -> i32 {
-    i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0)
 }

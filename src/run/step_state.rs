@@ -91,6 +91,9 @@ pub struct StepState {
     pub last_word: bool,
     /// The newest answer asked for tools, and none of them has started.
     pub calls_pending: bool,
+    /// How many turns it had when it last had no tool open and none asked for. What comes after that may be read together
+    /// with it, and is too late for a limit that was reached by then.
+    pub free_turns: u64,
     /// Model calls in a row that asked for no tools and did not end the work.
     pub barren: u32,
     /// The child is being ended.

@@ -4,9 +4,9 @@
 //! Child records stop at the cap; what bears state goes on in a lean form (law 5). While there is no room, lines wait
 //! in memory up to a bound. Knows nothing of what the lines mean beyond [`super::child_record::lean`].
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -70,7 +70,7 @@ impl EventLog {
     /// # Errors
     /// What the file system says.
     pub fn open(path: &Path, cap: u64) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+        let file = super::open::append(path)?;
         let found = file.metadata()?.len();
         let size = whole_lines(&file, found)?;
         if size < found {

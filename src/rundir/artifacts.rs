@@ -1,9 +1,7 @@
 //! The files of a step that outlive its run directory (run-directory 2.9): what it was asked, without the words; its
 //! final text; what it was and how it ended. The transcript is [`super::transcript`]'s.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::json::{Json, Obj};
@@ -68,10 +66,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         private_dir(folder)?;
     }
-    let nofollow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(nofollow);
-    options.open(path)?.write_all(bytes)
+    super::open::overwrite(path)?.write_all(bytes)
 }
 
 #[cfg(test)]

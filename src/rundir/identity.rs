@@ -2,9 +2,8 @@
 //!
 //! Tells whether a runner lives; never signals and never changes what it looks at.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -150,7 +149,7 @@ impl RunnerLock {
     /// [`AcquireError::Held`] when another runner supervises the run.
     pub fn acquire(dir: &RunDir) -> Result<Self, AcquireError> {
         let path = dir.runner_lock();
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file = open::append(&path)?;
         // A reader that probes holds a shared lock for an instant, which is no reason to give up.
         for _ in 0..20 {
             match file.try_lock() {

@@ -5,9 +5,9 @@
 //! the offset of a mark counts in the file of the mark's stream.
 
 use std::cell::RefCell;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ impl MarkWriter {
     /// # Errors
     /// What the file system says.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        let mut file = super::open::append(path)?;
         let size = file.metadata()?.len();
         if size < HEADER.len() as u64 {
             file.set_len(0)?;
@@ -262,7 +262,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("m");
         MarkWriter::open(&path).unwrap().note(1, at(1), Stream::Out, 1).unwrap();
-        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"torn").unwrap();
+        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"torn").unwrap();
         MarkWriter::open(&path).unwrap().note(2, at(2), Stream::Out, 1).unwrap();
         let offsets: Vec<u64> = MarkReader::open(&path).unwrap().read(0, 9).iter().map(|m| m.offset).collect();
         assert_eq!(offsets, [1, 2]);

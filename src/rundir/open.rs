@@ -29,6 +29,38 @@ pub fn is_odd(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file())
 }
 
+/// Opens a regular file for adding to its end and for reading, mode 0600, and makes it when there is none.
+///
+/// # Errors
+/// As [`regular`].
+pub fn append(path: &Path) -> io::Result<File> {
+    made(path, OFlags::RDWR | OFlags::APPEND)
+}
+
+/// Opens a regular file whose contents are to be others, mode 0600, and makes it when there is none. It is empty then.
+///
+/// # Errors
+/// As [`regular`].
+pub fn overwrite(path: &Path) -> io::Result<File> {
+    let file = made(path, OFlags::WRONLY)?;
+    file.set_len(0)?;
+    Ok(file)
+}
+
+/// A FIFO is opened without waiting for somebody at its other end, or refused at once.
+fn made(path: &Path, access: OFlags) -> io::Result<File> {
+    let flags = access | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| match errno {
+        rustix::io::Errno::LOOP => not_regular("a symbolic link"),
+        rustix::io::Errno::NXIO | rustix::io::Errno::ISDIR => not_regular("not a regular file"),
+        errno => errno.into(),
+    })?);
+    if !file.metadata()?.is_file() {
+        return Err(not_regular("not a regular file"));
+    }
+    Ok(file)
+}
+
 /// Opens a regular file of ours.
 ///
 /// # Errors
@@ -41,6 +73,16 @@ pub fn ours(path: &Path) -> io::Result<File> {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     Ok(file)
+}
+
+/// Reads a regular file whole, however large it is.
+///
+/// # Errors
+/// As [`regular`].
+pub fn whole(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    regular(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads a file whole if it has at most `most` bytes.
@@ -64,6 +106,8 @@ fn not_regular(what: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -73,12 +117,18 @@ mod tests {
         std::fs::write(&file, "text").unwrap();
         assert_eq!(read_at_most(&ours(&file).unwrap(), 4).unwrap(), b"text");
         assert_eq!(read_at_most(&ours(&file).unwrap(), 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        append(&file).unwrap().write_all(b"+").unwrap();
+        assert_eq!(read_at_most(&ours(&file).unwrap(), 9).unwrap(), b"text+");
+        overwrite(&file).unwrap().write_all(b"new").unwrap();
+        assert_eq!(read_at_most(&ours(&file).unwrap(), 9).unwrap(), b"new");
         let link = temp.path().join("link");
         std::os::unix::fs::symlink(&file, &link).unwrap();
         let fifo = temp.path().join("fifo");
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         for odd in [link.as_path(), fifo.as_path(), temp.path()] {
             assert_eq!(regular(odd).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{}", odd.display());
+            assert_eq!(append(odd).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{}", odd.display());
+            assert_eq!(overwrite(odd).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{}", odd.display());
         }
     }
 }

@@ -3,9 +3,8 @@
 //!
 //! Best effort: the first failure ends it, and is told once.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -249,8 +248,7 @@ fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         private_dir(folder)?;
     }
-    let nofollow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(nofollow).open(path)
+    super::open::overwrite(path)
 }
 
 #[cfg(test)]

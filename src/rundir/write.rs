@@ -136,9 +136,7 @@ pub(super) fn act(op: &Op, real: &dyn for<'a> Fn(&'a Path) -> io::Result<Cow<'a,
             let from = real(from)?;
             in_folder_of(&path, || fs::rename(&from, &path))
         }
-        Op::Touch(_) => {
-            in_folder_of(&path, || OpenOptions::new().append(true).create(true).mode(0o600).open(&path).map(drop))
-        }
+        Op::Touch(_) => in_folder_of(&path, || super::open::append(&path).map(drop)),
         Op::Remove(_) => match fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,

@@ -156,7 +156,8 @@ fn counts(decision: &mut Decision, step: &StepState) {
             // The last answer may end the step anyway; one that uses a tool has to wait for it
             // (runner-behaviour 3.1).
             Metric::Turns if used >= hard && step.settled_at.is_none() && !step.last_word => {
-                if step.open.is_empty() && !step.calls_pending {
+                let free = step.open.is_empty() && !step.calls_pending;
+                if free || step.free_turns as f64 >= hard {
                     reach(Stage::Hard);
                 } else {
                     reach(Stage::Deferred);

@@ -321,6 +321,18 @@ fn turns_end_a_step_once_no_tool_is_open() {
         play.done(),
         [(2, "turns soft"), (2, "raise budget_soft"), (3, "turns deferred"), (8, "turns hard"), (8, "SIGTERM")]
     );
+    // What came together with the end of its tool, and after it, came too late.
+    let mut play = granted();
+    let mut read = |event| play.reduce(What::Agent { step: StepId(0), event });
+    for id in ["A", "B", "C", "D"] {
+        read(turn(1, 0.0, false));
+        read(open(id, "bash"));
+        if id != "D" {
+            read(close(id, ToolOutcome::Ok));
+        }
+    }
+    play.until(20);
+    assert!(play.done().iter().any(|(_, what)| *what == "turns hard"), "{:?}", play.done());
     // A call that is announced and never made is not waited for longer than its turn.
     let mut play = granted();
     for at in 1..=3 {

@@ -83,6 +83,9 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
                 step.blocked_tool = Some(ended.tool.clone());
             }
             watch::returned(step, &ended, *outcome, preview, at);
+            if step.open.is_empty() {
+                step.free_turns = step.turn_count;
+            }
             remember_call(step, ended, *outcome, preview.clone(), at);
         }
         AgentEvent::Retry { attempt, max, delay_ms, reason } => {
@@ -111,7 +114,12 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
             step.barren = 0;
         }
         AgentEvent::TurnStarted => step.last_word = false,
-        AgentEvent::TurnEnded => step.calls_pending = false,
+        AgentEvent::TurnEnded => {
+            step.calls_pending = false;
+            if step.open.is_empty() {
+                step.free_turns = step.turn_count;
+            }
+        }
         // The record of a result names no call; the one that ended last is meant.
         AgentEvent::Message { role: MessageRole::ToolResult, preview, .. } if budget::is_block(preview) => {
             let last = step.recent_tools.back().map(|call| call.tool.clone());

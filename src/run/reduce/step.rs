@@ -78,6 +78,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
             step.next_attempt = None;
             step.exit = None;
             (step.last_word, step.calls_pending, step.barren) = (false, false, 0);
+            step.free_turns = 0;
             step.window = Window::default();
         }
         What::AttemptEnded { exit_code, error, next, .. } => {

@@ -13,7 +13,7 @@ use crate::text::SafeText;
 /// One line of the dialog that can be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The key that answers with it at once, where there is one.
+    /// The key that answers with it at once, where there is one; it only goes to it where words can be typed too.
     pub key: Option<char>,
     /// What it says; text from outside.
     pub text: String,
@@ -33,10 +33,14 @@ pub fn next(ui: &UiState, state: &RunState) -> Option<(StepId, String)> {
 }
 
 /// Opens the dialog for a question.
-pub fn open(ui: &mut UiState, step: StepId, question: String) {
+pub fn open(ui: &mut UiState, state: &RunState, step: StepId, question: String) {
     // What is answered is looked at too.
     ui.selected = step;
-    let dialog = AnswerDialog { step, question, index: None, text: String::new(), wrong: None, shown: false };
+    let mut dialog = AnswerDialog { step, question, index: None, text: String::new(), wrong: None, shown: false };
+    // Where there are choices beside words of one's own, one of them is meant until words are typed. A permission has
+    // keys of its own and none that is given by default.
+    let chooses = |asked: &Question| asked.asking.takes_text() && !lines(asked).is_empty();
+    dialog.index = self::question(state, &dialog).is_some_and(chooses).then_some(0);
     ui.overlays.push(Overlay::Answer(dialog));
 }
 
@@ -61,15 +65,13 @@ pub fn lines(question: &Question) -> Vec<Line> {
     let (yes, no) = (plain("allow_once"), plain("reject_once"));
     for (choice, n) in asking.choices.iter().zip(1_u32..) {
         let at = Some(lines.len());
-        let key = if at == yes {
+        let key = if at == yes && !asking.takes_text() {
             Some('y')
-        } else if at == no {
+        } else if at == no && !asking.takes_text() {
             Some('n')
         } else {
             char::from_digit(n, 10).filter(|_| n < 10)
         };
-        // While words are typed each of these is one of them.
-        let key = key.filter(|_| !asking.takes_text());
         let answer = Answer::Choose(choice.id.clone());
         lines.push(Line { key, text: choice.shown().to_owned(), answer });
     }
@@ -103,6 +105,15 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
         KeyCode::Backspace => drop(dialog.text.pop()),
         KeyCode::Char('u') if ctrl => dialog.text.clear(),
         KeyCode::Enter => return confirm(dialog, question, &lines),
+        // Before the first of them, what is typed may go to a choice.
+        KeyCode::Char(c) if !ctrl && words && dialog.index.is_some() && lines.iter().any(|l| l.key == Some(c)) => {
+            dialog.index = lines.iter().position(|line| line.key == Some(c));
+        }
+        KeyCode::Char(c @ ('j' | 'k')) if !ctrl && words && dialog.index.is_some() => {
+            let last = lines.len().saturating_sub(1);
+            let by = if c == 'j' { 1 } else { -1 };
+            dialog.index = dialog.index.map(|at| at.saturating_add_signed(by).min(last));
+        }
         KeyCode::Char(c) if !ctrl && words => type_in(dialog, c),
         KeyCode::Char(c) if !ctrl => {
             if let Some(line) = lines.iter().find(|line| line.key == Some(c)).filter(|_| dialog.shown) {
@@ -231,7 +242,12 @@ mod tests {
         assert_eq!(typed(&mut stage, "A2"), answered(2, "q1", Answer::Choose("Blue".into())));
         stage.ui.overlays.clear();
         stage.feed.state.steps[2].questions[0].asking = choices(true);
-        assert_eq!(typed(&mut stage, "A2 reds\n"), answered(2, "q1", Answer::Text("2 reds".into())));
+        // One of them is meant until words are typed, which no key for a choice begins.
+        for (keys, id) in [("A\n", "Red"), ("A2\n", "Blue"), ("Ajj\n", "Blue"), ("Ajk1\n", "Red")] {
+            assert_eq!(typed(&mut stage, keys), answered(2, "q1", Answer::Choose(id.into())), "{keys:?}");
+            stage.ui.overlays.clear();
+        }
+        assert_eq!(typed(&mut stage, "Areds 2j\n"), answered(2, "q1", Answer::Text("reds 2j".into())));
         assert_eq!(keys(&mut stage, &[KeyCode::Down, KeyCode::Enter]), answered(2, "q1", Answer::Choose("Red".into())));
         stage.ui.overlays.clear();
         stage.feed.state.steps[2].questions[0].asking = Asking { kind: QuestionKind::Text, ..Asking::default() };

@@ -74,6 +74,14 @@ pub fn listed<'s>(ui: &UiState, state: &'s RunState) -> Rows<'s> {
     Rows::Some(rows)
 }
 
+/// How many steps have the words of the filter: the selected one is listed also without them.
+#[must_use]
+pub fn found(ui: &UiState, state: &RunState, rows: usize) -> usize {
+    let words = words(ui);
+    let kept = state.step(ui.selected).is_some_and(|step| !words.is_empty() && !matches(step, &words));
+    rows.saturating_sub(usize::from(kept))
+}
+
 /// The parallel group that a step belongs to.
 #[must_use]
 pub fn group_of<'s>(state: &'s RunState, step: &StepState) -> Option<&'s Group> {

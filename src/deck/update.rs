@@ -232,7 +232,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::Raise => budget_dialog::open(ui, cx.state),
         Action::Answer => {
             if let Some((step, question)) = answer_dialog::next(ui, cx.state) {
-                answer_dialog::open(ui, step, question);
+                answer_dialog::open(ui, cx.state, step, question);
             }
         }
         Action::TakeBack => return take_back(ui, cx.state),

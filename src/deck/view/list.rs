@@ -26,7 +26,8 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
     let height = usize::from(area.height.saturating_sub(2));
     let selected = rows.place(ui.selected).unwrap_or(0);
     let top = list_top(selected, rows.len(), height);
-    let told = whereabouts(ui, state.steps.len(), rows.len(), top, height, ui.sums(state).ended);
+    let found = rows::found(ui, state, rows.len());
+    let told = whereabouts(ui, state.steps.len(), rows.len(), found, (top, height), ui.sums(state).ended);
     let inner = if shape == Shape::Narrow {
         let rule = "─".repeat(usize::from(area.width));
         put(buf, area, 0, 0, &rule, theme.dim());
@@ -75,9 +76,17 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
 }
 
 /// What the list shows of what there is.
-fn whereabouts(ui: &UiState, steps: usize, rows: usize, top: usize, height: usize, ended: usize) -> String {
+fn whereabouts(
+    ui: &UiState,
+    steps: usize,
+    rows: usize,
+    found: usize,
+    (top, height): (usize, usize),
+    ended: usize,
+) -> String {
     match &ui.filter {
-        Some(words) => format!("& {}: {rows} of {steps}", SafeText::line(words).truncate(24)),
+        Some(words) if found == 0 => format!("& {}: none of {steps}", SafeText::line(words).truncate(24)),
+        Some(words) => format!("& {}: {found} of {steps}", SafeText::line(words).truncate(24)),
         None if rows > height => format!("rows {}-{} of {rows}", top + 1, top + height),
         None => format!("{ended} of {steps} ended"),
     }

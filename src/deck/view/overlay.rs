@@ -53,17 +53,23 @@ pub(super) fn dialog_box(buf: &mut Buffer, area: Rect, size: (u16, u16), title: 
 fn help(buf: &mut Buffer, area: Rect, top: usize, query: Option<&str>, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let found = actions::matching(query.unwrap_or_default());
-    let mut lines: Vec<(&str, String, &str)> = Vec::new();
+    let room = usize::from(area.width.min(76)).saturating_sub(16).max(10);
+    let mut lines: Vec<(&str, String, SafeText)> = Vec::new();
     for section in Section::ALL {
         let rows: Vec<_> = found.iter().filter(|r| r.section == section).collect();
         if rows.is_empty() {
             continue;
         }
         if !lines.is_empty() {
-            lines.push(("", String::new(), ""));
+            lines.push(("", String::new(), SafeText::default()));
         }
-        lines.push((section.title(), String::new(), ""));
-        lines.extend(rows.iter().map(|r| ("", ui.keymap.shown(r), r.help)));
+        lines.push((section.title(), String::new(), SafeText::default()));
+        // A sentence that there is no room for goes on in the next row.
+        for row in rows {
+            let mut keys = ui.keymap.shown(row);
+            let wrapped = SafeText::line(row.help).wrap(room);
+            lines.extend(wrapped.into_iter().map(|text| ("", std::mem::take(&mut keys), text)));
+        }
     }
     let typing = u16::from(query.is_some()) * 2;
     let high = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2 + typing);
@@ -81,7 +87,7 @@ fn help(buf: &mut Buffer, area: Rect, top: usize, query: Option<&str>, scene: &S
     for ((heading, keys, text), dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
         if heading.is_empty() {
             put_right(buf, inner, 10, dy, keys, theme.key());
-            put_cut(buf, inner, 12, dy, &SafeText::line(text), inner.width, theme.plain());
+            put_cut(buf, inner, 12, dy, text, inner.width, theme.plain());
         } else {
             put(buf, inner, 0, dy, heading, theme.accent());
         }
@@ -179,7 +185,7 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
 /// Who gets the message.
 fn targets(buf: &mut Buffer, inner: Rect, composer: &Composer, scene: &Scene<'_>) {
     let theme = scene.theme;
-    let mut left = vec![piece("to   ", theme.dim())];
+    let mut left = vec![piece("to ", theme.dim())];
     let steps = candidates(scene.state);
     let all = steps.len() > 1 && steps.iter().all(|s| composer.targets.contains(s));
     let mut shown = steps.clone();
@@ -263,7 +269,11 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
             let many = living(scene.state);
             let children = if many == 1 { "1 child ends".to_owned() } else { format!("{many} children end") };
             let waiting = scene.state.steps.iter().filter(|s| s.phase == StepPhase::Pending).count();
-            let never = if waiting > 0 { format!(", {waiting} never start") } else { String::new() };
+            let never = match waiting {
+                0 => String::new(),
+                1 => ", 1 never starts".to_owned(),
+                n => format!(", {n} never start"),
+            };
             ("stop run", "End the whole run?".to_owned(), format!("{children}{never}."))
         }
         Danger::Retry => {

@@ -17,7 +17,7 @@ use crate::deck::model::{Danger, Fate, Overlay, UiState, living};
 use crate::deck::replay::Replay;
 use crate::run::replay::Step;
 use crate::run::{Metric, RunState, TargetState};
-use crate::text::{SafeText, clock, clock_long, cost, count, or_unknown};
+use crate::text::{SafeText, UNKNOWN, clock, clock_long, cost, count, or_unknown};
 
 /// For so long a request of this deck is the newest thing to tell.
 const FRESH: std::time::Duration = std::time::Duration::from_secs(10);
@@ -67,7 +67,7 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
     // Unknown money is said to be unknown only where there is room to say so.
     let meters = crate::run::budget::run_meters(state, scene.now);
     let metered = |metric: Metric| meters.iter().find(|m| m.metric == metric);
-    let money = or_unknown(sums.cost.map(|c| cost(c.0)));
+    let money = sums.cost.map_or_else(|| format!("cost {UNKNOWN}"), |c| cost(c.0));
     if !sums.plain || sums.cost.is_some() {
         let rank = if sums.cost.is_some() { 8 } else { 1 };
         match metered(Metric::Cost) {
@@ -546,12 +546,12 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             Action::Follow | Action::Filter => 3,
             Action::Down | Action::NextStep => 4,
             Action::Replay => 1,
-            Action::Interrupt | Action::Faster | Action::SearchNext => 5,
+            Action::Interrupt | Action::Faster => 5,
             Action::StopStep | Action::TakeBack | Action::Retry => 6,
             // Nobody is to be kept where he cannot see the way back.
             Action::Back => 9,
             Action::Steer => 8,
-            Action::Zoom | Action::Open => 7,
+            Action::Zoom | Action::Open | Action::SearchNext => 7,
             Action::NextAttention => 10,
             Action::Help => 11,
             _ => 12,

@@ -323,7 +323,9 @@ mod tests {
         let mut ui = UiState { filter: Some("done".to_owned()), selected: StepId(4), ..UiState::default() };
         settle(&mut ui, &state);
         assert_eq!(ui.selected, StepId(0));
+        assert_eq!(found(&ui, &state, listed(&ui, &state).len()), listed(&ui, &state).len());
         ui.filter = Some("nothing at all".to_owned());
+        assert_eq!((listed(&ui, &state).len(), found(&ui, &state, 1)), (1, 0), "the selected one only");
         settle(&mut ui, &state);
         assert_eq!(ui.selected, StepId(0));
     }

@@ -177,6 +177,7 @@ pictures! {
     composer: |s| { s.keys("sDo not hold the lock."); s.key(KeyCode::Enter); s.keys("x and q are text here"); };
     composer_to_all: |s| s.keys("SStop and write down what you know.");
     composer_refused: |s| { s.keys("s"); ctrl(s, 's'); };
+    composer_for_an_ended_step: |s| { s.ui.selected = StepId(0); s.keys("sLook at the docs too."); };
     read_only: |s| s.read_only = Some(SafeText::line("its root belongs to another user"));
     replay: cast::replayed;
     replay_paused_at_the_end: |s| { cast::replayed(s); s.keys("E"); };

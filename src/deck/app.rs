@@ -81,8 +81,8 @@ pub(super) struct App<'a, S> {
     ui: UiState,
     history: History,
     facts: (Option<StepId>, StepFacts),
-    /// When that step began: what it was asked is known only then.
-    facts_began: Option<Timestamp>,
+    /// How far that step was: what it was asked is known only once its child was started.
+    facts_then: Option<(Option<Timestamp>, Option<u32>, bool)>,
     /// What the last frame showed of the logs.
     kept: kept::Kept,
     /// The moment that is shown, where it is not the newest one.
@@ -185,7 +185,7 @@ impl<'a, S: Source> App<'a, S> {
             ui: UiState { mouse, keymap, can_go_on, can_retry, from_fleet, ..UiState::new(Screen::size()) },
             history: History::default(),
             facts: (None, StepFacts::default()),
-            facts_began: None,
+            facts_then: None,
             kept: kept::Kept::default(),
             moment: None,
             theme: Theme { palette: palette.unwrap_or_default(), ascii },

@@ -159,9 +159,10 @@ impl<S: Source> App<'_, S> {
 
     pub(super) fn look_up_facts(&mut self) {
         let selected = self.ui.selected;
-        let began = self.source.state().step(selected).and_then(|step| step.started_at);
-        if self.facts.0 != Some(selected) || self.facts_began != began {
-            self.facts_began = began;
+        let step = self.source.state().step(selected);
+        let then = step.map(|step| (step.started_at, step.pid, step.phase.is_terminal()));
+        if self.facts.0 != Some(selected) || self.facts_then != then {
+            self.facts_then = then;
             self.facts = (Some(selected), self.source.facts(selected));
         }
     }

@@ -1,7 +1,7 @@
 //! Recorded output of agents with one prompt, replayed: what is found in it was worked out from their raw
 //! JSON, apart from the adapters.
 
-#[path = "support/once_recordings.rs"]
+#[path = "support/once_recordings/mod.rs"]
 mod once_recordings;
 #[path = "support/replayed.rs"]
 mod replayed;

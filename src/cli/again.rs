@@ -287,3 +287,88 @@ fn go_on(step: &mut Step, before: &StepState, text: &str) {
     }
     (step.task, step.filling) = (text.to_owned(), Filling::Literal);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::AgentRunner;
+    use crate::run::{AgentKind, Permission};
+
+    fn kind(family: Family) -> AgentKind {
+        AgentKind { family, transport: family.transport(), permission: Permission::default() }
+    }
+
+    /// A run of one step of this family that was paused.
+    fn paused(family: Family, change: impl FnOnce(&mut StepState)) -> Earlier {
+        let kind = kind(family);
+        let mut state = StepState {
+            phase: StepPhase::Paused,
+            runner: RunnerKind::Agent(kind),
+            session_id: Some("s-1".to_owned()),
+            ..StepState::default()
+        };
+        change(&mut state);
+        let runner = AgentRunner {
+            kind,
+            command: None,
+            args: Vec::new(),
+            rules: Vec::new(),
+            resume: None,
+            fixed_transport: false,
+        };
+        let step = Step { task: "Do it.".to_owned(), runner: Runner::Agent(runner), ..Step::default() };
+        Earlier {
+            state: RunState { steps: vec![state], ..RunState::default() },
+            plan: Plan { steps: vec![LogicalStep::Single(Box::new(step))], ..Plan::default() },
+            outputs: std::collections::BTreeMap::new(),
+        }
+    }
+
+    fn seconds(at: i64) -> Timestamp {
+        Timestamp::from_millis(at * 1000)
+    }
+
+    #[test]
+    fn a_session_of_gemini_is_left_alone_until_its_minute_is_over() {
+        // Seconds into a minute: when the step began and ended, what time it is, and how long it has to be waited.
+        for (began, ended, now, wait) in [
+            (Some(10), Some(20), 30, Some(30)),
+            (Some(10), Some(20), 59, Some(1)),
+            (Some(10), Some(20), 60, None),
+            // The agent may have needed until the next minute to begin its session.
+            (Some(40), Some(80), 90, Some(30)),
+            (Some(40), Some(50), 65, None),
+            (Some(40), None, 50, Some(10)),
+            (None, None, 30, None),
+        ] {
+            let earlier = paused(Family::Gemini, |step| {
+                (step.started_at, step.ended_at) = (began.map(seconds), ended.map(seconds));
+            });
+            let found = earlier.taken_for(seconds(now));
+            assert_eq!(found, wait.map(Duration::from_secs), "{began:?} to {ended:?} at {now}");
+        }
+        let other = paused(Family::Qwen, |step| step.started_at = Some(seconds(10)));
+        assert_eq!(other.taken_for(seconds(30)), None);
+    }
+
+    #[test]
+    fn a_paused_agent_goes_on_in_its_session_and_one_that_named_none_begins_anew() {
+        let only = |plan: Plan| plan.flat().next().cloned().expect("a step");
+        let resume = |step: &Step| match &step.runner {
+            Runner::Agent(agent) => agent.resume.clone(),
+            other => panic!("{other:?}"),
+        };
+        let step = only(paused(Family::Codex, |_| {}).resumed(None, Some("more")).expect("a plan"));
+        assert_eq!((step.task.as_str(), resume(&step).as_deref()), ("more", Some("s-1")));
+        let step = only(paused(Family::Codex, |_| {}).resumed(None, None).expect("a plan"));
+        assert_eq!((step.task.as_str(), resume(&step).as_deref()), (GO_ON, Some("s-1")));
+        // It was interrupted before it said anything: its task is begun again, and there is nobody to be told more.
+        let nameless = || paused(Family::Codex, |step| step.session_id = None);
+        let step = only(nameless().resumed(None, None).expect("a plan"));
+        assert_eq!((step.task.as_str(), resume(&step)), ("Do it.", None));
+        let error = nameless().resumed(None, Some("more")).expect_err("nobody to be told").to_string();
+        assert!(error.contains("never named its session"), "{error}");
+        let error = nameless().resumed(Some(StepId(0)), None).expect_err("no session").to_string();
+        assert!(error.contains("never named its session") && error.contains("subdeck retry"), "{error}");
+    }
+}

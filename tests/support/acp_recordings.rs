@@ -350,5 +350,51 @@ pub fn recordings() -> Vec<Recording> {
             3,
             DONE,
         ),
+        // Copilot tells of its provider in the words of its model.
+        all(
+            "copilot-1.0.102-acp-truncated",
+            Copilot,
+            "511c74df-9959-44ef-8904-473bf317c9ed",
+            None,
+            &[],
+            None,
+            (0, 0, 0, 0),
+            1,
+            (
+                StepPhase::Failed,
+                1,
+                Some(
+                    "Error: Failed to get response from the AI model; retried 5 times (total retry wait time: 5.00 seconds) Last error: Failed to finalize chat-completions stream: missing finish_reason for choice 0",
+                ),
+            ),
+        ),
+        all(
+            "copilot-1.0.102-acp-no-response",
+            Copilot,
+            "27ff2876-4f1f-4058-9646-6c45cb03ed3e",
+            None,
+            &[],
+            None,
+            (3900, 171, 2400, 0),
+            1,
+            (StepPhase::Failed, 1, Some("Error: No response was returned. Send your message again to retry.")),
+        ),
+        all(
+            "copilot-1.0.102-acp-err401",
+            Copilot,
+            "1ebf49c7-1f9f-4957-bf52-86d68b76f78b",
+            None,
+            &[],
+            None,
+            (0, 0, 0, 0),
+            1,
+            (
+                StepPhase::Failed,
+                1,
+                Some(
+                    "Error: Authentication failed with provider at http://127.0.0.1:18779/v1 (HTTP 401).\n  Check your COPILOT_PROVIDER_API_KEY, COPILOT_PROVIDER_API_KEY_COMMAND, or COPILOT_PROVIDER_BEARER_TOKEN.",
+                ),
+            ),
+        ),
     ]
 }

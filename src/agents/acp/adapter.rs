@@ -23,9 +23,9 @@ const ANSWER: usize = 16 * 1024 * 1024;
 /// Most calls that are open at once; more than any agent starts.
 const MOST_CALLS: usize = 256;
 /// What Copilot says in the place of its model: when it was refused a permission, when it asks its provider again, and
-/// how it begins when that came to nothing. Each is one chunk of text.
+/// how it begins when that came to nothing. Each is one chunk of text, also in the middle of what its model said.
 const CANCELLED: &str = "Info: Operation cancelled by user";
-const RETRYING: &str = "Info: Request failed due to a transient API error. Retrying...";
+const RETRYING: [&str; 2] = ["Info: ", " Retrying..."];
 const FAILED: &str = "Error: ";
 
 /// Updates that are known and say nothing about a run's state.
@@ -50,6 +50,8 @@ struct Turn {
     block: u64,
     /// How many pieces its text came in.
     pieces: u32,
+    /// The last of them, where it may be an error.
+    failure: Option<String>,
     /// Its message was told, because it called tools.
     told: bool,
     /// It began while calls were open: it is the answer to another prompt than they are.
@@ -254,10 +256,16 @@ impl AcpAdapter {
         if self.session.dialect != Dialect::Copilot {
             return false;
         }
-        if said == RETRYING {
+        let retrying = said.strip_prefix(RETRYING[0]).and_then(|said| said.strip_suffix(RETRYING[1]));
+        if let Some(reason) = retrying.filter(|reason| !reason.contains('\n')) {
+            let reason = preview(reason);
             self.works(sink);
             self.retries += 1;
-            let reason = RETRYING.trim_start_matches("Info: ").trim_end_matches(" Retrying...").to_owned();
+            // What was said before is said again.
+            if let Some(turn) = self.turn.as_mut().filter(|turn| !turn.told) {
+                (turn.text, turn.pieces) = (String::new(), 0);
+                self.live.end_line(sink);
+            }
             self.live.line(Stream::Own, &format!("retry {}: {reason}", self.retries), sink);
             tell(AgentEvent::Retry { attempt: Some(self.retries), max: None, delay_ms: None, reason }, sink);
             return true;
@@ -287,6 +295,7 @@ impl AcpAdapter {
             }
         }
         turn.pieces = turn.pieces.saturating_add(1);
+        turn.failure = said.starts_with(FAILED).then(|| said.to_owned());
         if turn.text.len() + said.len() <= ANSWER {
             turn.text.push_str(said);
         }
@@ -460,11 +469,10 @@ impl AcpAdapter {
             return Some("the agent broke off when it was refused a permission".to_owned());
         }
         let turn = self.turn.as_ref().filter(|turn| !turn.told && self.session.dialect == Dialect::Copilot)?;
-        let said = turn.text.trim();
         // Models say what they say piece by piece. Whether this one said anything can only be told where it used nothing
         // before either.
-        let failed = said.starts_with(FAILED) && (turn.pieces == 1 || !self.spent.has_some());
-        failed.then(|| said.to_owned())
+        let failure = turn.failure.as_deref().filter(|_| turn.pieces == 1 || !self.spent.has_some())?;
+        Some(failure.trim().to_owned())
     }
 
     /// A line outside the protocol.

@@ -205,9 +205,9 @@ pub const TABLE: &[Row] = actions![
     Action::NextStep, "next step", "step", [ch(']')], Move, false, "next step without leaving the zoom";
     Action::NextPane, "next pane", "pane", [code(KeyCode::Tab)], Move, false, "give the movement keys to the next pane";
     Action::Back, "back", "back", [code(KeyCode::Esc)], Move, false, "one level back";
-    Action::Copy, "copy", "copy", [ch('y')], Deck, false, "the visible lines of the output to the clipboard";
+    Action::Copy, "copy", "copy", [ch('y')], Deck, false, "the lines in sight, or the entry at the cursor, to the clipboard";
     Action::CopySession, "copy session", "session", [ch('Y')], Deck, false, "the agent's own command that goes on with its session, to the clipboard";
-    Action::Pager, "pager", "pager", [ch('o')], Deck, false, "the log of the selected step in $PAGER";
+    Action::Pager, "pager", "pager", [ch('o')], Deck, false, "the log of the selected step as text in $PAGER";
     Action::Editor, "editor", "edit", [ch('e')], Deck, false, "the path that the step works on in $EDITOR";
     Action::Shell, "shell", "shell", [ch('$')], Deck, false, "a shell in the step's folder; leaving it comes back here";
     Action::Mouse, "mouse", "mouse", [ch('m')], Deck, false, "take the mouse or give it back (hold shift to select text)";

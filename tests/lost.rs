@@ -167,11 +167,10 @@ fn a_fifo_in_the_place_of_a_file_holds_neither_runner_nor_keeper() {
         fifo(&run.dir.join(name));
     }
     world.file("go", "");
-    let told = wait_for("word of the log", || {
+    wait_for("word of the log", || {
         let failed = run.events_of("subdeck.log.failed");
         failed.iter().find_map(|e| e.to_string().contains("not a regular file").then_some(()))
     });
-    let () = told;
     // All that the keeper reads and writes when the runner is gone.
     let runner = run.runner_pid();
     for name in ["events.jsonl", "status.json"] {

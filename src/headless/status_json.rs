@@ -102,7 +102,7 @@ fn step(state: &RunState, step: &StepState) -> Value {
         "phase": step.phase_title,
         "runner": runner,
         "command": command,
-        "state": step.phase.as_str(),
+        "state": if state.face(step) == StepFace::Lost { StepFace::Lost.word() } else { step.phase.as_str() },
         "ending": step.ending.is_some().then_some(true),
         "exit_code": step.exit_code,
         "error": step.error,

@@ -62,6 +62,8 @@ impl RunState {
     pub fn face(&self, step: &StepState) -> StepFace {
         match step.face() {
             StepFace::Queued if self.is_over() => StepFace::Skipped,
+            // What the death of the runner ended is failed by the contract with other readers (run-directory 7).
+            StepFace::Failed if self.lost.is_some() && step.error == self.lost => StepFace::Lost,
             face => face,
         }
     }

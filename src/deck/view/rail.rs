@@ -48,7 +48,9 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
         left.push(piece("read-only", theme.halted()).rank(6).gap(2));
     }
     if let Some(from) = &state.resumed_from {
-        left.push(piece(format!("goes on from {}", short(from.as_str())), theme.dim()).rank(1).gap(2));
+        // Eight characters are enough to name a run, and every command takes them.
+        let from: String = from.as_str().chars().take(8).collect();
+        left.push(piece(format!("goes on from {from}"), theme.dim()).rank(1).gap(2));
     }
     left.extend(inside(scene, ui));
     let sums = ui.sums(state);

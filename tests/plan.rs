@@ -7,7 +7,7 @@ use subdeck::plan::{
     self, Control, Input, Limit, LoadOptions, Loaded, LogicalStep, NotifyOn, PiTransport, Problem, Problems, Rule,
     Runner, Severity, Source, Step, SystemPromptMode,
 };
-use subdeck::run::{CostUsd, RunMode, Thresholds, ToolBlock, TurnLimit};
+use subdeck::run::{CostUsd, Family, RunMode, Thresholds, ToolBlock, TurnLimit};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/plans")
@@ -586,6 +586,30 @@ fn what_stands_in_no_file_goes_before_the_plan() {
 }
 
 #[test]
+fn the_usual_runner_is_that_of_steps_that_name_none() {
+    let mut options = options();
+    options.defaults.runner = Some(Family::Claude);
+    let text = "[[step]]\nagent = \"scout\"\ntask = \"t\"\n[[step]]\nrunner = \"pi\"\nagent = \"scout\"\ntask = \"t\"\n\
+                [[step]]\nparallel = [{ task = \"t\" }, { runner = \"demo\", task = \"t\" }]\n";
+    let loaded = plan::load_source(&Source::new("p.toml", text), &fixtures(), &options).unwrap();
+    let runners: Vec<&str> = loaded
+        .plan
+        .flat()
+        .map(|step| match &step.runner {
+            Runner::Pi { .. } => "pi",
+            Runner::Demo { .. } => "demo",
+            Runner::Agent(agent) => agent.kind.family.word(),
+            Runner::ExternalCli { .. } => "external-cli",
+        })
+        .collect();
+    assert_eq!(runners, ["claude", "pi", "claude", "demo"]);
+    let loaded = plan::from_agent("scout", Some("opus"), "look", &options).unwrap();
+    let [step] = steps(&loaded)[..] else { panic!() };
+    assert!(matches!(&step.runner, Runner::Agent(agent) if agent.kind.family == Family::Claude));
+    assert_eq!((&step.models[..], step.system_prompt.is_some()), (&["opus".to_owned()][..], true));
+}
+
+#[test]
 fn ids_are_made_from_agents_and_stay_unique() {
     let text = "[[step]]\nparallel = [\n{ agent = \"scout\", task = \"t\" },\n{ agent = \"scout\", task = \"t\", id = \"scout-2\" },\n\
                 { agent = \"scout\", task = \"t\" },\n{ runner = { command = \"/bin/ä b\" } },\n{ runner = { command = \"7\" } },\n\
@@ -606,13 +630,13 @@ fn a_command_or_an_agent_needs_no_file() {
     // Without a task the arguments are what they are.
     assert_eq!(plan::template::fill_args(&args, plan::template::Filling::Template, None).0, args);
 
-    let loaded = plan::from_agent("scout", "look at {previous}", &options()).unwrap();
+    let loaded = plan::from_agent("scout", None, "look at {previous}", &options()).unwrap();
     let [step] = steps(&loaded)[..] else { panic!() };
     assert_eq!((step.task.as_str(), loaded.plan.task.as_deref()), ("{task}", Some("look at {previous}")));
     assert_eq!(step.models, ["small"]);
     assert_eq!(loaded.warnings, []);
 
-    let problems = plan::from_agent("scuot", "look", &options()).unwrap_err();
+    let problems = plan::from_agent("scuot", None, "look", &options()).unwrap_err();
     let [error] = &problems.0[..] else { panic!("{problems:#?}") };
     assert_eq!((error.file.as_str(), error.position), ("command line", None));
     assert!(error.suggestion.as_deref().unwrap().starts_with("did you mean `scout`?"), "{error:#?}");

@@ -232,6 +232,10 @@ pub struct RunArgs {
     /// The folder that the run works in [default: the plan's `cwd`, else this one].
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
+    /// The runner of steps that name none [default: that of `defaults.runner`].
+    #[arg(long, value_name = "RUNNER", conflicts_with = "command",
+        value_parser = clap::builder::PossibleValuesParser::new(crate::config::RUNNERS))]
+    pub runner: Option<String>,
     /// The model of a step started with --agent.
     #[arg(long, requires = "agent")]
     pub model: Option<String>,

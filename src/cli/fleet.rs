@@ -70,7 +70,7 @@ fn choices(world: &World, folder: &Path) -> Vec<AgentChoice> {
 fn start(world: &World, root: Option<&Path>, wish: &Wish) -> anyhow::Result<RunDir> {
     let folder = std::path::absolute(world.env.current_dir.join(&wish.folder)).context("the folder cannot be used")?;
     let options = world.options(Some(folder));
-    let loaded = crate::plan::from_agent(&wish.agent, &wish.task, &options);
+    let loaded = crate::plan::from_agent(&wish.agent, None, &wish.task, &options);
     let plan = loaded.map(|loaded| loaded.plan).map_err(|problems| anyhow::anyhow!(load::first(&problems)))?;
     launch::detached(world, &plan, root)
 }

@@ -9,12 +9,17 @@ use super::args::RunArgs;
 use super::launch;
 use super::load::{self, World};
 use crate::plan::{Input, Raise};
+use crate::run::Family;
 
 /// Runs a plan, an agent or a command.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let world = World::to_start()?;
     let mut options = world.options(args.cwd.clone());
     options.name = args.name.clone();
+    if let Some(word) = &args.runner {
+        // pi is none of the families.
+        options.defaults.runner = Family::of_word(word);
+    }
     options.budget.time = args.time.or(options.budget.time);
     for raise in &args.budget {
         match raise {
@@ -28,8 +33,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         let [task] = args.words.as_slice() else {
             bail!("--agent {agent} needs one task: subdeck run --agent {agent} \"TASK\"");
         };
-        options.defaults.model = args.model.clone().or(options.defaults.model);
-        crate::plan::from_agent(agent, task, &options)
+        crate::plan::from_agent(agent, args.model.as_deref(), task, &options)
     } else {
         let (plan, task) = match args.words.as_slice() {
             [plan] => (plan, None),

@@ -9,6 +9,8 @@ use super::agents::Flavor;
 use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep};
 use super::read_permission::Permissions;
 use super::reader::{Reader, Spanned};
+use crate::run::Family;
+
 use super::{Attention, Budget, Plan, Problem, Problems, Severity, Source, foreign, read, resolve, tree};
 
 /// Where a plan is read from.
@@ -67,6 +69,8 @@ pub struct Defaults {
     pub agent: Option<String>,
     /// The model of agents without one.
     pub model: Option<String>,
+    /// The runner of steps without one; `None` means pi. Runner configs name their own.
+    pub runner: Option<Family>,
     /// How many children of a group run at once.
     pub concurrency: Option<usize>,
     /// The time of a whole run.
@@ -139,13 +143,17 @@ pub fn from_command(command: &str, args: &[String], options: &LoadOptions) -> Re
     from_step(step, options)
 }
 
-/// One step of an agent.
+/// One step of an agent, with this model instead of its own.
 ///
 /// # Errors
 /// When there is no such agent, or the folder cannot be used.
-pub fn from_agent(agent: &str, task: &str, options: &LoadOptions) -> Result<Loaded, Problems> {
+pub fn from_agent(agent: &str, model: Option<&str>, task: &str, options: &LoadOptions) -> Result<Loaded, Problems> {
     let options = LoadOptions { task: Some(task.to_owned()), ..options.clone() };
-    let step = DraftStep { agent: Some(Spanned::nowhere(agent.to_owned(), "--agent")), ..DraftStep::default() };
+    let step = DraftStep {
+        agent: Some(Spanned::nowhere(agent.to_owned(), "--agent")),
+        models: model.map(|model| vec![model.to_owned()]),
+        ..DraftStep::default()
+    };
     from_step(step, &options)
 }
 

@@ -10,7 +10,9 @@ use super::ids::{self, members};
 use super::nearest::{nearest, one_of};
 use super::reader::{Reader, Spanned};
 use super::template::{Filling, takes_prompt};
-use super::{Budget, Defaults, Limit, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode, programs};
+use super::{
+    Budget, Defaults, Limit, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode, programs, read_agent,
+};
 use crate::run::Family;
 
 /// How many children of a group run at once when nothing else is said (runner-behaviour 2.3).
@@ -42,6 +44,15 @@ pub(super) fn resolve(reader: &mut Reader<'_>, mut draft: DraftPlan, base: &Path
         draft.task = Some(Spanned::nowhere(task.clone(), "--task"));
     }
     let foreign = draft.fixed.is_some();
+    if let (Some(family), false) = (options.defaults.runner, foreign) {
+        let steps = draft.steps.iter_mut().flat_map(|logical| match logical {
+            DraftLogical::Single(step) => std::slice::from_mut(&mut **step),
+            DraftLogical::Group { steps, .. } => steps.as_mut_slice(),
+        });
+        for step in steps.filter(|step| step.runner.is_none() && !step.broken.runner) {
+            step.runner = Some(Spanned::nowhere(read_agent::plain(family), "defaults.runner"));
+        }
+    }
     let folders = options.agent_folders.clone().unwrap_or_else(|| agents::folders(&cwd, options.home.as_deref()));
     let agents = if foreign { Agents::default() } else { agents::find(&folders) };
     let mut resolver =

@@ -66,7 +66,7 @@ impl Case {
     /// What is true once the runner is gone without an end.
     fn lost(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.lines.iter().skip(1).map(|l| l.replacen(" running ", " lost ", 1)).collect();
-        lines.insert(0, self.lines[0].replacen("exit -", "exit 7", 1));
+        lines.insert(0, self.lines[0].replacen(" running exit -", " lost exit 7", 1));
         lines
     }
 }

@@ -58,15 +58,23 @@ fn line(value: &serde_json::Value) -> String {
         .unwrap_or_default();
     let word = |name: &str| fields.get(name).and_then(serde_json::Value::as_str).unwrap_or("");
     let step = match fields.get("step").and_then(serde_json::Value::as_u64) {
-        Some(number) => format!("{number} {}", SafeText::line(word("agent"))),
+        // By the name that a step has everywhere.
+        Some(number) => {
+            let name = [word("label"), word("agent")].into_iter().find(|name| !name.is_empty());
+            format!("{number} {}", SafeText::line(name.unwrap_or_default()))
+        }
         None => "run".to_owned(),
     };
-    let known = ["v", "type", "ts", "run", "step", "id", "agent"];
+    let known = ["v", "type", "ts", "run", "step", "id", "agent", "label"];
     let rest: Vec<String> = fields
         .iter()
         .filter(|(name, _)| !known.contains(&name.as_str()))
         .map(|(name, value)| match value {
             serde_json::Value::String(text) => format!("{name}={}", SafeText::line(text).truncate(80)),
+            serde_json::Value::Number(number) => match number.as_f64() {
+                Some(whole) if number.is_f64() && whole.fract() == 0.0 => format!("{name}={whole}"),
+                _ => format!("{name}={number}"),
+            },
             other => format!("{name}={}", SafeText::line(&other.to_string()).truncate(120)),
         })
         .collect();

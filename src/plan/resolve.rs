@@ -469,6 +469,9 @@ impl Resolver<'_, '_> {
             }
         };
         advice.push_str(&self.searched());
+        if draft.label.is_none() {
+            advice.push_str("; a name for people is `label`");
+        }
         let message = format!("there is no agent `{agent}`");
         match &draft.agent {
             Some(written) => self.reader.error_at(written, message).suggest(advice),

@@ -67,6 +67,8 @@ pub fn reduce(state: &mut RunState, event: &Event) {
                 state.lost = Some(message.clone());
             }
         }
+        // The package's own tools sign nothing, and to say something to an agent is no power over it (product 7).
+        What::ControlUnannounced { what, .. } if what == super::MESSAGE => {}
         What::ControlUnannounced { what, source } => {
             state.unannounced = Some((at, format!("no deck or command announced this {what}: it came from {source}")));
         }

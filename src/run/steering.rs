@@ -2,6 +2,9 @@
 
 use super::{StepId, Timestamp};
 
+/// What a request to steer is called among requests of other kinds.
+pub const MESSAGE: &str = "message";
+
 /// How a message is to reach the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SteerMode {

@@ -96,7 +96,7 @@ impl ControlRequest {
             Self::TimeOut { .. } => "timeout".into(),
             Self::Interrupt { .. } => "interrupt".into(),
             Self::StopStep { step, .. } => format!("stop of step {step}"),
-            Self::Steer(_) => "message".into(),
+            Self::Steer(_) => crate::run::MESSAGE.into(),
             Self::Own(own) => own.what.words().into(),
             Self::Supervisor(_)
             | Self::Capability { .. }

@@ -285,6 +285,7 @@ fn step_ended(step: &mut StepState, outcome: &StepOutcome, at: Timestamp) {
     step.ending = None;
     step.retrying = None;
     step.next_attempt = None;
+    step.free_turns = 0;
     step.questions.clear();
     step.conflicts.clear();
     forget_notices(step);

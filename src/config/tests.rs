@@ -117,7 +117,7 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
         "defaults.concurrency" => ("3", "3"),
         "defaults.output" => ("\"jsonl\"", "jsonl"),
         "defaults.permission" => ("\"deny\"", "deny"),
-        "defaults.runner" => ("\"claude\"", "amp"),
+        "defaults.runner" => ("\"claude\"", "claude"),
         "defaults.permission_tools" => {
             ("{ Write = \"deny\", \"Bash(git *)\" = \"allow\" }", "Write=deny,Bash(git *)=allow")
         }

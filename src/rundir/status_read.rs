@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::budget_read;
@@ -41,9 +43,100 @@ pub const STATUS_MOST: u64 = 64 * 1024 * 1024;
 /// Only when it is not a JSON object at all.
 pub fn decode(bytes: &[u8]) -> Result<RunState, ReadError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    match serde_json::from_slice(bytes)? {
-        Value::Object(doc) => Ok(run(&doc)),
-        _ => Err(ReadError::NotAnObject),
+    match serde_json::from_slice::<Doc>(bytes) {
+        Ok(Doc { fields, steps }) => Ok(run(&fields, steps)),
+        // Nothing within an object has to be of a certain type.
+        Err(error) if error.is_data() => Err(ReadError::NotAnObject),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A status with its steps read already: of ten thousand steps only one at a time is there as a document, which takes
+/// several times the room of what is known of it.
+struct Doc {
+    fields: Map<String, Value>,
+    steps: Vec<StepState>,
+}
+
+impl<'de> Deserialize<'de> for Doc {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Doc;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Doc, A::Error> {
+                let mut doc = Doc { fields: Map::new(), steps: Vec::new() };
+                while let Some(key) = map.next_key::<String>()? {
+                    if key == "steps" {
+                        doc.steps = map.next_value::<Steps>()?.0;
+                    } else {
+                        doc.fields.insert(key, map.next_value()?);
+                    }
+                }
+                Ok(doc)
+            }
+        }
+        from.deserialize_map(Fields)
+    }
+}
+
+/// The steps; what is no list has none.
+struct Steps(Vec<StepState>);
+
+impl<'de> Deserialize<'de> for Steps {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Steps;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("anything")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Steps, A::Error> {
+                let mut steps = Vec::new();
+                while let Some(value) = list.next_element::<Value>()? {
+                    let id = u32::try_from(steps.len()).unwrap_or(u32::MAX);
+                    let look = value.as_object().map(Look);
+                    steps.push(look.map_or_else(|| step_read::unreadable_step(id), |look| step_read::step(&look, id)));
+                }
+                Ok(Steps(steps))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Steps, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Steps(Vec::new()))
+            }
+
+            fn visit_unit<E>(self) -> Result<Steps, E> {
+                Ok(Steps(Vec::new()))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Steps, E> {
+                Ok(Steps(Vec::new()))
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Steps, E> {
+                Ok(Steps(Vec::new()))
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Steps, E> {
+                Ok(Steps(Vec::new()))
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Steps, E> {
+                Ok(Steps(Vec::new()))
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<Steps, E> {
+                Ok(Steps(Vec::new()))
+            }
+        }
+        from.deserialize_any(List)
     }
 }
 
@@ -60,18 +153,10 @@ pub fn read(dir: &super::RunDir) -> Result<RunState, ReadError> {
     }
 }
 
-fn run(doc: &Map<String, Value>) -> RunState {
+fn run(doc: &Map<String, Value>, steps: Vec<StepState>) -> RunState {
     let look = Look(doc);
     let empty = Map::new();
     let own = look.obj("subdeck").unwrap_or(Look(&empty));
-    let steps: Vec<StepState> = look
-        .list("steps")
-        .iter()
-        .zip(0u32..)
-        .map(|(value, id)| {
-            value.as_object().map_or_else(|| step_read::unreadable_step(id), |s| step_read::step(&Look(s), id))
-        })
-        .collect();
     let logical_count = look.place("chainStepCount").unwrap_or(0);
     // Ours in full, else what a foreign status says of them.
     let (limits, budget) = match look.obj("subdeck") {
@@ -313,4 +398,35 @@ pub(super) fn tail<T>(items: impl Iterator<Item = T>, most: usize) -> VecDeque<T
         kept.push_back(item);
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_stands_where_the_steps_should_be_is_no_step_and_no_error() {
+        for odd in ["null", "true", "-3", "3", "0.5", "\"steps\"", "{\"a\":[1,{\"b\":2}]}", "[]"] {
+            let text = format!(r#"{{"runId":"r","steps":{odd},"state":"running","cwd":"/w"}}"#);
+            let state = decode(text.as_bytes()).unwrap();
+            assert_eq!((state.steps.len(), state.cwd.as_str(), state.phase), (0, "/w", RunPhase::Running), "{odd}");
+        }
+        let state = decode(br#"{"steps":[{"agent":"a"},7,{"agent":"b"}],"runId":"r"}"#).unwrap();
+        let steps: Vec<_> = state.steps.iter().map(|s| (s.id.flat(), s.agent.as_str())).collect();
+        assert_eq!((steps.len(), steps[0], steps[2]), (3, (0, "a"), (2, "b")));
+    }
+
+    #[test]
+    fn what_is_no_object_and_what_is_no_json_are_told_apart() {
+        for odd in ["null", "7", "\"text\"", "[{\"runId\":\"r\"}]"] {
+            assert!(matches!(decode(odd.as_bytes()), Err(ReadError::NotAnObject)), "{odd}");
+        }
+        for torn in ["", "{", "{\"steps\":[{\"agent\":\"a\"}", "{\"steps\":[}", "{} x", "{\"a\":1e999}"] {
+            assert!(
+                matches!(decode(torn.as_bytes()), Err(ReadError::Json(_))),
+                "{torn}: {:?}",
+                decode(torn.as_bytes())
+            );
+        }
+    }
 }

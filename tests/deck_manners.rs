@@ -114,9 +114,9 @@ fn colours_fit_the_ground_and_go_where_nobody_wants_them() {
     for (variables, expected, never) in [
         (&[][..], &b"\x1b]11;?"[..], &b"no such bytes"[..]),
         (&[("SUBDECK_THEME", "light")], b"\x1b[c", b"\x1b]11;?"),
-        (&[("NO_COLOR", "1")], b"\x1b[c", b"\x1b[38;5;"),
-        (&[("SUBDECK_THEME", "mono")], b"\x1b[c", b"\x1b[38;5;"),
-        (&[("SUBDECK_THEME", "16")], b"\x1b[38;5;6;", b"\x1b[38;5;14"),
+        (&[("NO_COLOR", "1")], b"\x1b[c", b"\x1b[36;"),
+        (&[("SUBDECK_THEME", "mono")], b"\x1b[c", b"\x1b[36;"),
+        (&[("SUBDECK_THEME", "16")], b"\x1b[36;", b"\x1b[38;5;"),
     ] {
         let home = Home::new();
         let pty = waiting(&home, variables);
@@ -127,7 +127,7 @@ fn colours_fit_the_ground_and_go_where_nobody_wants_them() {
     }
     let home = Home::new();
     let pty = waiting(&home, &[]);
-    wait_bytes(&pty, b"\x1b[38;5;14;");
+    wait_bytes(&pty, b"\x1b[96;");
 }
 
 #[test]

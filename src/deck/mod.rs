@@ -30,6 +30,7 @@ pub mod reading;
 pub mod replay;
 pub mod rows;
 pub mod said;
+mod sgr;
 mod stray;
 pub mod sums;
 mod terminal;

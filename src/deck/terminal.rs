@@ -29,6 +29,7 @@ use rustix::process::Signal;
 use rustix::termios::{QueueSelector, tcflush};
 
 use super::probe::{self, Answers};
+use super::sgr::Sixteen;
 use super::{guard, stray};
 use crate::text::SafeText;
 
@@ -53,7 +54,7 @@ const CLIPBOARD_BYTES: usize = 100_000;
 
 /// The screen while the deck has it.
 pub struct Screen {
-    backend: CrosstermBackend<BufWriter<File>>,
+    backend: CrosstermBackend<BufWriter<Sixteen<File>>>,
     /// What the terminal shows.
     shown: Buffer,
     /// Where the next frame is drawn.
@@ -88,7 +89,7 @@ impl Screen {
         enter_modes()?;
         match own_stdout() {
             Ok(out) => Ok(Self {
-                backend: CrosstermBackend::new(BufWriter::with_capacity(FRAME_BYTES, out)),
+                backend: CrosstermBackend::new(BufWriter::with_capacity(FRAME_BYTES, Sixteen::new(out))),
                 shown: Buffer::default(),
                 next: Buffer::default(),
                 synchronized: false,

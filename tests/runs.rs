@@ -54,10 +54,18 @@ fn a_line_without_end_is_bounded_for_people_and_whole_for_programs() {
     let script = "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo after";
     let done = world.output(&["run", "--no-tui", "--", "sh", "-c", script]);
     assert_eq!(done.code, 0, "{done:?}");
-    for shown in [&done.stdout, &world.output(&["logs"]).stdout, &world.output(&["attach", "--no-tui"]).stdout] {
-        assert!(shown.len() < 20_000, "{}", shown.len());
+    for shown in [&done.stdout, &world.output(&["attach", "--no-tui"]).stdout] {
+        assert!(shown.len() < 140_000, "{}", shown.len());
         assert!(shown.contains("more of this line") && shown.contains("after"));
     }
+    let logs = world.output(&["logs"]);
+    let (long, after) = logs.stdout.split_once('\n').unwrap();
+    assert!(long.len() >= 65_536 && long.len() < 140_000 && long.bytes().all(|b| b == b'x'), "{}", long.len());
+    assert_eq!(after, "after\n");
+    let told = format!("… {} more of this line", subdeck::text::bytes(3_000_001 - long.len() as u64));
+    assert!(logs.stderr.contains(&told), "{told}: {}", logs.stderr);
+    let errors = world.output(&["logs", "--stderr"]);
+    assert_eq!((errors.stdout.as_str(), errors.stderr.as_str()), ("", ""));
     assert_eq!(world.output(&["logs", "-n", "1"]).stdout, "after\n");
     assert_eq!(world.output(&["logs", "--raw"]).stdout.len(), 3_000_007);
 }

@@ -26,7 +26,8 @@ pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
             bail!("the run has no steps yet");
         }
         let mut pages: Vec<Page> = Vec::new();
-        let mut out = Out { to: BufWriter::with_capacity(64 * 1024, std::io::stdout().lock()), args, shown: None };
+        let mut out =
+            Out { to: BufWriter::with_capacity(64 * 1024, std::io::stdout().lock()), args, shown: None, passed: false };
         loop {
             let run_is_over = follower.is_over();
             let state = follower.state();
@@ -89,6 +90,8 @@ struct Out<'a, W: Write> {
     to: W,
     args: &'a LogsArgs,
     shown: Option<StepId>,
+    /// The line before was of the stream that is not wanted.
+    passed: bool,
 }
 
 impl<W: Write> Out<'_, W> {
@@ -96,10 +99,14 @@ impl<W: Write> Out<'_, W> {
     fn page(&mut self, state: &RunState, page: &mut Page, last: bool, several: bool) -> std::io::Result<()> {
         let id = page.id;
         page.output.read(last, |piece| {
-            if let Piece::Line(line) = &piece
-                && self.args.stderr
-                && line.stream != Stream::Err
-            {
+            match &piece {
+                Piece::Line(line) => self.passed = self.args.stderr && line.stream != Stream::Err,
+                // Standard output is data.
+                Piece::LeftOut(bytes) if !self.passed => tell!("subdeck: step {id}: {}", left_out(*bytes)),
+                Piece::LeftOut(_) => {}
+            }
+            let Piece::Line(line) = piece else { return Ok(()) };
+            if self.passed {
                 return Ok(());
             }
             if several && !self.args.raw && !self.args.json && self.shown != Some(id) {
@@ -108,10 +115,7 @@ impl<W: Write> Out<'_, W> {
                 writeln!(self.to, "{gap}==> {id} {} <==", SafeText::line(title))?;
             }
             self.shown = Some(id);
-            match piece {
-                Piece::Line(line) => self.line(id, line),
-                Piece::LeftOut(bytes) => writeln!(self.to, "{}", left_out(bytes)),
-            }
+            self.line(id, line)
         })?;
         self.cut(state, page, last)
     }

@@ -123,6 +123,7 @@ pub fn scroll(ui: &mut UiState, step: &StepState, history: &History, scroll: Scr
         Scroll::Pages(n) => n as isize * page,
         Scroll::Start => isize::MIN,
         Scroll::End => isize::MAX,
+        Scroll::To(_) => 0,
     };
     let to = at.saturating_add_signed(by).min(numbers.len());
     let pane = ui.pane_mut(step.id);

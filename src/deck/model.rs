@@ -235,6 +235,8 @@ pub enum Scroll {
     Start,
     /// To the end, and follow.
     End,
+    /// Within the line at the top, to the row that holds a position of the log.
+    To(u64),
 }
 
 /// A message that is being written.

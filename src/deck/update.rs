@@ -341,6 +341,8 @@ fn scroll(ui: &mut UiState, cx: Context<'_>, scroll: Scroll) {
         Scroll::Halves(n) | Scroll::Pages(n) => (n < 0, half),
         Scroll::Start => (true, usize::MAX),
         Scroll::End => (false, FURTHEST),
+        // A position is one of the log.
+        Scroll::To(_) => (false, 0),
     };
     *back = if up { back.saturating_sub(rows) } else { back.saturating_add(rows).min(FURTHEST) };
 }

@@ -12,7 +12,7 @@ use super::model::{Anchor, PaneState, Position, Scroll, UiState};
 use super::reading::Message;
 use super::wrap::wrap;
 use crate::run::{StepId, Stream, Timestamp};
-use crate::text::{self, SecretLines, StyledLine, width};
+use crate::text::{self, SafeText, SecretLines, StyledLine, width};
 
 /// The windows of one frame.
 #[derive(Clone, Debug, Default)]
@@ -55,8 +55,10 @@ pub struct Row {
     pub at: Option<Timestamp>,
     /// What to draw.
     pub runs: Vec<text::Run>,
-    /// Something of the line is missing here.
+    /// Something of the line is missing here, or comes in the next row as a line of its own.
     pub cut: bool,
+    /// How many bytes of its text are missing behind this row.
+    pub left: u64,
     /// Not a row of the line, but a note that the line came again.
     pub again: Option<Again>,
     /// Where the next line begins.
@@ -84,11 +86,18 @@ pub const ERR_MARK: &str = "err│ ";
 pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u16), limit: Option<u64>) -> Window {
     let len = feed.log_len(step).min(limit.unwrap_or(u64::MAX));
     let (wide, high) = (usize::from(size.0.max(1)), usize::from(size.1));
-    let view = View { step, len, wide, high, wrap: ui.wrap, fold: ui.fold, reveal: ui.reveal };
+    let found = ui.search.as_ref().and_then(|search| {
+        let (_, at) = search.found.filter(|(found, _)| *found == step)?;
+        Some((at, width(SafeText::line(&search.needle).as_str())))
+    });
+    let (wrap, fold, reveal) = (ui.wrap, ui.fold, ui.reveal);
+    let mut view = View { step, len, wide, high, wrap, fold, reveal, found, opened: None };
     let pane = ui.pane_mut(step);
     for scroll in std::mem::take(&mut pane.asked) {
+        view.opened = opened(pane.output);
         view.scroll(feed, pane, scroll);
     }
+    view.opened = opened(pane.output);
     let (rows, behind) = match pane.output {
         Position::Follow => (view.tail(feed), 0),
         Position::At { top, seen } => {
@@ -114,6 +123,18 @@ struct View {
     wrap: bool,
     fold: bool,
     reveal: bool,
+    /// Where a match is that must be seen, and how many cells it takes.
+    found: Option<(u64, usize)>,
+    /// Where the line begins that is scrolled through row by row.
+    opened: Option<u64>,
+}
+
+/// The line that is scrolled through row by row, by its start: the top of the pane is inside of it.
+const fn opened(position: Position) -> Option<u64> {
+    match position {
+        Position::At { top, .. } if top.row > 0 => Some(top.line),
+        _ => None,
+    }
 }
 
 impl View {
@@ -129,6 +150,12 @@ impl View {
             }
             Scroll::Start => {
                 pane.output = Position::At { top: Anchor::default(), seen: self.len };
+                return;
+            }
+            Scroll::To(at) => {
+                if let Position::At { top, .. } = &mut pane.output {
+                    top.row = self.row_of(feed, top.line, at);
+                }
                 return;
             }
         };
@@ -147,7 +174,10 @@ impl View {
         let (below, all) = self.forward(feed, top, distance + self.high + 1);
         // Whoever scrolls down to the end wants to see what comes.
         if all && below.len() <= distance + self.high {
-            pane.output = Position::Follow;
+            // While it is followed a long line is cut, and this one is read up to its end.
+            let long = |row: &&Row| self.opened == Some(row.anchor.line) && self.is_long(row.anchor);
+            let end = below.last().filter(long).and_then(|_| below.get(below.len().saturating_sub(self.high)));
+            pane.output = end.map_or(Position::Follow, |row| Position::At { top: row.anchor, seen });
         } else if let Some(row) = below.get(distance).or(below.last()) {
             pane.output = Position::At { top: row.anchor, seen };
         }
@@ -263,6 +293,7 @@ impl View {
                 at: line.at,
                 runs: Vec::new(),
                 cut: false,
+                left: 0,
                 again: Some(Again { times: more, or_more: open }),
                 end,
             });
@@ -270,15 +301,68 @@ impl View {
         (rows, start..end)
     }
 
+    /// Whether a row of a line comes behind what is shown of most lines.
+    fn is_long(&self, row: Anchor) -> bool {
+        row.row.saturating_mul(self.wide) >= StyledLine::MAX_COLUMNS
+    }
+
+    /// Where a match is that must be seen, as a number of bytes of the line that holds it.
+    fn found_in(&self, line: &LogLine) -> Option<(usize, usize)> {
+        let (at, wide) = self.found.filter(|(at, _)| (line.start..line.end).contains(at))?;
+        Some((usize::try_from(at - line.start).ok()?, wide))
+    }
+
+    /// The row of a line that holds a position.
+    fn row_of(&self, feed: &mut dyn Feed, start: u64, at: u64) -> usize {
+        let Some(line) = feed.lines_from(self.step, start, 1).pop().filter(|line| line.start <= at) else { return 0 };
+        // Wrapping drops spaces and nothing else, and a mask is as long as what it hides.
+        let inked = |text: &str| text.chars().filter(|ch| *ch != ' ').count();
+        let before = usize::try_from(at - line.start).unwrap_or(usize::MAX).min(line.bytes.len());
+        let before = inked(StyledLine::whole(line.bytes.get(..before).unwrap_or_default()).text().as_str());
+        let mut passed = 0;
+        let rows = self.rows_of(&line, line.end, &mut SecretLines::default());
+        let row = rows.iter().find(|row| {
+            passed += row.runs.iter().map(|run| inked(run.text.as_str())).sum::<usize>();
+            passed > before
+        });
+        row.or(rows.last()).map_or(0, |row| row.anchor.row)
+    }
+
+    /// Of a line that is not wrapped, what is around the match in it when that would not be on the screen.
+    fn around(&self, line: &LogLine, runs: Vec<text::Run>, room: usize) -> Vec<text::Run> {
+        let Some((before, wide)) = self.found_in(line) else { return runs };
+        let column = StyledLine::whole(line.bytes.get(..before).unwrap_or_default()).width();
+        if column + wide < room {
+            return runs;
+        }
+        let mut skip = column.saturating_sub(room / 2);
+        let mut out = vec![text::Run { text: SafeText::line("… "), style: text::Style::default() }];
+        for run in runs {
+            let mut rest = String::new();
+            for ch in run.text.as_str().chars() {
+                if skip > 0 {
+                    skip = skip.saturating_sub(width(ch.encode_utf8(&mut [0; 4])));
+                } else {
+                    rest.push(ch);
+                }
+            }
+            out.push(text::Run { text: SafeText::line(&rest), style: run.style });
+        }
+        out
+    }
+
     fn rows_of(&self, line: &LogLine, end: u64, above: &mut SecretLines) -> Vec<Row> {
-        let mut styled = StyledLine::parse(&line.bytes);
+        // Only what is read row by row is worth the work: many long lines in full would make every frame late.
+        let whole = self.opened == Some(line.start) || self.found_in(line).is_some();
+        let mut styled = if whole { StyledLine::whole(&line.bytes) } else { StyledLine::parse(&line.bytes) };
         if !self.reveal {
             // Before it is wrapped, because no row has the whole of it then.
             styled.mask(above);
         }
         let room = if line.stream == Stream::Err { self.wide.saturating_sub(width(ERR_MARK)) } else { self.wide };
         let cut = styled.cut || line.cut;
-        let parts = if self.wrap { wrap(styled.runs, room.max(4)) } else { vec![styled.runs] };
+        let left = styled.left as u64;
+        let parts = if self.wrap { wrap(styled.runs, room.max(4)) } else { vec![self.around(line, styled.runs, room)] };
         let count = parts.len();
         let row = |(row, runs)| Row {
             anchor: Anchor { line: line.start, row },
@@ -286,6 +370,7 @@ impl View {
             at: line.at,
             runs,
             cut: cut && row + 1 == count,
+            left: if row + 1 == count { left } else { 0 },
             again: None,
             // Only the last row of a line leads to the next one.
             end: if row + 1 == count { end } else { line.start },
@@ -367,6 +452,52 @@ mod tests {
         assert_eq!(shown(&mut feed, &mut ui).1.rows[0].anchor.row, 0);
         ui.wrap = false;
         assert_eq!(shown(&mut feed, &mut ui).0.len(), 1);
+    }
+
+    #[test]
+    fn a_match_far_in_a_long_line_is_on_the_screen_and_the_line_can_be_read_to_its_end() {
+        let mut feed = FakeFeed::default();
+        let words = |from: usize, to: usize| (from..to).map(|n| format!("w{n:05} ")).collect::<String>();
+        let text = format!("{}NEEDLE {}END", words(0, 3000), words(3000, 6000));
+        feed.print(0, Stream::Out, &format!("first\n{text}\nlast"));
+        let at = 6 + text.find("NEEDLE").unwrap() as u64;
+        let mut ui = UiState::new((20, 4));
+        let rows = shown(&mut feed, &mut ui).1.rows;
+        let cut = rows.iter().find(|row| row.left > 0).unwrap();
+        assert_eq!(cut.left as usize, text.len() - StyledLine::MAX_COLUMNS);
+        let search = crate::deck::model::Search {
+            needle: "NEEDLE".to_owned(),
+            back: false,
+            everywhere: false,
+            found: Some((StepId(0), at)),
+            count: None,
+        };
+        ui.search = Some(search);
+        let pane = ui.pane_mut(StepId(0));
+        pane.output = Position::At { top: Anchor { line: 6, row: 0 }, seen: 0 };
+        pane.asked = vec![Scroll::To(at), Scroll::Rows(-2)];
+        let rows = shown(&mut feed, &mut ui).0;
+        assert!(rows[2].contains("NEEDLE"), "{rows:?}");
+        // Not wrapped, it is in its row.
+        ui.wrap = false;
+        let row = shown(&mut feed, &mut ui).0.into_iter().find(|row| row.contains("NEEDLE")).unwrap();
+        assert!(row.starts_with("… ") && row.find("NEEDLE").unwrap() < 16, "{}", &row[..40]);
+        ui.wrap = true;
+        // Without a search it stays where it is, and is read on to its last byte.
+        ui.search = None;
+        let place = ui.pane(StepId(0)).output;
+        let Position::At { top, .. } = place else { panic!("{place:?}") };
+        ui.pane_mut(StepId(0)).output = Position::At { top: Anchor { row: top.row.max(1), ..top }, seen: 0 };
+        let mut read = String::new();
+        for _ in 0..2000 {
+            let (rows, window) = shown(&mut feed, &mut ui);
+            read.push_str(&rows.join(" "));
+            if window.at_end {
+                break;
+            }
+            ui.pane_mut(StepId(0)).asked = vec![Scroll::Pages(1)];
+        }
+        assert!(read.contains("w05999 END") && read.ends_with("last"), "{}", &read[read.len() - 60..]);
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct StyledLine {
     pub runs: Vec<Run>,
     /// The line was longer than [`StyledLine::MAX_COLUMNS`].
     pub cut: bool,
+    /// How many bytes of text are missing behind there.
+    pub left: usize,
 }
 
 impl StyledLine {
@@ -58,8 +60,14 @@ impl StyledLine {
     pub fn parse(bytes: &[u8]) -> Self {
         match split_printable(bytes) {
             (text, []) => Self::plain(text),
-            _ => Self::scan(bytes),
+            _ => Self::scan(bytes, Self::MAX_COLUMNS),
         }
+    }
+
+    /// Like [`StyledLine::parse`], and no line is too long: the caller bounds it.
+    #[must_use]
+    pub fn whole(bytes: &[u8]) -> Self {
+        Self::scan(bytes, usize::MAX)
     }
 
     /// A line of nothing but printable ASCII, which most lines are, is its own text.
@@ -69,16 +77,16 @@ impl StyledLine {
         }
         let (shown, beyond) = text.split_at_checked(Self::MAX_COLUMNS).unwrap_or((text, ""));
         let run = Run { text: SafeText::trusted(shown.to_owned()), style: Style::default() };
-        Self { runs: vec![run], cut: !beyond.is_empty() }
+        Self { runs: vec![run], cut: !beyond.is_empty(), left: beyond.len() }
     }
 
-    fn scan(bytes: &[u8]) -> Self {
-        let mut builder = Builder::default();
+    fn scan(bytes: &[u8], most: usize) -> Self {
+        let mut builder = Builder { most, ..Builder::default() };
         let mut scanner = Scanner::default();
         scanner.push(bytes, &mut builder);
         scanner.finish(&mut builder);
         let runs = builder.runs.into_iter().map(|(text, style)| Run { text: SafeText::trusted(text), style }).collect();
-        Self { runs, cut: builder.cut }
+        Self { runs, cut: builder.cut, left: builder.left }
     }
 
     /// The text without its colours.
@@ -110,6 +118,9 @@ struct Builder {
     column: usize,
     restart: bool,
     cut: bool,
+    left: usize,
+    /// So many columns are kept.
+    most: usize,
 }
 
 impl Builder {
@@ -118,7 +129,7 @@ impl Builder {
             self.runs.clear();
             self.column = 0;
             self.restart = false;
-            self.cut = false;
+            (self.cut, self.left) = (false, 0);
         }
     }
 }
@@ -127,8 +138,9 @@ impl Sink for Builder {
     fn text(&mut self, ch: char) {
         self.begin();
         let wide = ch.width().unwrap_or(0);
-        if self.cut || self.column + wide > StyledLine::MAX_COLUMNS {
+        if self.cut || self.column + wide > self.most {
             self.cut = true;
+            self.left += ch.len_utf8();
             return;
         }
         self.column += wide;
@@ -141,9 +153,10 @@ impl Sink for Builder {
     fn printable(&mut self, run: &str) {
         self.begin();
         // Each of these characters takes one cell.
-        let room = if self.cut { 0 } else { StyledLine::MAX_COLUMNS - self.column };
+        let room = if self.cut { 0 } else { self.most - self.column };
         let (shown, beyond) = run.split_at_checked(room.min(run.len())).unwrap_or((run, ""));
         self.cut |= !beyond.is_empty();
+        self.left += beyond.len();
         self.column += shown.len();
         match self.runs.last_mut() {
             _ if shown.is_empty() => {}
@@ -315,12 +328,15 @@ mod tests {
     #[test]
     fn long_lines_are_cut_and_say_so() {
         let line = StyledLine::parse(&vec![b'x'; 10_000]);
-        assert_eq!((line.width(), line.cut), (StyledLine::MAX_COLUMNS, true));
+        assert_eq!((line.width(), line.cut, line.left), (StyledLine::MAX_COLUMNS, true, 5904));
+        let line = StyledLine::parse("é".repeat(5000).as_bytes());
+        assert_eq!((line.width(), line.left), (StyledLine::MAX_COLUMNS, 2 * 904));
+        let whole = StyledLine::whole(&vec![b'x'; 10_000]);
+        assert_eq!((whole.width(), whole.cut, whole.left), (10_000, false, 0));
         assert!(!StyledLine::parse(b"short").cut);
     }
 
     /// A builder that is given every character alone.
-    #[derive(Default)]
     struct OneByOne(Builder);
 
     impl Sink for OneByOne {
@@ -345,7 +361,7 @@ mod tests {
         #[test]
         fn the_short_way_agrees_with_the_scanner(text in "[ -~]{0,40}", repeat in 0usize..200) {
             let text = text.repeat(repeat);
-            prop_assert_eq!(StyledLine::parse(text.as_bytes()), StyledLine::scan(text.as_bytes()));
+            prop_assert_eq!(StyledLine::parse(text.as_bytes()), StyledLine::scan(text.as_bytes(), StyledLine::MAX_COLUMNS));
         }
 
         #[test]
@@ -361,12 +377,12 @@ mod tests {
             ),
         ) {
             let bytes = pieces.concat();
-            let mut slow = OneByOne::default();
+            let mut slow = OneByOne(Builder { most: StyledLine::MAX_COLUMNS, ..Builder::default() });
             let mut scanner = Scanner::default();
             scanner.push(&bytes, &mut slow);
             scanner.finish(&mut slow);
-            let line = StyledLine::scan(&bytes);
-            prop_assert_eq!(line.cut, slow.0.cut);
+            let line = StyledLine::scan(&bytes, StyledLine::MAX_COLUMNS);
+            prop_assert_eq!((line.cut, line.left), (slow.0.cut, slow.0.left));
             let runs: Vec<_> = line.runs.into_iter().map(|r| (r.text.as_str().to_owned(), r.style)).collect();
             prop_assert_eq!(runs, slow.0.runs);
         }

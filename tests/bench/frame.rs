@@ -61,6 +61,7 @@ fn window(step: u32, frame: u64, (wide, high): (u16, u16)) -> Window {
             at: None,
             runs,
             cut: usize::from(wide) < text.len(),
+            left: 0,
             again: None,
             end: line + 1,
         }

@@ -170,7 +170,7 @@ impl<S: Source> App<'_, S> {
             } else if newest != Some(row.anchor.line) {
                 newest = Some(row.anchor.line);
                 lines.extend(self.source.lines_from(step, row.anchor.line, 1).first().map(|line| {
-                    let mut styled = StyledLine::parse(&line.bytes);
+                    let mut styled = StyledLine::whole(&line.bytes);
                     if !self.ui.reveal {
                         styled.mask(&mut above);
                     }

@@ -16,7 +16,7 @@ use crate::deck::window::ERR_MARK;
 use crate::deck::{DeckError, guard};
 use crate::run::{StepId, Stream, Timestamp};
 use crate::rundir::StepLog;
-use crate::text::{SafeText, StyledLine};
+use crate::text::StyledLine;
 
 /// Lines of a log that are read at once for a pager.
 const LINES: usize = 512;
@@ -141,8 +141,7 @@ fn clean(log: &StepLog, to: impl Write) -> io::Result<()> {
         for line in lines {
             let mark = if line.stream == Stream::Err && !goes_on { ERR_MARK } else { "" };
             // As on the screen, but no line is too long here.
-            let shown = StyledLine::parse(&line.bytes);
-            let text = if shown.cut { SafeText::from_bytes(&line.bytes) } else { shown.text() };
+            let text = StyledLine::whole(&line.bytes).text();
             write!(to, "{mark}{text}")?;
             goes_on = line.is_piece();
             if !goes_on {

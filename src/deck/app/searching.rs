@@ -191,7 +191,7 @@ impl<S: Source> App<'_, S> {
         pane.tab = Tab::Output;
         pane.output = Position::At { top: Anchor { line, row: 0 }, seen };
         // A little of what was before it tells what it is about.
-        pane.asked = vec![Scroll::Rows(-3)];
+        pane.asked = vec![Scroll::To(at), Scroll::Rows(-3)];
         self.ui.notice = None;
         if elsewhere {
             let name =

@@ -228,7 +228,11 @@ fn log_row(buf: &mut Buffer, area: Rect, dy: u16, row: &Row, scene: &Scene<'_>) 
         dx = put(buf, area, dx, dy, run.text.as_str(), theme.ansi(run.style));
     }
     let wide: usize = row.runs.iter().map(|r| r.text.width()).sum();
-    if row.cut || wide > usize::from(area.width) {
+    if row.left > 0 && wide <= usize::from(area.width) {
+        let text = format!("… {} more", bytes(row.left));
+        let dx = usize::from(area.width).saturating_sub(crate::text::width(&text));
+        put(buf, area, u16::try_from(dx).unwrap_or(0), dy, &text, theme.bold());
+    } else if row.cut || wide > usize::from(area.width) {
         put(buf, area, area.width.saturating_sub(1), dy, "…", theme.bold());
     }
 }

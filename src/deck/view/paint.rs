@@ -1,7 +1,5 @@
 //! Small brushes. Everything is clipped to its area, so that no size of terminal can make a draw function panic.
 
-use std::sync::LazyLock;
-
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -89,12 +87,7 @@ pub fn put(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, text: &str, style: St
         let mut end = x;
         let cells = buf.content.get_mut(begin..).unwrap_or_default();
         for (cell, ch) in cells.iter_mut().zip(text.chars()).take(usize::from(room)) {
-            match usize::try_from(u32::from(ch)).ok().and_then(|n| LETTERS.get(n)) {
-                Some(letter) => cell.clone_from(letter),
-                None => {
-                    cell.set_char(ch);
-                }
-            }
+            cell.set_char(ch);
             (cell.fg, cell.bg, cell.modifier) = (model.fg, model.bg, model.modifier);
             cell.underline_color = model.underline_color;
             end += 1;
@@ -103,16 +96,6 @@ pub fn put(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, text: &str, style: St
     }
     buf.set_stringn(x, y, text, usize::from(room), style).0 - area.x
 }
-
-/// A cell for each character of ASCII: to copy one costs a third of what it costs to make one, and most of a frame is that.
-static LETTERS: LazyLock<Vec<Cell>> = LazyLock::new(|| {
-    let letter = |ch| {
-        let mut cell = Cell::EMPTY;
-        cell.set_char(ch);
-        cell
-    };
-    ('\0'..='~').map(letter).collect()
-});
 
 /// Whether a character takes one cell, whatever of these stands beside it: plain ASCII, lines and blocks, and `…`.
 const fn is_a_cell(ch: char) -> bool {

@@ -6,11 +6,10 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::paths::private_dir;
 use super::segment::sha256_hex;
 use crate::run::Timestamp;
 
@@ -130,13 +129,14 @@ pub(super) fn act(op: &Op, real: &dyn for<'a> Fn(&'a Path) -> io::Result<Cow<'a,
         (Err(error), Op::Remove(_) | Op::RemoveEmpty(_)) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         (path, _) => path?,
     };
+    let stands = || real(op.path()).map(drop);
     match op {
-        Op::Replace(_, bytes) => in_folder_of(&path, || replace(&path, bytes)),
+        Op::Replace(_, bytes) => in_folder_of(&path, &stands, || replace(&path, bytes)),
         Op::Rename(from, _) => {
             let from = real(from)?;
-            in_folder_of(&path, || fs::rename(&from, &path))
+            in_folder_of(&path, &stands, || fs::rename(&from, &path))
         }
-        Op::Touch(_) => in_folder_of(&path, || super::open::append(&path).map(drop)),
+        Op::Touch(_) => in_folder_of(&path, &stands, || super::open::append(&path).map(drop)),
         Op::Remove(_) => match fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
@@ -152,19 +152,33 @@ pub(super) fn act(op: &Op, real: &dyn for<'a> Fn(&'a Path) -> io::Result<Cow<'a,
 /// How often a folder is made that somebody else removes again because nothing is in it yet.
 const FOLDER_TRIES: usize = 20;
 
-/// Tries, and if the folder was missing makes it and tries again.
-fn in_folder_of(path: &Path, act: impl Fn() -> io::Result<()>) -> io::Result<()> {
+/// Tries, and if the folder was missing makes it and tries again, as long as `stands` says that there is something to
+/// write into.
+fn in_folder_of(path: &Path, stands: &dyn Fn() -> io::Result<()>, act: impl Fn() -> io::Result<()>) -> io::Result<()> {
     let mut done = act();
     for _ in 0..FOLDER_TRIES {
         match (&done, path.parent()) {
             (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {
-                private_dir(folder)?;
-                done = act();
+                done = make_missing(folder, stands).and_then(|()| act());
             }
             _ => break,
         }
     }
     done
+}
+
+/// Makes what is missing of a folder, one level after the other: what somebody removes meanwhile, the root of all runs for
+/// one, is not made again with it.
+fn make_missing(folder: &Path, stands: &dyn Fn() -> io::Result<()>) -> io::Result<()> {
+    let missing: Vec<&Path> = folder.ancestors().take_while(|level| !level.exists()).collect();
+    stands()?;
+    for level in missing.into_iter().rev() {
+        match fs::DirBuilder::new().mode(0o700).create(level) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// What became of a write.
@@ -354,6 +368,26 @@ mod tests {
 
     fn put(path: &str, text: &str) -> Op {
         Op::Replace(path.into(), text.into())
+    }
+
+    #[test]
+    fn missing_folders_are_made_only_while_there_is_something_to_write_into() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("root/results/file");
+        let make = || fs::write(&path, b"x");
+        let gone = || Err(io::Error::from(io::ErrorKind::NotFound));
+        assert_eq!(in_folder_of(&path, &gone, make).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(!temp.path().join("root").exists());
+        // Removed between the look and the making.
+        fs::create_dir(temp.path().join("root")).unwrap();
+        let removed = || fs::remove_dir(temp.path().join("root"));
+        assert_eq!(
+            make_missing(&temp.path().join("root/results"), &removed).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        assert!(!temp.path().join("root").exists());
+        in_folder_of(&path, &|| Ok(()), make).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"x");
     }
 
     #[test]

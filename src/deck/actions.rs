@@ -6,7 +6,7 @@ use crossterm::event::KeyCode;
 use super::attention;
 use super::entries;
 use super::keymap::Key;
-use super::model::{self, Focus, Tab, UiState, ViewMode};
+use super::model::{self, Focus, Position, Tab, UiState, ViewMode};
 use super::{answer_dialog, budget_dialog, compose, history, rows};
 use crate::run::replay::Step;
 use crate::run::{RunMode, RunState, SteerRequest, StepPhase, TargetState, resume_line};
@@ -380,9 +380,12 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
         wanted.push(Action::NextStep);
     }
     if ui.zoom && entries::lists(ui.tab(ui.selected)) {
-        wanted.extend([Action::Open, Action::Filter, Action::Follow]);
+        wanted.extend([Action::Open, Action::Filter]);
     } else if ui.shows_one() || ui.focus == Focus::Output {
-        wanted.extend([Action::Follow, Action::Search]);
+        wanted.push(Action::Search);
+    }
+    if (ui.shows_one() || ui.focus == Focus::Output) && left_behind(ui) {
+        wanted.push(Action::Follow);
     }
     if ui.search.is_some() {
         wanted.push(Action::SearchNext);
@@ -406,6 +409,16 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     wanted.extend([Action::Palette, Action::Help, Action::Quit]);
     wanted.retain(|a| possible(*a, ui, at).is_ok());
     wanted
+}
+
+/// Whether what is shown of the selected step has a newest part that it does not follow now.
+fn left_behind(ui: &UiState) -> bool {
+    let pane = ui.pane(ui.selected);
+    match pane.tab {
+        tab if ui.zoom && entries::lists(tab) => pane.cursor.contains_key(&tab),
+        Tab::Output => pane.output != Position::Follow,
+        _ => !ui.zoom && pane.output != Position::Follow,
+    }
 }
 
 /// The rows whose name or help has the letters of the query in this order, best first.

@@ -88,7 +88,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
     }
     let left = vec![
         piece("enter", theme.key()),
-        piece(if asking.takes_text() { "send" } else { "answer with the choice" }, theme.dim()).gap(1),
+        piece(if asking.takes_text() { "send" } else { "answer" }, theme.dim()).gap(1),
         piece("esc", theme.key()).rank(1).gap(3),
         piece("later", theme.dim()).rank(1).gap(1),
     ];

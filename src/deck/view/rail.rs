@@ -484,7 +484,7 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
         Some(Overlay::Palette { .. }) => named(&[("enter", "do it"), ("↑↓", "choose"), ("esc", "back")]),
         Some(Overlay::Filter) => named(&[("enter", "keep it"), ("esc", "all steps")]),
         Some(Overlay::Search { .. }) => {
-            named(&[("enter", "look"), ("esc", "back"), ("tab", "this step or all"), ("↑", "the last one")])
+            named(&[("enter", "look"), ("esc", "back"), ("tab", "this step or all"), ("↑", "last search")])
         }
         Some(Overlay::Help { query: Some(_), .. }) => named(&[("↑↓", "scroll"), ("esc", "all keys")]),
         Some(Overlay::Help { .. }) => named(&[("jk", "scroll"), ("/", "find"), ("esc", "back")]),
@@ -494,9 +494,12 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
             named(&[("enter", "ask for it"), ("esc", "back"), ("↑↓", "limit"), ("tab", "scope")])
         }
         Some(Overlay::Answer(dialog)) => {
-            let mut out = vec![("enter", "answer"), ("esc", "later")];
+            let question = answer_dialog::question(scene.state, dialog);
+            // The words of the dialog.
+            let typed = question.is_some_and(|question| question.asking.takes_text());
+            let mut out = vec![("enter", if typed { "send" } else { "answer" }), ("esc", "later")];
             // What is only typed has nothing to choose from.
-            let choices = answer_dialog::question(scene.state, dialog).map(answer_dialog::lines);
+            let choices = question.map(answer_dialog::lines);
             out.extend(choices.filter(|lines| !lines.is_empty()).map(|_| ("↑↓", "choose")));
             named(&out)
         }

@@ -65,7 +65,12 @@ fn the_agents_own_command_that_goes_on_with_its_session_is_shown_and_copied() {
     let line = format!("cd {} && claude --resume s-1", folder.display());
     let sent = format!("\x1b]52;c;{}\x07", base64::Engine::encode(&base64::engine::general_purpose::STANDARD, line));
     assert!(memchr::memmem::find(&pty.bytes(), sent.as_bytes()).is_some(), "without a line feed, which would run it");
-    pty.keys("Ay");
+    pty.wait_text("1 NEEDS YOU");
+    pty.keys("A");
+    // A choice that was not on the screen yet is not taken.
+    pty.wait_text("step 1 asker asks");
+    pty.wait_frame();
+    pty.keys("y");
     home.wait_state("complete");
 }
 

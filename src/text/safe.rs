@@ -13,7 +13,7 @@ pub(super) const TAB: usize = 8;
 /// The number of terminal cells that a text takes; ambiguous characters take one.
 #[must_use]
 pub fn width(text: &str) -> usize {
-    text.width()
+    if is_printable(text.as_bytes()) { text.len() } else { text.width() }
 }
 
 #[cfg(test)]

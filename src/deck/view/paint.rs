@@ -2,7 +2,7 @@
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::{Color, Modifier, Style};
 
 use crate::deck::actions::Action;
 use crate::deck::theme::Theme;
@@ -74,27 +74,34 @@ pub fn put(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, text: &str, style: St
         return dx;
     }
     let (x, y) = (area.x + dx, area.y + dy);
-    // Cells are overwritten whole; without the reset the modifiers of what was there would shine through.
-    let style = Style::reset().patch(style);
     let room = area.width - dx;
     // Nearly all that is written: there is no need to look for characters that belong together, which takes longer than
     // everything else of a frame.
-    if text.chars().all(is_a_cell) {
-        let begin = usize::from(y - buf.area.y) * usize::from(buf.area.width) + usize::from(x - buf.area.x);
-        // The style is worked out once, not for each cell.
-        let mut model = Cell::EMPTY;
-        model.set_style(style);
-        let mut end = x;
-        let cells = buf.content.get_mut(begin..).unwrap_or_default();
-        for (cell, ch) in cells.iter_mut().zip(text.chars()).take(usize::from(room)) {
-            cell.set_char(ch);
-            (cell.fg, cell.bg, cell.modifier) = (model.fg, model.bg, model.modifier);
-            cell.underline_color = model.underline_color;
-            end += 1;
-        }
-        return end - area.x;
+    let begin = usize::from(y - buf.area.y) * usize::from(buf.area.width) + usize::from(x - buf.area.x);
+    let cells = buf.content.get_mut(begin..).unwrap_or_default().iter_mut().take(usize::from(room));
+    if text.bytes().all(|b| matches!(b, b' '..=b'~')) {
+        return dx + fill(cells, text.bytes().map(char::from), style);
     }
+    if text.chars().all(is_a_cell) {
+        return dx + fill(cells, text.chars(), style);
+    }
+    // Cells are overwritten whole; without the reset the modifiers of what was there would shine through.
+    let style = Style::reset().patch(style);
     buf.set_stringn(x, y, text, usize::from(room), style).0 - area.x
+}
+
+/// Overwrites cells whole, each with one character; returns how many.
+fn fill<'c>(cells: impl Iterator<Item = &'c mut Cell>, text: impl Iterator<Item = char>, style: Style) -> u16 {
+    let (fg, bg) = (style.fg.unwrap_or(Color::Reset), style.bg.unwrap_or(Color::Reset));
+    let underline = style.underline_color.unwrap_or(Color::Reset);
+    let modifier = style.add_modifier.difference(style.sub_modifier);
+    let mut written = 0;
+    for (cell, ch) in cells.zip(text) {
+        cell.set_char(ch);
+        (cell.fg, cell.bg, cell.modifier, cell.underline_color) = (fg, bg, modifier, underline);
+        written += 1;
+    }
+    written
 }
 
 /// Whether a character takes one cell, whatever of these stands beside it: plain ASCII, lines and blocks, and `…`.

@@ -36,6 +36,20 @@ pub fn attention(state: &RunState, ui: &UiState) -> Vec<Attention> {
     found.into_iter().map(|(_, a)| a).collect()
 }
 
+/// What the line about those who need a person speaks of, and the keys that take note of it: the selected step when it
+/// needs one, so that every key is about the same step, and else the most urgent.
+#[must_use]
+pub fn foremost<'a>(waiting: &'a [Attention], ui: &UiState) -> Option<&'a Attention> {
+    waiting.iter().find(|a| a.step == ui.selected).or_else(|| waiting.first())
+}
+
+/// Whether somebody took note of all that a step needs a person for.
+#[must_use]
+pub fn is_seen(step: &StepState, ui: &UiState) -> bool {
+    let noted = |a: &Attention| ui.acknowledged.get(&step.id).is_some_and(|cause| *cause == a.cause);
+    needs_person(step).is_none_or(|a| noted(&a))
+}
+
 /// Somebody waits for an answer, something hangs, something else.
 fn urgency(step: &StepState) -> u8 {
     match loudest(step).map(|n| n.condition.reason) {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind};
 
 use super::actions::{self, Action, Situation};
-use super::attention::{Attention, attention};
+use super::attention::{Attention, attention, foremost};
 use super::entries;
 use super::history::History;
 use super::model::{
@@ -404,8 +404,7 @@ fn jump(ui: &mut UiState, state: &RunState) {
 /// only looked at, for this deck alone.
 fn acknowledge(ui: &mut UiState, cx: Context<'_>) -> Vec<UiEffect> {
     let waiting = attention(cx.state, ui);
-    let chosen = waiting.iter().find(|a| a.step == ui.selected).or_else(|| waiting.first());
-    let Some(Attention { step, cause, notice, .. }) = chosen.cloned() else { return Vec::new() };
+    let Some(Attention { step, cause, notice, .. }) = foremost(&waiting, ui).cloned() else { return Vec::new() };
     ui.acknowledged.insert(step, cause);
     say(ui, cx.now, false, &format!("step {step} acknowledged"));
     match notice {

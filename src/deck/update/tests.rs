@@ -262,7 +262,12 @@ fn attention_is_jumped_to_acknowledged_and_raised_again_when_it_changes() {
     let notice = "3:tool_open_threshold:372".to_owned();
     assert_eq!(sent, [UiEffect::Acknowledge(StepId(3), notice)]);
     assert!(attention(&stage.feed.state, &stage.ui).is_empty());
+    let row =
+        |stage: &mut Stage| stage.text().lines().find(|l| l.contains("│ 4 reviewer ")).unwrap_or_default().to_owned();
+    assert!(row(&mut stage).contains("● seen"), "{}", stage.text());
+    assert!(!stage.text().contains("▲ attention"), "{}", stage.text());
     stage.feed.state.steps[3].attention[1].times = 2;
+    assert!(row(&mut stage).contains("▲ attention"), "{}", stage.text());
     assert_eq!(attention(&stage.feed.state, &stage.ui).len(), 1, "told again");
     // A run that is only looked at is left alone.
     stage.read_only = Some(SafeText::line("finished"));
@@ -275,6 +280,25 @@ fn attention_is_jumped_to_acknowledged_and_raised_again_when_it_changes() {
     stage.keys("a");
     stage.feed.state.steps[3].open.clear();
     assert_eq!(attention(&stage.feed.state, &stage.ui).len(), 1, "it is something else now");
+}
+
+#[test]
+fn what_is_taken_note_of_is_what_the_line_names() {
+    let mut stage = stage();
+    // Two steps need somebody; the line speaks of the selected one, and of the most urgent when that needs nobody.
+    let word = Some("needs_attention".to_owned());
+    let two = &mut stage.feed.state.steps[2];
+    (two.activity, two.attention) = (word, Vec::new());
+    for (selected, named) in [(2, 2), (3, 3), (0, 3)] {
+        stage.ui.selected = StepId(selected);
+        stage.ui.acknowledged.clear();
+        let text = stage.text();
+        let line = text.lines().find(|l| l.contains("2 NEED YOU")).unwrap_or_else(|| panic!("{text}"));
+        assert!(line.contains(&format!("step {} ", StepId(named))), "{line}");
+        assert!(line.contains(&format!("a acknowledge step {}", StepId(named))), "{line}");
+        stage.keys("a");
+        assert_eq!(stage.ui.acknowledged.keys().copied().collect::<Vec<_>>(), [StepId(named)]);
+    }
 }
 
 #[test]

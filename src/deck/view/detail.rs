@@ -9,6 +9,7 @@ use super::paint::{Piece, bar, piece, put, put_cut, put_right, right_cells, row}
 use super::secrets::wrapped;
 use super::{Scene, elapsed, now_text, took};
 use crate::deck::attention::needs_person;
+use crate::deck::model::UiState;
 use crate::run::{
     Level, Limit, Meter, Metric, Notice, OpenCall, Reason, RunnerKind, Steerable, StepPhase, StepState, ToolCall,
     ToolOutcome, budget, resume_command,
@@ -122,11 +123,11 @@ pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
 }
 
 /// Draws one fact into its row.
-pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState, scene: &Scene<'_>) {
+pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let label = |buf: &mut Buffer, name: &str| put(buf, area, 0, dy, &format!("{name:<9}"), theme.dim());
     match fact {
-        Fact::State => state_row(buf, area, dy, step, scene),
+        Fact::State => state_row(buf, area, dy, step, scene, ui),
         Fact::Attention => {
             if let Some(attention) = needs_person(step) {
                 label(buf, "needs you");
@@ -227,9 +228,9 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
     }
 }
 
-fn state_row(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, scene: &Scene<'_>) {
+fn state_row(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
-    let face = theme.face(scene.state.face(step));
+    let face = super::face(step, scene, ui);
     let mut left = vec![piece(format!("{} {}", face.glyph, face.word), face.style)];
     left.push(piece(SafeText::line(&step.agent).to_string(), theme.plain()).gap(2));
     left.push(piece(runner(step), theme.dim()).rank(3).gap(2));

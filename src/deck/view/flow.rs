@@ -133,7 +133,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
 
 fn node(buf: &mut Buffer, area: Rect, stage: &Stage<'_>, dy: u16, step: &StepState, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
-    let face = theme.face(scene.state.face(step));
+    let face = super::face(step, scene, ui);
     let selected = step.id == ui.selected;
     if selected {
         put(buf, area, stage.x, dy, "›", theme.select());

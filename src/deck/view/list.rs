@@ -67,7 +67,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         }
         let hidden = rows::hidden_agents(&lines, step);
         let row = ListRow { tie, step, folded, hidden, selected: step.id == ui.selected };
-        row.draw(buf, inner, dy, &columns, scene);
+        row.draw(buf, inner, dy, &columns, scene, ui);
     }
     let spare = height.saturating_sub(lines.len());
     if shape == Shape::Wide && spare >= 6 {
@@ -157,7 +157,7 @@ struct ListRow<'a> {
 }
 
 impl ListRow<'_> {
-    fn draw(&self, buf: &mut Buffer, area: Rect, dy: u16, columns: &Columns, scene: &Scene<'_>) {
+    fn draw(&self, buf: &mut Buffer, area: Rect, dy: u16, columns: &Columns, scene: &Scene<'_>, ui: &UiState) {
         let Self { tie, step, folded, hidden, selected } = *self;
         let members = folded.map(|group| rows::members(scene.state, group)).unwrap_or_default();
         let theme = scene.theme;
@@ -166,7 +166,7 @@ impl ListRow<'_> {
             .map(|s| scene.state.face(s))
             .max_by_key(|face| loudness(*face))
             .unwrap_or(scene.state.face(step));
-        let face = theme.face(state);
+        let face = if members.is_empty() { super::face(step, scene, ui) } else { theme.face(state) };
         let resting = matches!(state, StepFace::Queued | StepFace::Skipped);
         let body = match (selected, resting) {
             (true, _) => theme.bold(),

@@ -29,12 +29,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::actions::Action;
+use super::attention;
 use super::feed::{Hands, StepFacts};
 use super::history::History;
 use super::model::{Overlay, UiState};
-use super::theme::{Theme, asciify};
+use super::theme::{Face, Theme, asciify};
 use super::window::Windows;
-use crate::run::{RunState, RunnerKind, StepId, StepPhase, StepState, Timestamp};
+use crate::run::{RunState, RunnerKind, StepFace, StepId, StepPhase, StepState, Timestamp};
 use crate::text::SafeText;
 use layout::Shape;
 
@@ -227,9 +228,18 @@ fn waits(state: &RunState, step: &StepState) -> Option<String> {
     }
 }
 
+/// How a step looks: what somebody took note of calls nobody any more.
+fn face(step: &StepState, scene: &Scene<'_>, ui: &UiState) -> Face {
+    let face = scene.state.face(step);
+    if face == StepFace::Attention && attention::is_seen(step, ui) {
+        return Face { word: "seen", ..scene.theme.face(StepFace::Running) };
+    }
+    scene.theme.face(face)
+}
+
 /// What a step does just now, in a few words.
 fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
-    use crate::run::StepFace as F;
+    use StepFace as F;
     let last_line = || step.recent_output.iter().rev().find(|l| !l.trim().is_empty()).cloned();
     match state.face(step) {
         F::Queued => {

@@ -42,7 +42,7 @@ pub(super) fn pane(
             Shape::Zoom => vec![piece(tab.name(), theme.bold())],
             // Where no list says it, the title tells how the step stands and who works on it.
             Shape::Grid | Shape::Tabs | Shape::Flow => {
-                let face = theme.face(scene.state.face(step));
+                let face = super::face(step, scene, ui);
                 let agent = (step.agent != step.title()).then(|| SafeText::line(&step.agent));
                 let model = step.model.as_deref().map(SafeText::line);
                 let mut out = vec![
@@ -99,7 +99,7 @@ pub(super) fn pane(
             let facts = detail::facts(step, usize::from(log.width), ui.reveal);
             let rows = above_log(shape, Rect { width: log.width, ..inner }, step).saturating_sub(1);
             for (fact, dy) in facts.iter().take(usize::from(rows)).zip(0_u16..) {
-                detail::fact(buf, head, dy, fact, step, scene);
+                detail::fact(buf, head, dy, fact, step, scene, ui);
             }
             // The last fact of a list that was cut may be a gap; a rule says that the output begins.
             if *facts.first().unwrap_or(&Fact::Gap) != Fact::Gap {

@@ -145,7 +145,7 @@ fn run_id(state: &RunState) -> SafeText {
 pub(super) fn step_header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let Some(step) = scene.state.step(ui.selected) else { return };
-    let face = theme.face(scene.state.face(step));
+    let face = super::face(step, scene, ui);
     let title = SafeText::line(step.title()).truncate(usize::from(area.width / 3));
     let mut left = vec![
         piece(step.id.to_string(), theme.dim()),
@@ -192,15 +192,17 @@ pub(super) fn needs_you(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &Ui
 
 fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>) {
     let theme = scene.theme;
-    let waiting = attention_of(scene, ui);
-    let Some((first, name)) = waiting.first() else { return (Vec::new(), Vec::new()) };
+    let waiting = attention::attention(scene.state, ui);
+    let Some(first) = attention::foremost(&waiting, ui) else { return (Vec::new(), Vec::new()) };
+    let name = scene.state.step(first.step).map(|s| SafeText::line(s.title())).unwrap_or_default();
     let hint = |action: Action, word: &str, rank: u8| {
         piece(format!("{} {word}", ui.keymap.hint(action)), theme.alarm()).rank(rank).gap(3).does(action)
     };
     let asks = scene.read_only.is_none() && scene.state.step(first.step).is_some_and(|step| !step.questions.is_empty());
     let mut right = vec![hint(Action::NextAttention, "jump", 3), hint(Action::Why, "why", 1)];
     if ui.replay.is_none() {
-        right.insert(1, hint(Action::Acknowledge, "acknowledge", 2));
+        let word = if width < 100 { "acknowledge".to_owned() } else { format!("acknowledge step {}", first.step) };
+        right.insert(1, hint(Action::Acknowledge, &word, 2));
     }
     if asks {
         right.insert(0, hint(Action::Answer, "answer", 4));
@@ -231,16 +233,6 @@ pub(super) fn hit_needs(width: u16, dx: u16, scene: &Scene<'_>, ui: &UiState) ->
 /// What a click on the hints does.
 pub(super) fn hit_footer(width: u16, dx: u16, scene: &Scene<'_>, ui: &UiState) -> Option<Action> {
     hit(width.saturating_sub(2), hints(scene, ui), Vec::new(), dx.checked_sub(1)?)
-}
-
-fn attention_of(scene: &Scene<'_>, ui: &UiState) -> Vec<(attention::Attention, SafeText)> {
-    attention::attention(scene.state, ui)
-        .into_iter()
-        .map(|a| {
-            let name = scene.state.step(a.step).map(|s| SafeText::line(s.title())).unwrap_or_default();
-            (a, name)
-        })
-        .collect()
 }
 
 /// The line about requests and notices. Returns the pieces, so that the footer can take its place where there is no

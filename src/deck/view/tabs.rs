@@ -76,7 +76,7 @@ pub(super) fn steps(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiStat
     let shown_last = places.last().map(|p| p.step);
     for Place { step: id, start, end } in places {
         let Some(step) = scene.state.step(id) else { continue };
-        let face = theme.face(scene.state.face(step));
+        let face = super::face(step, scene, ui);
         let unread = ui.unread.get(&id).copied().filter(|n| *n > 0 && id != ui.selected);
         let style = match (id == ui.selected, unread) {
             (true, _) => theme.select(),

@@ -428,7 +428,7 @@ fn play(stage: &Stage, action: Action) {
         }
         Action::Acknowledge => {
             stage.press(action);
-            stage.sees("acknowledge → step 1 written");
+            stage.sees("acknowledge → step 1 done");
         }
         Action::Reveal => {
             // There and back; what it shows has tests of its own.

@@ -8,7 +8,9 @@ use super::*;
 use crate::deck::keymap::{Binding, Keymap};
 use crate::deck::model::{Fate, Overlay, Sent, Tab, ViewMode};
 use crate::deck::view::tests::{NOW, Stage};
-use crate::run::{RunPhase, RunnerKind, SteerMode, SteerRequest, SteerTarget, Steerable, StepPhase, TargetState};
+use crate::run::{
+    Ending, EndingCause, RunPhase, RunnerKind, SteerMode, SteerRequest, SteerTarget, Steerable, StepPhase, TargetState,
+};
 
 fn stage() -> Stage {
     Stage::new(120, 36)
@@ -309,6 +311,42 @@ fn the_palette_does_what_the_key_does() {
     let mut stage = Stage::new(120, 36);
     assert!(effects(&mut stage, ":zoom\n").is_empty());
     assert!(stage.ui.zoom);
+}
+
+#[test]
+fn what_was_asked_is_told_to_its_end() {
+    let mut stage = stage();
+    stage.feed.state.steering.recent.clear();
+    let sent = |what, step| Sent { id: None, what, step, at: NOW, fate: Fate::default() };
+    let sees = |stage: &mut Stage, text: &str| {
+        let picture = stage.text();
+        assert!(picture.contains(text), "{text}: {picture}");
+    };
+    stage.ui.sent.push(sent("acknowledge", Some(StepId(3))));
+    sees(&mut stage, "control: acknowledge → step 4 written");
+    for notice in &mut stage.feed.state.steps[3].attention {
+        notice.acknowledged = Some(NOW);
+    }
+    sees(&mut stage, "control: acknowledge → step 4 done");
+    stage.ui.sent.push(sent("stop", Some(StepId(2))));
+    sees(&mut stage, "control: stop → step 3 written");
+    stage.feed.state.steps[2].ending = Some(Ending {
+        cause: EndingCause::StepStop,
+        since: NOW,
+        message: String::new(),
+        abort_at: None,
+        int_at: None,
+        term_at: None,
+        kill_at: None,
+    });
+    sees(&mut stage, "control: stop → step 3 taken");
+    stage.feed.state.steps[2].ending = None;
+    stage.feed.state.steps[2].phase = StepPhase::Stopped;
+    sees(&mut stage, "control: stop → step 3 done");
+    stage.ui.sent.push(sent("stop", None));
+    sees(&mut stage, "control: stop written");
+    stage.feed.state.stopped = true;
+    sees(&mut stage, "control: stop taken");
 }
 
 #[test]

@@ -13,10 +13,10 @@ use crate::deck::attention;
 use crate::deck::compose;
 use crate::deck::feed::Hands;
 use crate::deck::history::short;
-use crate::deck::model::{Danger, Fate, Overlay, UiState, living};
+use crate::deck::model::{Danger, Fate, Overlay, Sent, UiState, living};
 use crate::deck::replay::Replay;
 use crate::run::replay::Step;
-use crate::run::{Metric, RunState, TargetState};
+use crate::run::{Metric, Notice, RunState, StepFace, TargetState};
 use crate::text::{SafeText, UNKNOWN, clock, clock_long, cost, count, or_unknown};
 
 /// For so long a request of this deck is the newest thing to tell.
@@ -345,6 +345,32 @@ fn standing(scene: &Scene<'_>) -> Option<SafeText> {
     Some(SafeText::line(&text))
 }
 
+/// How far a request has come that the runner answers with nothing but what it does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Written,
+    Taken,
+    Done,
+}
+
+fn progress(sent: &Sent, state: &RunState) -> Progress {
+    let (taken, done) = match (sent.what, sent.step.and_then(|id| state.step(id))) {
+        ("stop", Some(step)) => (step.face() == StepFace::Stopping, step.phase.is_terminal()),
+        ("stop", None) => (state.stopped, state.is_over()),
+        ("interrupt", _) => (state.interrupted, state.is_over()),
+        ("acknowledge", Some(step)) => {
+            let noted = step.attention.iter().any(|notice| notice.acknowledged.is_some_and(|at| at >= sent.at));
+            (false, noted || !step.attention.iter().any(Notice::is_open))
+        }
+        _ => (false, false),
+    };
+    match (taken, done) {
+        (_, true) => Progress::Done,
+        (true, _) => Progress::Taken,
+        _ => Progress::Written,
+    }
+}
+
 /// The life of the newest request: what the runner says of it, or that it was written.
 fn request(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     let theme = scene.theme;
@@ -366,7 +392,11 @@ fn request(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
             Fate::Refused(why) => out.push(piece(format!("refused: {why}"), theme.bad())),
             Fate::Done if sent.what == "steer" => out.push(piece("delivered", theme.good())),
             Fate::Done => out.push(piece("done", theme.good())),
-            Fate::Unanswered | Fate::Awaited => out.push(piece("written", theme.bold())),
+            Fate::Unanswered | Fate::Awaited => match progress(sent, scene.state) {
+                Progress::Written => out.push(piece("written", theme.bold())),
+                Progress::Taken => out.push(piece("taken", theme.bold())),
+                Progress::Done => out.push(piece("done", theme.good())),
+            },
         }
         out.push(piece(format!(" {}", scene.time_of_day(sent.at)), theme.dim()).rank(2));
         if sent.what == "steer" && compose::withdrawable(scene.state, ui) == sent.id {

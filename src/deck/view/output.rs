@@ -151,7 +151,12 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
         out.push(piece(text, style).rank(6).gap(2));
     }
     if follows {
-        let word = if step.phase.is_terminal() { "end" } else { "▼ following" };
+        let word = match &step.phase {
+            // What is shown then is what it will be asked.
+            StepPhase::Pending => "",
+            phase if phase.is_terminal() => "end",
+            _ => "▼ following",
+        };
         out.push(piece(word, theme.dim()).gap(2));
     } else {
         // What is on the screen is not new to who looks at it.

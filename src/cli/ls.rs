@@ -178,9 +178,6 @@ fn doing(run: &FleetRun) -> String {
     SafeText::line(&run.doing().unwrap_or_else(task)).truncate(48).to_string()
 }
 
-fn word(state: &RunState) -> &str {
-    if state.is_ending() {
-        return "ending";
-    }
-    state.phase.as_str()
+fn word(state: &RunState) -> &'static str {
+    if state.is_ending() { "ending" } else { state.run_face().1 }
 }

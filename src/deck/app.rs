@@ -46,6 +46,10 @@ use crate::text::SafeText;
 /// The shortest time between two frames that no key asked for.
 const FRAME: Duration = Duration::from_millis(33);
 
+/// So long after another program had the terminal its Ctrl-C and Ctrl-Z may still be told: two threads hear of signals, and
+/// one of them may take its time. The keys themselves are no signals while the deck has the terminal.
+const LATE: Duration = Duration::from_secs(1);
+
 /// A feed that can be waited for.
 pub trait Source: Feed {
     /// Returns when something on disk may have changed. May be dropped at any time.
@@ -266,6 +270,8 @@ impl<'a, S: Source> App<'a, S> {
         // looked at no more often than a frame could show.
         let mut unread = false;
         let mut last_look = Instant::now();
+        // When another program had the terminal last.
+        let mut lent: Option<Instant> = None;
         loop {
             if std::mem::take(&mut self.lent) {
                 // Ctrl-C and Ctrl-Z in another program reached this one too, and were not meant for it. They came long
@@ -278,6 +284,7 @@ impl<'a, S: Source> App<'a, S> {
                 drain(&mut interrupts).await;
                 drain(&mut suspends).await;
                 drain(&mut continues).await;
+                lent = Some(Instant::now());
             }
             if self.ui.leave_when_over && self.source.state().is_over() {
                 return Ok(DeckExit::Stopped);
@@ -316,7 +323,9 @@ impl<'a, S: Source> App<'a, S> {
                 () = self.git.answered() => Wake::Git,
                 () = alarm.at(deadline) => Wake::Clock,
             };
+            let late = || lent.is_some_and(|at| at.elapsed() < LATE);
             match wake {
+                Wake::Suspend | Wake::Interrupted if late() => {}
                 Wake::Gone(number) => return Ok(DeckExit::Signalled(number)),
                 Wake::Suspend => {
                     self.suspend(&mut screen, &mut keys)?;

@@ -35,7 +35,8 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
             }
             if let Some(usage) = usage {
                 used(step, usage);
-                if tells_by_call(&step.runner) {
+                // A call that was broken off tells of nothing, and its window is not empty for that.
+                if tells_by_call(&step.runner) && !usage.tokens.is_zero() {
                     step.window.used = Some(usage.tokens.all());
                 }
                 if let Some(attempt) = step.attempts.last_mut() {

@@ -170,6 +170,18 @@ fn usage_adds_up_for_the_step_the_attempt_and_the_run() {
     let size = Window { used: None, size: Some(100) };
     apply(&mut s, 6, What::Agent { step: StepId(0), event: AgentEvent::Window(size) });
     assert_eq!(s.steps[0].window.share(), Some(0.19));
+    // One that was broken off tells of nothing.
+    let broken_off = AgentEvent::Message {
+        role: MessageRole::Assistant,
+        preview: String::new(),
+        model: None,
+        stop: None,
+        usage: Some(Usage::default()),
+        error: Some("aborted".into()),
+        calls_tools: false,
+    };
+    apply(&mut s, 7, What::Agent { step: StepId(0), event: broken_off });
+    assert_eq!(s.steps[0].window.used, Some(19));
     assert_eq!(s.tokens().total(), 39);
     assert_eq!(s.cost(), Some(CostUsd(1.5)));
 }

@@ -132,7 +132,7 @@ impl Columns {
         let wide = width >= 118;
         let middle = width >= 78;
         Self {
-            word: if middle { 12 } else { 2 },
+            word: if middle { 13 } else { 2 },
             steps: if middle { 5 } else { 0 },
             title: match width {
                 118.. => width / 5 + 1,

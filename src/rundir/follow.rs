@@ -16,7 +16,7 @@ use super::past::{Past, step_of};
 use super::presence::Presence;
 use super::result_read::{self, Ending};
 use super::tail::{self, Tail};
-use super::watch::Watch;
+use super::watch::{self, Watch};
 use super::{RunDir, merge, open, plan_doc, records, session_log, status_read};
 use crate::run::{Event, RunState, StepId, StepPhase, StepState, Timestamp, What, reduce};
 
@@ -314,6 +314,10 @@ impl Follower {
                 () = self.watch.changed_since(looked) => {}
             },
             None if self.behind => {}
+            // Nothing but files can change what is over, and here the system tells of each.
+            None if self.health == Health::Over && self.watch.tells() && watch::tells_everything(self.dir.path()) => {
+                self.watch.woken().await;
+            }
             None => self.watch.changed_since(looked).await,
         }
     }

@@ -151,6 +151,12 @@ impl Watch {
         self.limit.as_deref()
     }
 
+    /// Whether the system watches.
+    #[must_use]
+    pub const fn tells(&self) -> bool {
+        self.system.is_some()
+    }
+
     /// How long to sleep at most before looking without having been woken.
     #[must_use]
     pub const fn look_again(&self) -> Duration {

@@ -9,6 +9,7 @@ use super::args::EventsArgs;
 use super::load::World;
 use super::{find, out};
 use crate::headless::{Format, Printer, json_event};
+use crate::run::{RunState, StepState};
 use crate::rundir::{Follower, RunDir};
 use crate::text::SafeText;
 
@@ -32,7 +33,7 @@ pub fn events(args: &EventsArgs) -> anyhow::Result<ExitCode> {
                 let mut text = String::new();
                 for event in &changes.news {
                     if let Some(value) = json_event(follower.state(), event) {
-                        text.push_str(&line(&value));
+                        text.push_str(&line(follower.state(), &value));
                     }
                 }
                 out::print(&text)?;
@@ -50,7 +51,7 @@ pub fn events(args: &EventsArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// One event for people: time, step, type, and the rest as it is.
-fn line(value: &serde_json::Value) -> String {
+fn line(state: &RunState, value: &serde_json::Value) -> String {
     let Some(fields) = value.as_object() else { return String::new() };
     let ms = fields.get("ts").and_then(serde_json::Value::as_i64).unwrap_or(0);
     let time = jiff::Timestamp::from_millisecond(ms)
@@ -60,12 +61,12 @@ fn line(value: &serde_json::Value) -> String {
     let step = match fields.get("step").and_then(serde_json::Value::as_u64) {
         // By the name that a step has everywhere.
         Some(number) => {
-            let name = [word("label"), word("agent")].into_iter().find(|name| !name.is_empty());
-            format!("{number} {}", SafeText::line(name.unwrap_or_default()))
+            let step = state.steps.iter().find(|step| u64::from(step.id.number()) == number);
+            format!("{number} {}", SafeText::line(step.map_or(word("agent"), StepState::title)))
         }
         None => "run".to_owned(),
     };
-    let known = ["v", "type", "ts", "run", "step", "id", "agent", "label"];
+    let known = ["v", "type", "ts", "run", "step", "id", "agent"];
     let rest: Vec<String> = fields
         .iter()
         .filter(|(name, _)| !known.contains(&name.as_str()))

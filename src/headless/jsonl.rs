@@ -76,9 +76,6 @@ fn line(state: &RunState, kind: &str, at: Option<Timestamp>, step: Option<StepId
         if let Some(found) = state.step(id) {
             line.insert("id".into(), json!(found.key));
             line.insert("agent".into(), json!(found.agent));
-            if let Some(label) = &found.label {
-                line.insert("label".into(), json!(label));
-            }
         }
     }
     if let Value::Object(fields) = without_nulls(fields) {

@@ -33,6 +33,8 @@
 //! | [`export`] | what people take along: a run as one HTML document and as JSON | run, rundir, headless, text; of the deck how events are told |
 //! | [`cli`] | what people type: one file a command, arguments, exit codes | all |
 //!
+//! Beside the rooms stand `tell`, which prints for people, and `alarm`, which wakes at one moment; they know of no room.
+//!
 //! # Laws
 //!
 //! 1. **The runner is a process of its own.** A keeper starts it; the deck never owns a child. The keeper is a

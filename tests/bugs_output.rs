@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::pty::{PATIENCE, Pty};
-use support::{Home, PROGRAM};
+use support::{ESCAPE, Home, PROGRAM};
 use terminal_bytes::foreign;
 
 /// Keys that show everything there is: each view, each tab, each dialog that asks nothing of a run.
@@ -38,7 +38,7 @@ fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
 fn press(pty: &Pty, keys: &str) {
     for key in keys.chars() {
         match key {
-            'E' => pty.keys("\x1b[27u"),
+            'E' => pty.keys(ESCAPE),
             key => pty.keys(&key.to_string()),
         }
         pty.wait_frame();
@@ -429,7 +429,7 @@ fn b18_what_something_in_the_deck_says_on_standard_error_is_told_after_it() {
     drop(file);
     pty.keys("?");
     pty.wait_text("╭─ keys");
-    pty.keys("\x1b[27u");
+    pty.keys(ESCAPE);
     pty.wait_gone("╭─ keys");
     pty.wait_text("hello from the child");
     assert!(!pty.text().contains("a library"), "{}", pty.text());

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use portable_pty::CommandBuilder;
 use rustix::process::{Pid, Signal, kill_process};
 use support::pty::{PATIENCE, Pty};
-use support::{Home, PROGRAM};
+use support::{ESCAPE, Home, PROGRAM};
 
 fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -148,7 +148,7 @@ fn b32_a_fleet_that_opened_many_runs_heeds_a_signal_with_the_threads_of_one() {
         if n == 0 {
             most = threads(pty.pid());
         }
-        pty.keys("\x1b[27u");
+        pty.keys(ESCAPE);
     }
     pty.wait_for("the fleet", fleet);
     pty.keys("\r");
@@ -248,10 +248,10 @@ fn b38_no_size_is_too_small_and_any_size_that_comes_later_is_used() {
         let mut pty = home.deck(&["run", "--name", "nap", "--", "sh", "-c", script], columns, rows);
         // Every key that draws something else, at this size.
         let keys = "vvvv2345671jkgGzz[]?E:E/xEsE+ExEXE&EWWFF!awE\t\t\tzzEEEEE";
-        pty.keys(&keys.replace('E', "\x1b[27u"));
+        pty.keys(&keys.replace('E', ESCAPE));
         pty.resize(80, 24);
         pty.wait_text("hello");
-        pty.keys(&"E".repeat(4).replace('E', "\x1b[27u"));
+        pty.keys(&"E".repeat(4).replace('E', ESCAPE));
         pty.wait_text("nap");
         pty.resize(columns, rows);
         pty.resize(120, 36);

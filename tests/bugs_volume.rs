@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use measure::{io, most_memory, sleeps};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::Home;
 use support::pty::Pty;
+use support::{ESCAPE, Home};
 
 const MIB: u64 = 1 << 20;
 /// What the deck and the runner may take at most, in a build without optimizations, whatever is printed.
@@ -90,7 +90,7 @@ fn b19_a_line_of_many_megabytes_is_cut_where_it_is_drawn_and_whole_in_the_file()
             pty.keys(key);
         }
         pty.wait_text("─ keys");
-        pty.keys("\x1b[27u");
+        pty.keys(ESCAPE);
         pty.wait_gone("─ keys");
     }
     // A picture takes a block of the line for each of its rows and never the whole of it; its lines are counted once.

@@ -6,16 +6,13 @@
 #[path = "support/deck.rs"]
 mod support;
 
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use crossterm::event::KeyCode;
 use rustix::process::{Pid, Signal, kill_process};
 use subdeck::deck::actions::{Action, TABLE, row};
-use subdeck::deck::keymap::Key;
 use subdeck::deck::model::Tab;
-use support::Home;
 use support::pty::{PATIENCE, Pty};
+use support::{ESCAPE, Home, bytes};
 
 /// Two agents that play slowly and a command that has printed much, side by side; one more agent after them.
 const PLAN: &str = r#"
@@ -51,21 +48,15 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let home = Home::new();
-        let write = |name: &str, text: &str| {
-            let path = home.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
-            path.display().to_string()
-        };
-        write("plan.toml", PLAN);
-        write("talk.sh", TALK);
-        write("README.md", "what the agent reads\n");
-        let tool = write(
+        home.file("plan.toml", PLAN);
+        home.file("talk.sh", TALK);
+        home.file("README.md", "what the agent reads\n");
+        let tool = home.file(
             "tool.sh",
             "#!/bin/sh\nprintf '%s\\n' \"$PWD\" \"$@\" > \"$HOME/tool.out.new\"\nmv \"$HOME/tool.out.new\" \"$HOME/tool.out\"\n",
         );
         // A pager is given the log on its input.
-        let pager = write(
+        let pager = home.file(
             "pager.sh",
             "#!/bin/sh\ncat > \"$HOME/tool.out.new\"\nmv \"$HOME/tool.out.new\" \"$HOME/tool.out\"\n",
         );
@@ -90,9 +81,8 @@ impl Stage {
         self.pty.wait_gone(text);
     }
 
-    /// The key for one level back, in the form that no key after it can change.
     fn escape(&self) {
-        self.pty.keys("\x1b[27u");
+        self.pty.keys(ESCAPE);
     }
 
     /// Back to the list with the first step selected.
@@ -131,32 +121,12 @@ impl Stage {
         given
     }
 
-    fn count(&self, part: &[u8]) -> usize {
-        self.pty.bytes().windows(part.len()).filter(|w| *w == part).count()
-    }
-
     fn wait_more(&self, part: &[u8], than: usize) {
         let deadline = Instant::now() + PATIENCE;
-        while self.count(part) <= than {
+        while self.pty.count(part) <= than {
             assert!(Instant::now() < deadline, "never written: {:?}", String::from_utf8_lossy(part));
             std::thread::park_timeout(Duration::from_millis(5));
         }
-    }
-}
-
-/// What a terminal sends for a key.
-fn bytes(key: Key) -> String {
-    match key.code {
-        KeyCode::Char(c) if key.ctrl => char::from(c as u8 & 0x1f).to_string(),
-        KeyCode::Char(c) => c.to_string(),
-        KeyCode::Enter => "\r".to_owned(),
-        KeyCode::Esc => "\x1b".to_owned(),
-        KeyCode::Tab => "\t".to_owned(),
-        KeyCode::Left => "\x1b[D".to_owned(),
-        KeyCode::Right => "\x1b[C".to_owned(),
-        KeyCode::PageUp => "\x1b[5~".to_owned(),
-        KeyCode::PageDown => "\x1b[6~".to_owned(),
-        other => panic!("no key of this kind is the best of an action: {other:?}"),
     }
 }
 
@@ -442,7 +412,7 @@ fn play(stage: &Stage, action: Action) {
             stage.sees("no agent asks anything");
         }
         Action::Copy => {
-            let before = stage.count(b"\x1b]52;c;");
+            let before = stage.pty.count(b"\x1b]52;c;");
             stage.press(action);
             stage.wait_more(b"\x1b]52;c;", before);
             stage.sees("sent to the terminal's clipboard");
@@ -475,7 +445,7 @@ fn play(stage: &Stage, action: Action) {
             stage.sees("╭─›steps ");
         }
         Action::Mouse => {
-            let before = stage.count(b"\x1b[?1000h");
+            let before = stage.pty.count(b"\x1b[?1000h");
             stage.press(action);
             stage.wait_more(b"\x1b[?1000h", before);
             stage.sees("the mouse is the deck's");
@@ -485,14 +455,14 @@ fn play(stage: &Stage, action: Action) {
             stage.sees("╭─ 3 work ");
             stage.pty.keys(&format!("\x1b[<64;20;{row}M"));
             stage.sees("╭─ 2 talk ");
-            let before = stage.count(b"\x1b[?1000l");
+            let before = stage.pty.count(b"\x1b[?1000l");
             stage.press(action);
             stage.wait_more(b"\x1b[?1000l", before);
             stage.sees("the mouse is yours");
             stage.rest();
         }
         Action::Repaint => {
-            let before = stage.count(b"\x1b[2J");
+            let before = stage.pty.count(b"\x1b[2J");
             stage.press(action);
             stage.wait_more(b"\x1b[2J", before);
             stage.sees("╭─›steps ");

@@ -12,8 +12,8 @@ use std::time::{Instant, SystemTime};
 
 use subdeck::deck::actions::{Action, row};
 use subdeck::run::replay::{Step, Tape};
-use support::Home;
 use support::pty::{PATIENCE, Pty};
+use support::{ESCAPE, Home};
 
 /// Two commands after each other that print and one agent; over in a moment.
 const PLAN: &str = r#"
@@ -179,7 +179,7 @@ fn every_key_of_a_replay_does_what_it_says_and_nothing_is_written() {
     pty.wait_text("the run is over");
     press(&pty, Action::Replay);
     pty.wait_text("REPLAY");
-    pty.keys("\x1b[27u");
+    pty.keys(ESCAPE);
     pty.wait_gone("REPLAY");
     pty.keys("q");
     pty.wait_for("the normal screen", |s| !s.alternate_screen());

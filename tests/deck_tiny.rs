@@ -7,15 +7,12 @@
 #[path = "support/deck.rs"]
 mod support;
 
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use crossterm::event::KeyCode;
 use rustix::process::{Pid, Signal, kill_process};
 use subdeck::deck::actions::{Action, TABLE};
-use subdeck::deck::keymap::Key;
-use support::Home;
 use support::pty::{PATIENCE, Pty};
+use support::{ESCAPE, Home, bytes};
 
 /// A command that has said what it had to say and then needs a person, and one that prints as the test wants.
 const PLAN: &str = r#"
@@ -36,8 +33,6 @@ const CALM: &str = "echo hello from the calm one; exec sleep 1000\n";
 const FLOOD: &str =
     "i=0; while :; do i=$((i+1)); echo \"line $i 日本 of many\"; [ $((i % 400)) = 0 ] && sleep 0.02; done\n";
 
-/// The key for one level back, in the form that no key after it can change.
-const ESCAPE: &str = "\x1b[27u";
 const TAKES_MOUSE: &[u8] = b"\x1b[?1000h";
 const GIVES_MOUSE: &[u8] = b"\x1b[?1000l";
 /// The sizes of a terminal that is pulled about.
@@ -56,26 +51,16 @@ struct Stage {
 impl Stage {
     fn new(loud: &str) -> Self {
         let home = Home::new();
-        let write = |name: &str, text: &str| {
-            let path = home.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
-            path.display().to_string()
-        };
-        write("plan.toml", PLAN);
-        write("calm.sh", CALM);
-        write("loud.sh", loud);
-        let tool = write("tool.sh", "#!/bin/sh\ntouch \"$HOME/tool.out\"\n");
-        let pager = write("pager.sh", "#!/bin/sh\ncat > /dev/null\ntouch \"$HOME/tool.out\"\n");
+        home.file("plan.toml", PLAN);
+        home.file("calm.sh", CALM);
+        home.file("loud.sh", loud);
+        let tool = home.file("tool.sh", "#!/bin/sh\ntouch \"$HOME/tool.out\"\n");
+        let pager = home.file("pager.sh", "#!/bin/sh\ncat > /dev/null\ntouch \"$HOME/tool.out\"\n");
         let variables = [("PAGER", &*pager), ("EDITOR", &tool), ("VISUAL", &tool), ("SHELL", &tool)];
         let pty = home.deck_with(&["run", "plan.toml"], &variables, 80, 24);
         pty.wait_text("hello from the calm one");
         pty.wait_text("▲ attention");
         Self { home, pty, pulls: false, pulled: 0, since: Instant::now() }
-    }
-
-    fn count(&self, part: &[u8]) -> usize {
-        self.pty.bytes().windows(part.len()).filter(|w| *w == part).count()
     }
 
     /// Waits for it; meanwhile the terminal is pulled about, when it is to be.
@@ -94,9 +79,9 @@ impl Stage {
 
     /// Presses a key, and waits until the terminal was told one more time what only this key makes it told.
     fn press_for(&mut self, keys: &str, part: &[u8]) {
-        let before = self.count(part);
+        let before = self.pty.count(part);
         self.pty.keys(keys);
-        self.wait(&format!("an answer to {keys:?}"), |stage| stage.count(part) > before);
+        self.wait(&format!("an answer to {keys:?}"), |stage| stage.pty.count(part) > before);
     }
 
     /// Proves that every key so far was taken: the one that takes the mouse is answered at any size.
@@ -107,9 +92,9 @@ impl Stage {
 
     /// Has the terminal at this size, and the deck drawing for it.
     fn resize(&mut self, columns: u16, rows: u16) {
-        let before = self.count(b"\x1b[2J");
+        let before = self.pty.count(b"\x1b[2J");
         self.pty.resize(columns, rows);
-        self.wait("a picture for the new size", |stage| stage.count(b"\x1b[2J") > before);
+        self.wait("a picture for the new size", |stage| stage.pty.count(b"\x1b[2J") > before);
     }
 
     /// Presses the best key of an action, and everything after it that leads back to how it was. Nothing is confirmed.
@@ -126,16 +111,16 @@ impl Stage {
                 std::fs::remove_file(tool).expect("the tool ran");
             }
             Action::Suspend => {
-                let before = self.count(b"\x1b[?1049l");
+                let before = self.pty.count(b"\x1b[?1049l");
                 self.pty.keys(key);
-                self.wait("the normal screen", |stage| stage.count(b"\x1b[?1049l") > before);
+                self.wait("the normal screen", |stage| stage.pty.count(b"\x1b[?1049l") > before);
                 let stat = format!("/proc/{}/stat", self.pty.pid());
                 let stopped = || std::fs::read_to_string(&stat).unwrap_or_default().contains(") T ");
                 self.wait("a stopped deck", |_| cfg!(not(target_os = "linux")) || stopped());
-                let taken = self.count(b"\x1b[?1049h");
+                let taken = self.pty.count(b"\x1b[?1049h");
                 let pid = Pid::from_raw(i32::try_from(self.pty.pid()).unwrap()).unwrap();
                 kill_process(pid, Signal::CONT).unwrap();
-                self.wait("the screen of the deck", |stage| stage.count(b"\x1b[?1049h") > taken);
+                self.wait("the screen of the deck", |stage| stage.pty.count(b"\x1b[?1049h") > taken);
             }
             // What the same key undoes.
             Action::Freeze | Action::Wrap | Action::Fold | Action::Reveal => self.pty.keys(&key.repeat(2)),
@@ -181,22 +166,6 @@ impl Stage {
             .partition(|line| line.contains(" attention_acknowledged "));
         assert!(!seen.is_empty() && other.is_empty(), "{told}");
         assert_eq!(told.matches(" step_started").count(), 2, "{told}");
-    }
-}
-
-/// What a terminal sends for a key.
-fn bytes(key: Key) -> String {
-    match key.code {
-        KeyCode::Char(c) if key.ctrl => char::from(c as u8 & 0x1f).to_string(),
-        KeyCode::Char(c) => c.to_string(),
-        KeyCode::Enter => "\r".to_owned(),
-        KeyCode::Esc => ESCAPE.to_owned(),
-        KeyCode::Tab => "\t".to_owned(),
-        KeyCode::Left => "\x1b[D".to_owned(),
-        KeyCode::Right => "\x1b[C".to_owned(),
-        KeyCode::PageUp => "\x1b[5~".to_owned(),
-        KeyCode::PageDown => "\x1b[6~".to_owned(),
-        other => panic!("no key of this kind is the best of an action: {other:?}"),
     }
 }
 

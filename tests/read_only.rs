@@ -14,11 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use crossterm::event::KeyCode;
 use subdeck::deck::actions::{Action, TABLE};
-use subdeck::deck::keymap::Key;
 use support::pty::{PATIENCE, Pty};
-use support::{Home, PROGRAM};
+use support::{ESCAPE, Home, PROGRAM, bytes};
 
 /// Everything below a folder: what it is, when it was changed, and what is in it.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, (u32, i64, Vec<u8>)> {
@@ -42,24 +40,6 @@ fn changes(before: &BTreeMap<PathBuf, (u32, i64, Vec<u8>)>, folder: &Path) -> Ve
     all.into_iter().filter(|path| before.get(*path) != now.get(*path)).map(|p| p.display().to_string()).collect()
 }
 
-/// What a terminal sends for a key.
-fn bytes(key: Key) -> String {
-    match key.code {
-        KeyCode::Char(c) if key.ctrl => char::from(c as u8 & 0x1f).to_string(),
-        KeyCode::Char(c) => c.to_string(),
-        KeyCode::Enter => "\r".to_owned(),
-        KeyCode::Esc => "\x1b[27u".to_owned(),
-        KeyCode::Tab => "\t".to_owned(),
-        KeyCode::Left => "\x1b[D".to_owned(),
-        KeyCode::Right => "\x1b[C".to_owned(),
-        KeyCode::Up => "\x1b[A".to_owned(),
-        KeyCode::Down => "\x1b[B".to_owned(),
-        KeyCode::PageUp => "\x1b[5~".to_owned(),
-        KeyCode::PageDown => "\x1b[6~".to_owned(),
-        other => panic!("no key of this kind is the best of an action: {other:?}"),
-    }
-}
-
 /// Opens the help, which says that all keys before were taken. Those that came while another program had the terminal are
 /// lost, so that they are pressed again.
 fn settled(pty: &Pty) {
@@ -74,7 +54,7 @@ fn settled(pty: &Pty) {
         }
         std::thread::park_timeout(std::time::Duration::from_millis(5));
     }
-    pty.keys("\x1b[27u");
+    pty.keys(ESCAPE);
     pty.wait_gone("╭─ keys ");
 }
 
@@ -211,7 +191,7 @@ fn a_finished_run_of_ours_stays_as_it_is() {
     for key in ["i", "x", "X", "+"] {
         pty.keys(key);
         pty.wait_text("the run is over (complete)");
-        pty.keys("\x1b[27u");
+        pty.keys(ESCAPE);
     }
     assert_eq!(changes(&before, &dir), Vec::<String>::new());
     pty.keys("q");
@@ -283,7 +263,7 @@ fn a_living_run_in_a_root_that_others_may_write_stays_as_it_is() {
     for key in ["s", "S", "i", "x", "X"] {
         pty.keys(key);
         pty.wait_text("read-only: ");
-        pty.keys("\x1b[27u");
+        pty.keys(ESCAPE);
     }
     pty.keys("q");
     pty.wait_exit();
@@ -317,7 +297,7 @@ fn with_the_flag_a_living_run_of_ours_is_asked_for_nothing() {
     for key in ["s", "i", "x", "X", "+", "R"] {
         pty.keys(key);
         pty.wait_text("read-only: --read-only was given");
-        pty.keys("\x1b[27u");
+        pty.keys(ESCAPE);
     }
     // It leaves without a question, because the run is not its.
     pty.keys("q");

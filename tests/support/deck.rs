@@ -3,14 +3,38 @@
 #[path = "pty.rs"]
 pub mod pty;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use crossterm::event::KeyCode;
 use portable_pty::CommandBuilder;
 use pty::{PATIENCE, Pty};
+use subdeck::deck::keymap::Key;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_subdeck");
+
+/// The key for one level back, in the form that no key after it can change.
+pub const ESCAPE: &str = "\x1b[27u";
+
+/// What a terminal sends for the best key of an action.
+pub fn bytes(key: Key) -> String {
+    match key.code {
+        KeyCode::Char(c) if key.ctrl => char::from(c as u8 & 0x1f).to_string(),
+        KeyCode::Char(c) => c.to_string(),
+        KeyCode::Enter => "\r".to_owned(),
+        KeyCode::Esc => ESCAPE.to_owned(),
+        KeyCode::Tab => "\t".to_owned(),
+        KeyCode::Left => "\x1b[D".to_owned(),
+        KeyCode::Right => "\x1b[C".to_owned(),
+        KeyCode::Up => "\x1b[A".to_owned(),
+        KeyCode::Down => "\x1b[B".to_owned(),
+        KeyCode::PageUp => "\x1b[5~".to_owned(),
+        KeyCode::PageDown => "\x1b[6~".to_owned(),
+        other => panic!("no key of this kind is the best of an action: {other:?}"),
+    }
+}
 
 /// A root of its own, whose runs end with the test.
 pub struct Home {
@@ -42,6 +66,14 @@ impl Home {
             command.env(name, value);
         }
         Pty::spawn(command, columns, rows)
+    }
+
+    /// Writes a file that can be started, and says where it is.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        path.display().to_string()
     }
 
     /// Writes the user's configuration.

@@ -124,6 +124,11 @@ impl Pty {
         self.seen.0.lock().unwrap().bytes.clone()
     }
 
+    /// How often this was written to the terminal so far.
+    pub fn count(&self, part: &[u8]) -> usize {
+        self.seen.0.lock().unwrap().bytes.windows(part.len()).filter(|w| *w == part).count()
+    }
+
     /// Waits until the screen is as wanted.
     pub fn wait_for(&self, what: &str, wanted: impl Fn(&vt100::Screen) -> bool) {
         let deadline = Instant::now() + PATIENCE;

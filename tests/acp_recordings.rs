@@ -15,7 +15,8 @@ use subdeck::run::{AgentEvent, Report, SteerMode, SubAgentDid, TargetState};
 
 use acp_recordings::{ALL_DONE, OK, Recording, THOUGHT, read, recordings, sent};
 use replayed::{
-    Conversation, Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, check_unknown, outcome,
+    Conversation, Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, check_thoughts,
+    check_unknown, outcome,
 };
 
 fn session(dialect: Dialect) -> Arc<Session> {
@@ -78,6 +79,17 @@ fn what_is_not_known_is_counted_and_changes_nothing_else() {
     for recording in recordings() {
         check_unknown(recording.name, &read(recording.name), &unknown, |chunks| replay(recording.dialect, chunks));
     }
+}
+
+#[test]
+fn what_was_thought_stands_in_the_record_of_the_message() {
+    let table = [
+        ("copilot-1.0.102-acp-text", "Let me think about it for a moment.", THOUGHT),
+        ("opencode-1.18.33-acp-text", "Let me think about it for a moment.", THOUGHT),
+        ("qwen-0.24.4-acp-text", "Let me think about it for a moment.", THOUGHT),
+        ("gemini-0.61.0-acp-text", "**Thinking**\nLet me think about it for a moment.", THOUGHT),
+    ];
+    check_thoughts(&table, recordings().iter().map(|r| (r.name, replay(r.dialect, [read(r.name).as_slice()]).0)));
 }
 
 #[test]

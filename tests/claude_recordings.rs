@@ -15,7 +15,7 @@ use subdeck::run::{AgentEvent, Answer, MessageRole, QuestionKind, Report, SteerM
 
 use claude_recordings::claude_recordings;
 use recordings::{OK, read};
-use replayed::{Seen, Told, check_breaking_off, check_cutting, check_rows, check_unknown, outcome};
+use replayed::{Seen, Told, check_breaking_off, check_cutting, check_rows, check_thoughts, check_unknown, outcome};
 
 fn replay<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
     let said = replayed::replay(&mut ClaudeAdapter::new(false), chunks);
@@ -83,6 +83,12 @@ fn what_is_kept_decodes_to_what_was_said() {
         }
         assert_eq!(kept, said, "{}", recording.name);
     }
+}
+
+#[test]
+fn what_was_thought_stands_in_the_record_of_the_message() {
+    let table = [("claude-think", "Let me think about it for a moment.", "Thought about it: 42.")];
+    check_thoughts(&table, claude_recordings().iter().map(|r| (r.name, replay([read(r.name).as_slice()]).0)));
 }
 
 #[test]

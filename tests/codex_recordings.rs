@@ -15,7 +15,8 @@ use subdeck::run::{AgentEvent, Answer, Permission, Report, SteerMode, StepPhase,
 
 use codex_recordings::{HELLO, Recording, is_server, read, recordings, sent};
 use replayed::{
-    Conversation, Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, check_unknown, outcome,
+    Conversation, Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, check_thoughts,
+    check_unknown, outcome,
 };
 
 fn session(name: &str) -> Arc<Session> {
@@ -120,6 +121,15 @@ fn what_is_not_known_is_counted_and_changes_nothing_else() {
         let unknown: &[&str] = if is_server(recording.name) { &server } else { &once };
         check_unknown(recording.name, &read(recording.name), unknown, |chunks| replay(recording.name, chunks));
     }
+}
+
+#[test]
+fn what_was_thought_stands_in_the_record_of_the_message() {
+    let table = [
+        ("think", "Let me think about it for a moment.", "Thought about it: 42."),
+        ("app-text", "Let me think about it for a moment.", "Thought about it: 42."),
+    ];
+    check_thoughts(&table, recordings().iter().map(|r| (r.name, replay(r.name, [read(r.name).as_slice()]).0)));
 }
 
 #[test]

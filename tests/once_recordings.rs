@@ -10,8 +10,10 @@ use subdeck::agents::Adapter;
 use subdeck::agents::once::{CopilotAdapter, GeminiAdapter, OpenCodeAdapter, QwenAdapter};
 use subdeck::run::{AgentEvent, Report, StepPhase};
 
-use once_recordings::{BASH, HELLO, OK, read, recordings};
-use replayed::{Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, check_unknown, outcome};
+use once_recordings::{BASH, HELLO, OK, THOUGHT, read, recordings};
+use replayed::{
+    Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, check_thoughts, check_unknown, outcome,
+};
 
 const FAMILIES: [&str; 4] = ["copilot-", "gemini-", "opencode-", "qwen-"];
 
@@ -79,6 +81,16 @@ fn what_is_not_known_is_counted_and_changes_nothing_else() {
         };
         check_unknown(name, &read(name), unknown, |chunks| replay(name, chunks));
     }
+}
+
+#[test]
+fn what_was_thought_stands_in_the_record_of_the_message() {
+    let table = [
+        ("copilot-1.0.102-think", "Let me think about it for a moment.", THOUGHT),
+        ("opencode-1.18.33-thinking", "Let me think about it for a moment.", THOUGHT),
+        ("qwen-0.24.4-think", "Let me think about it for a moment.", THOUGHT),
+    ];
+    check_thoughts(&table, recordings().iter().map(|r| (r.name, replay(r.name, [read(r.name).as_slice()]).0)));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use subdeck::agents::pi::{PiAdapter, PiTalk, decode_line};
 use subdeck::run::{AgentEvent, Report, SteerMode, StepPhase, TargetState};
 
 use recordings::{HELLO, LONG_COMMAND, OK, read, recordings};
-use replayed::{Seen, Told, check_breaking_off, check_cutting, check_rows, check_unknown, outcome};
+use replayed::{Seen, Told, check_breaking_off, check_cutting, check_rows, check_thoughts, check_unknown, outcome};
 
 fn replay<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Seen, Report) {
     replayed::replay(&mut PiAdapter::new(), chunks)
@@ -50,6 +50,12 @@ fn what_is_not_known_is_counted_and_changes_nothing_else() {
     for recording in recordings() {
         check_unknown(recording.name, &read(recording.name), &unknown, |chunks| replay(chunks));
     }
+}
+
+#[test]
+fn what_was_thought_stands_in_the_record_of_the_message() {
+    let table = [("0.84.4-thinking", "Let me think about this for a moment.", "Thought about it: answer is 42.")];
+    check_thoughts(&table, recordings().iter().map(|r| (r.name, replay([read(r.name).as_slice()]).0)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! their record.
 
 use super::Sink;
-use super::pi::encode;
+use super::pi::{encode, message};
 use crate::run::{AgentEvent, MessageRole, StopReason, Usage};
 use crate::text::prefix;
 
@@ -25,10 +25,28 @@ pub(super) fn preview(text: &str) -> String {
     prefix(text, AgentEvent::PREVIEW).to_owned()
 }
 
+/// Largest text that the record of a message keeps, and as much of what was thought before it, in bytes.
+pub(super) const KEPT: usize = 256 * 1024;
+
+/// Appends to what a model thought, as far as it is kept.
+pub(super) fn think(thought: &mut String, more: &str) {
+    thought.push_str(prefix(more, KEPT.saturating_sub(thought.len())));
+}
+
+/// Appends a thought of its own to those before it.
+pub(super) fn think_anew(thought: &mut String, whole: &str) {
+    if !thought.is_empty() && !whole.is_empty() {
+        think(thought, "\n");
+    }
+    think(thought, whole);
+}
+
 /// What the model said in a turn.
 #[derive(Debug)]
 pub(super) struct Answer<'a> {
     pub said: &'a str,
+    /// What it thought before that.
+    pub thought: &'a str,
     pub model: Option<&'a str>,
     pub stop: Option<StopReason>,
     pub usage: Option<Usage>,
@@ -37,17 +55,22 @@ pub(super) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// The event.
-    pub(super) fn event(self) -> AgentEvent {
-        AgentEvent::Message {
+    /// Hands it on. The event has the beginning of the text; the record has the text, and the thoughts, which are in no
+    /// event: who opens the message reads them there.
+    pub(super) fn tell(self, sink: &mut dyn Sink) {
+        let event = AgentEvent::Message {
             role: MessageRole::Assistant,
             preview: preview(self.said),
             model: self.model.map(str::to_owned),
             stop: self.stop,
             usage: self.usage,
-            error: self.error,
+            error: self.error.as_deref().map(preview),
             calls_tools: self.calls_tools,
+        };
+        if let Some(record) = message(&event, prefix(self.thought, KEPT), prefix(self.said, KEPT)) {
+            sink.record(&record);
         }
+        sink.event(event);
     }
 }
 
@@ -87,4 +110,51 @@ pub(super) fn play(adapter: &mut (impl super::Adapter + ?Sized), stream: &str) -
     framer.finish(|line| adapter.line(&line, &mut seen));
     adapter.end(&mut seen);
     (seen, adapter.report())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::agents::pi::decode_line;
+
+    #[test]
+    fn the_record_of_an_answer_has_all_of_it_and_the_event_its_beginning() {
+        let said = "word ".repeat(2000);
+        let thought = "é".repeat(KEPT);
+        let answer = Answer {
+            said: &said,
+            thought: &thought,
+            model: Some("m"),
+            stop: Some(StopReason::Stop),
+            usage: None,
+            error: None,
+            calls_tools: true,
+        };
+        let mut seen = Seen::default();
+        answer.tell(&mut seen);
+        let record: Value = serde_json::from_str(&seen.records[0]).unwrap();
+        let content = &record["message"]["content"];
+        assert_eq!(content[0]["thinking"].as_str().map(str::len), Some(KEPT));
+        assert_eq!((&content[1]["text"], &content[2]["type"]), (&said.as_str().into(), &"toolCall".into()));
+        let mut decoded = Vec::new();
+        decode_line(seen.records[0].as_bytes(), &mut decoded);
+        assert_eq!(decoded, seen.events, "who reads the log understands the same");
+        let AgentEvent::Message { preview, .. } = &seen.events[0] else { panic!("{:?}", seen.events) };
+        assert_eq!(preview, &said[..AgentEvent::PREVIEW]);
+    }
+
+    #[test]
+    fn thoughts_are_kept_up_to_a_bound() {
+        let mut thought = String::new();
+        think(&mut thought, "a");
+        think(&mut thought, "b");
+        think_anew(&mut thought, "");
+        think_anew(&mut thought, "c");
+        assert_eq!(thought, "ab\nc");
+        think_anew(&mut thought, &"é".repeat(KEPT));
+        think(&mut thought, "more");
+        assert!(thought.len() <= KEPT && thought.len() >= KEPT - 1, "{}", thought.len());
+    }
 }

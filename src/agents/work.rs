@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::look::shorten;
 use super::pi::args::{Described, describe, tail};
 use super::pi::live::Live;
-use super::told::{Answer, preview, tell};
+use super::told::{Answer, preview, tell, think, think_anew};
 use super::{Sink, outside};
 use crate::run::{AgentEvent, MessageRole, Report, StopReason, Stream, ToolOutcome, Usage};
 use crate::text::prefix;
@@ -28,6 +28,10 @@ const ANSWER: usize = 16 * 1024 * 1024;
 struct Turn {
     /// What the model said last in it.
     text: String,
+    /// What it thought so far: thoughts that are whole, the last of them, and the one that is being written.
+    thought: String,
+    last_thought: String,
+    mused: String,
     /// Its message was told, because it called tools.
     told: bool,
 }
@@ -135,6 +139,30 @@ impl Work {
         if self.turn.as_ref().is_none_or(|turn| turn.told) {
             self.turn_over(sink);
             self.turn_begins(sink);
+        }
+    }
+
+    /// A piece of a thought.
+    pub(super) fn muses(&mut self, piece: &str, sink: &mut dyn Sink) {
+        self.speaks(sink);
+        if let Some(turn) = &mut self.turn {
+            think(&mut turn.mused, piece);
+        }
+        sink.event(AgentEvent::TextDelta { bytes: 0 });
+    }
+
+    /// A whole thought, of which pieces may have been told. Nothing is whole of one that was told without words.
+    pub(super) fn thought(&mut self, whole: &str, sink: &mut dyn Sink) {
+        // Copilot repeats it when the message is there, and then the turn may be told.
+        let again = |turn: &Turn| !whole.trim().is_empty() && turn.last_thought == whole;
+        if self.turn.as_ref().is_some_and(again) {
+            return sink.event(AgentEvent::TextDelta { bytes: 0 });
+        }
+        self.speaks(sink);
+        if let Some(turn) = self.turn.as_mut().filter(|_| !whole.trim().is_empty()) {
+            turn.mused.clear();
+            think_anew(&mut turn.thought, whole);
+            prefix(whole, OUTPUT).clone_into(&mut turn.last_thought);
         }
     }
 
@@ -281,9 +309,11 @@ impl Work {
     fn tell_message(&mut self, stop: Option<StopReason>, error: Option<String>, calls: bool, sink: &mut dyn Sink) {
         let said = self.turn.as_mut().map(|turn| {
             turn.told = true;
-            std::mem::take(&mut turn.text)
+            // A thought that was broken off was thought all the same.
+            think_anew(&mut turn.thought, &std::mem::take(&mut turn.mused));
+            (std::mem::take(&mut turn.text), std::mem::take(&mut turn.thought))
         });
-        let said = said.unwrap_or_default();
+        let (said, thought) = said.unwrap_or_default();
         self.live.end_line(sink);
         self.live.message_over();
         let report = &mut self.report;
@@ -292,7 +322,7 @@ impl Work {
             report.final_text = Some(said.clone());
         }
         let model = self.model.as_deref();
-        tell(Answer { said: &said, model, stop, usage: None, error, calls_tools: calls }.event(), sink);
+        Answer { said: &said, thought: &thought, model, stop, usage: None, error, calls_tools: calls }.tell(sink);
     }
 
     /// Somebody said something to the model in the middle of its work.
@@ -326,6 +356,8 @@ impl Work {
         // What was said of the answer that broke off is no answer.
         if let Some(turn) = &mut self.turn {
             turn.text.clear();
+            turn.thought.clear();
+            turn.mused.clear();
         }
         self.live.message_over();
         tell(AgentEvent::Retry { attempt, max, delay_ms: None, reason }, sink);

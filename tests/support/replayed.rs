@@ -255,6 +255,34 @@ pub fn check_records(name: &str, seen: &Seen) {
     assert_eq!(decoded, events, "{name}");
 }
 
+/// What the records say that the model thought, each with the text that it said after it: of the recordings in the table
+/// that, and of others nothing. What a model thinks is in no event; who opens a message reads it in its record.
+pub fn check_thoughts<'a>(table: &[(&str, &str, &str)], played: impl IntoIterator<Item = (&'a str, Seen)>) {
+    let mut found = Vec::new();
+    for (name, seen) in played {
+        for record in &seen.records {
+            // Lines of text stand among those of the vocabulary on disk.
+            let Ok(record) = serde_json::from_slice::<serde_json::Value>(record) else { continue };
+            if record["type"] != "message_end" {
+                continue;
+            }
+            let blocks = record["message"]["content"].as_array().cloned().unwrap_or_default();
+            let of = |kind: &str| {
+                let texts =
+                    blocks.iter().filter(|block| block["type"] == kind).filter_map(|block| block[kind].as_str());
+                texts.collect::<Vec<_>>().join("|")
+            };
+            if !of("thinking").is_empty() {
+                found.push((name.to_owned(), of("thinking"), of("text")));
+            }
+        }
+    }
+    let mut table: Vec<_> = table.iter().map(|(a, b, c)| ((*a).to_owned(), (*b).to_owned(), (*c).to_owned())).collect();
+    table.sort();
+    found.sort();
+    assert_eq!(found, table);
+}
+
 /// A conversation: the agent says what is recorded, line by line; what was said to it, and the moves of messages.
 pub struct Conversation<T> {
     pub talk: T,

@@ -14,7 +14,7 @@ use super::usage::Spent;
 use super::{Dialect, INITIALIZE, SETTLE, Session};
 use crate::agents::jsonrpc::{Message, number, parse, text, within};
 use crate::agents::pi::live::Live;
-use crate::agents::told::{Answer, preview, tell, unknown};
+use crate::agents::told::{Answer, preview, tell, think, think_anew, unknown};
 use crate::agents::{Adapter, Line, Oversize, Sink, outside};
 use crate::run::{AgentEvent, Report, StopReason, Stream, ToolOutcome, Window};
 
@@ -44,6 +44,9 @@ const SILENT: [&str; 8] = [
 #[derive(Debug, Default)]
 struct Turn {
     text: String,
+    /// What was thought, and the agent's id of the last thought.
+    thought: String,
+    thinks: Option<String>,
     /// The agent's id of the message that is being written.
     message: Option<String>,
     /// How many messages there were; the output log separates them.
@@ -205,7 +208,10 @@ impl AcpAdapter {
                     self.spent.call(usage);
                 }
             }
-            "agent_thought_chunk" => self.speaks(sink),
+            "agent_thought_chunk" => {
+                let thought = within(update, &["content", "text"]).and_then(Value::as_str).unwrap_or_default();
+                self.thought(thought, text(update, "messageId"), sink);
+            }
             _ => self.call(update, sink),
         }
     }
@@ -263,7 +269,7 @@ impl AcpAdapter {
             self.retries += 1;
             // What was said before is said again.
             if let Some(turn) = self.turn.as_mut().filter(|turn| !turn.told) {
-                (turn.text, turn.pieces) = (String::new(), 0);
+                (turn.text, turn.thought, turn.pieces) = (String::new(), String::new(), 0);
                 self.live.end_line(sink);
             }
             self.live.line(Stream::Own, &format!("retry {}: {reason}", self.retries), sink);
@@ -301,6 +307,20 @@ impl AcpAdapter {
         }
         self.live.delta(Some(turn.block), said, sink);
         sink.event(AgentEvent::TextDelta { bytes: said.len() });
+    }
+
+    /// A piece of a thought; Gemini tells whole ones.
+    fn thought(&mut self, thought: &str, id: Option<&str>, sink: &mut dyn Sink) {
+        self.speaks(sink);
+        sink.event(AgentEvent::TextDelta { bytes: 0 });
+        let whole = self.session.dialect == Dialect::Gemini;
+        let Some(turn) = &mut self.turn else { return };
+        if whole || turn.thinks.as_deref() != id {
+            turn.thinks = id.map(str::to_owned);
+            think_anew(&mut turn.thought, thought);
+        } else {
+            think(&mut turn.thought, thought);
+        }
     }
 
     pub(super) fn call(&mut self, update: &Value, sink: &mut dyn Sink) {
@@ -373,13 +393,13 @@ impl AcpAdapter {
     fn tell_message(&mut self, stop: Option<StopReason>, error: Option<String>, calls: bool, sink: &mut dyn Sink) {
         let said = self.turn.as_mut().map(|turn| {
             turn.told = true;
-            std::mem::take(&mut turn.text)
+            (std::mem::take(&mut turn.text), std::mem::take(&mut turn.thought))
         });
-        let said = said.unwrap_or_default();
+        let (said, thought) = said.unwrap_or_default();
         self.live.end_line(sink);
         self.live.message_over();
         let (model, usage) = (self.model.as_deref(), self.spent.take());
-        tell(Answer { said: &said, model, stop, usage, error, calls_tools: calls }.event(), sink);
+        Answer { said: &said, thought: &thought, model, stop, usage, error, calls_tools: calls }.tell(sink);
         let report = &mut self.report;
         if !said.trim().is_empty() {
             report.hidden_error = None;

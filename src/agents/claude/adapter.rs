@@ -11,16 +11,14 @@ use crate::agents::asked::request_of;
 use crate::agents::look::{Look, text_of};
 use crate::agents::pi::live::Live;
 use crate::agents::pi::{decode_line, line_of};
-use crate::agents::told::tell;
+use crate::agents::told::{KEPT, tell};
 use crate::agents::wrapping::unwrapped;
 use crate::agents::{Adapter, Line, Oversize, Sink, outside};
-use crate::run::{AgentEvent, Report, Stream, Usage};
+use crate::run::{AgentEvent, Report, StopReason, Stream, Usage};
 use crate::text::prefix;
 
 /// The command of the response that stands for a request that this program knows no answer to.
 pub(super) const FOREIGN: &str = "control_request";
-/// Largest text that a record keeps, in bytes.
-pub(super) const KEPT: usize = 256 * 1024;
 /// How many questions are remembered; more than any agent puts at once.
 const MOST_ASKED: usize = 64;
 /// What stands in event logs where a prompt was (runner-behaviour 9).
@@ -187,10 +185,10 @@ impl ClaudeAdapter {
             self.report.final_text = Some(told.text.clone());
             self.report.assistant_error = None;
         }
-        self.emit(told.record(KEPT), sink);
+        told.answer().tell(sink);
     }
 
-    pub(super) fn message_over(&mut self, end: Option<&'static str>, sink: &mut dyn Sink) {
+    pub(super) fn message_over(&mut self, end: Option<StopReason>, sink: &mut dyn Sink) {
         if let Some(message) = &mut self.turn.message {
             message.stop = message.stop.or(end);
             self.tell(None, sink);
@@ -239,7 +237,7 @@ impl ClaudeAdapter {
                     if failed {
                         message.failed(text, line.word("error"));
                     } else if line.is("aborted") {
-                        message.stop = Some("aborted");
+                        message.stop = Some(StopReason::Aborted);
                     }
                 }
                 "thinking" => {
@@ -328,7 +326,7 @@ impl ClaudeAdapter {
                     && self.turn.open.len() == 1
                     && let Some((id, tool)) = self.turn.open.pop()
                 {
-                    self.message_over(Some("toolUse"), sink);
+                    self.message_over(Some(StopReason::ToolUse), sink);
                     self.tool_over(&id, &tool, &note, facts.is_error == Some(true), sink);
                 }
             }

@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
-use super::adapter::{ClaudeAdapter, KEPT};
+use super::adapter::ClaudeAdapter;
 use crate::agents::Sink;
 use crate::agents::look::{Look, shorten, text_of};
 use crate::agents::pi::{decode_line, line_of};
-use crate::run::{AgentEvent, Stream};
+use crate::agents::told::KEPT;
+use crate::run::{AgentEvent, StopReason, Stream};
 use crate::text::prefix;
 
 impl ClaudeAdapter {
@@ -36,7 +37,7 @@ impl ClaudeAdapter {
         let id = block.word("tool_use_id");
         let Some(at) = self.turn.open.iter().position(|(open, _)| open == id) else { return };
         let (id, tool) = self.turn.open.remove(at);
-        self.message_over(Some("toolUse"), sink);
+        self.message_over(Some(StopReason::ToolUse), sink);
         let text = text_of(block.get("content"));
         self.live.result(Some(&id), &text, sink);
         self.tool_over(&id, &tool, prefix(&text, KEPT), block.is("is_error"), sink);

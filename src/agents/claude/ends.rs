@@ -7,7 +7,7 @@ use super::ledger::window_size;
 use crate::agents::Sink;
 use crate::agents::look::Look;
 use crate::agents::told::tell;
-use crate::run::{AgentEvent, Stream, Window};
+use crate::run::{AgentEvent, StopReason, Stream, Window};
 
 impl ClaudeAdapter {
     /// The end of a turn. It may not be the last one (agent-streams 0.2).
@@ -18,9 +18,9 @@ impl ClaudeAdapter {
         let failed = line.is("is_error") || line.word("subtype") != "success" || aborted;
         self.message_over(
             Some(match (failed, aborted) {
-                (_, true) => "aborted",
-                (true, false) => "error",
-                (false, false) => "stop",
+                (_, true) => StopReason::Aborted,
+                (true, false) => StopReason::Error,
+                (false, false) => StopReason::Stop,
             }),
             sink,
         );

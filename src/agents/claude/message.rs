@@ -1,10 +1,8 @@
 //! A message of the model that comes block by block, one line each, and counts as one (agent-streams 1).
 
-use serde_json::{Value, json};
-
 use crate::agents::look::Look;
-use crate::run::Usage;
-use crate::text::prefix;
+use crate::agents::told::{Answer, think_anew};
+use crate::run::{StopReason, Usage};
 
 /// A message that is being written.
 #[derive(Debug)]
@@ -16,8 +14,8 @@ pub(super) struct Message {
     error: Option<String>,
     /// It asks for tools.
     pub calls: bool,
-    /// Why the model stopped, in pi's words.
-    pub stop: Option<&'static str>,
+    /// Why the model stopped.
+    pub stop: Option<StopReason>,
     told: bool,
 }
 
@@ -28,7 +26,7 @@ pub(super) struct Told {
     pub error: Option<String>,
     model: Option<String>,
     calls: bool,
-    stop: Option<&'static str>,
+    stop: Option<StopReason>,
     usage: Usage,
 }
 
@@ -60,15 +58,12 @@ impl Message {
 
     /// What was thought before it is told with it.
     pub(super) fn thought(&mut self, text: &str) {
-        if !self.thought.is_empty() {
-            self.thought.push('\n');
-        }
-        self.thought.push_str(text);
+        think_anew(&mut self.thought, text);
     }
 
     pub(super) fn failed(&mut self, text: &str, kind: &str) {
         self.error = Some(if text.trim().is_empty() { kind.to_owned() } else { text.to_owned() });
-        self.stop = Some("error");
+        self.stop = Some(StopReason::Error);
     }
 
     /// What was not told yet; `None` when that is nothing.
@@ -83,58 +78,52 @@ impl Message {
             error: self.error.take(),
             model: self.model.clone(),
             calls: self.calls,
-            stop: if self.calls { Some("toolUse") } else { self.stop },
+            stop: if self.calls { Some(StopReason::ToolUse) } else { self.stop },
             usage: usage.copied().unwrap_or_default(),
         })
     }
 }
 
 impl Told {
-    /// The record of it, with at most `kept` bytes of its text.
-    pub(super) fn record(&self, kept: usize) -> Value {
-        let mut content = Vec::new();
-        if !self.thought.trim().is_empty() {
-            content.push(json!({"type": "thinking", "thinking": prefix(&self.thought, kept)}));
+    /// As it is handed on.
+    pub(super) fn answer(&self) -> Answer<'_> {
+        Answer {
+            // The text of an error is the error.
+            said: if self.error.is_none() { &self.text } else { "" },
+            thought: &self.thought,
+            model: self.model.as_deref(),
+            stop: self.stop,
+            usage: Some(self.usage),
+            error: self.error.clone(),
+            calls_tools: self.calls,
         }
-        // The text of an error is the error.
-        if !self.text.is_empty() && self.error.is_none() {
-            content.push(json!({"type": "text", "text": prefix(&self.text, kept)}));
-        }
-        if self.calls {
-            content.push(json!({"type": "toolCall"}));
-        }
-        let tokens = self.usage.tokens;
-        let usage = json!({"input": tokens.input, "output": tokens.output, "cacheRead": tokens.cache_read,
-            "cacheWrite": tokens.cache_write});
-        let mut message = json!({"role": "assistant", "content": content, "usage": usage});
-        if let Some(fields) = message.as_object_mut() {
-            let mut set = |key: &str, value: Option<&str>| {
-                if let Some(value) = value {
-                    fields.insert(key.to_owned(), prefix(value, kept).into());
-                }
-            };
-            set("model", self.model.as_deref());
-            set("stopReason", self.stop);
-            set("errorMessage", self.error.as_deref());
-        }
-        json!({"type": "message_end", "message": message})
     }
 }
 
-/// The word of pi for the reason of the provider.
-pub(super) fn stop(reason: &str) -> &'static str {
+/// Why the model stopped, by the provider's word for it.
+pub(super) fn stop(reason: &str) -> StopReason {
     match reason {
-        "end_turn" | "stop_sequence" => "stop",
-        "tool_use" | "pause_turn" => "toolUse",
-        "max_tokens" | "model_context_window_exceeded" => "length",
-        "refusal" => "error",
-        _ => "other",
+        "end_turn" | "stop_sequence" => StopReason::Stop,
+        "tool_use" | "pause_turn" => StopReason::ToolUse,
+        "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
+        "refusal" => StopReason::Error,
+        _ => StopReason::Other,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::agents::told::Seen;
+
+    fn content(told: &Told) -> Value {
+        let mut seen = Seen::default();
+        told.answer().tell(&mut seen);
+        let record: Value = serde_json::from_str(&seen.records[0]).unwrap();
+        record["message"]["content"].clone()
+    }
 
     #[test]
     fn what_was_thought_is_told_with_the_message_and_once() {
@@ -142,13 +131,11 @@ mod tests {
         message.thought("deep");
         message.thought("thoughts");
         message.text("So be it.");
-        let told = message.take(None).unwrap().record(1000);
-        let content =
+        let expected =
             json!([{"type": "thinking", "thinking": "deep\nthoughts"}, {"type": "text", "text": "So be it."}]);
-        assert_eq!(told["message"]["content"], content);
+        assert_eq!(content(&message.take(None).unwrap()), expected);
         assert!(message.take(None).is_none());
         message.text("More.");
-        let told = message.take(None).unwrap().record(2);
-        assert_eq!(told["message"]["content"], json!([{"type": "text", "text": "Mo"}]));
+        assert_eq!(content(&message.take(None).unwrap()), json!([{"type": "text", "text": "More."}]));
     }
 }

@@ -61,7 +61,7 @@ impl ExecAdapter {
     fn item(&mut self, item: Item<'_>, over: bool, sink: &mut dyn Sink) {
         match item.kind() {
             Kind::Message if over => self.work.said(item.text(), sink),
-            Kind::Thought => self.work.speaks(sink),
+            Kind::Thought => self.work.thought(item.text(), sink),
             Kind::Tool => {
                 // Some are told only when they are over.
                 self.work.called(item.begun(), sink);

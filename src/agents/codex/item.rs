@@ -54,6 +54,13 @@ impl<'a> Item<'a> {
         self.0.word("text")
     }
 
+    /// What was thought: the parts of its summary, or of itself where there is none.
+    pub(super) fn thought(self) -> String {
+        let parts = |key| self.0.list(key).iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n");
+        let summary = parts("summary");
+        if summary.trim().is_empty() { parts("content") } else { summary }
+    }
+
     pub(super) fn look(self) -> Look<'a> {
         self.0
     }

@@ -123,6 +123,10 @@ impl ServerAdapter {
                 self.item(Item::new(params.object("item")), method == "item/completed", sink);
             }
             "item/agentMessage/delta" if own => self.work.piece(params.word("delta"), sink),
+            // What a model thought is told as its provider's summary of it or as it is, or as both.
+            "item/reasoning/summaryTextDelta" | "item/reasoning/textDelta" if own => {
+                self.work.muses(params.word("delta"), sink);
+            }
             "item/commandExecution/outputDelta" if own => {
                 self.work.printed(params.word("itemId"), params.word("delta"), sink);
             }
@@ -146,6 +150,7 @@ impl ServerAdapter {
         match item.kind() {
             Kind::User if over => self.heard(item.look(), sink),
             Kind::Message if over => self.work.said(item.text(), sink),
+            Kind::Thought if over => self.work.thought(&item.thought(), sink),
             Kind::Message | Kind::Thought => self.work.speaks(sink),
             Kind::Tool if over => {
                 self.subs.call(item.look(), sink);

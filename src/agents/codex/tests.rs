@@ -147,6 +147,40 @@ fn what_a_call_prints_is_shown_once() {
 }
 
 #[test]
+fn what_it_thinks_stands_in_the_record_of_its_message() {
+    let think = |kind: &str, text: &str| {
+        let method = format!("item/reasoning/{kind}");
+        json!({"method": method, "params": {"threadId": "main", "itemId": "r", "delta": text}})
+    };
+    let thinks = |over, summary: &[&str], content: &[&str]| {
+        item(over, json!({"type": "reasoning", "id": "r", "summary": summary, "content": content}))
+    };
+    let thought = |lines: &[Value]| -> Vec<Value> {
+        let records = server(lines).0.records.into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap());
+        let ends = records.filter(|record| record["type"] == "message_end");
+        ends.map(|record| record["message"]["content"][0]["thinking"].clone()).collect()
+    };
+    let done = over("completed", Value::Null);
+    // Pieces are repeated by the whole, of which the summary is what is shown.
+    let whole = [
+        thinks(false, &[], &[]),
+        think("summaryTextDelta", "Fir"),
+        think("summaryTextDelta", "st."),
+        thinks(true, &["First.", "Second."], &["raw"]),
+        thinks(true, &[], &["Raw."]),
+        says("So."),
+        done.clone(),
+    ];
+    assert_eq!(thought(&whole), ["First.\nSecond.\nRaw."]);
+    // Of one that is broken off there are only the pieces.
+    let broken = [think("textDelta", "Hm"), think("textDelta", "m."), over("interrupted", Value::Null)];
+    assert_eq!(thought(&broken), ["Hmm."]);
+    // Thoughts before a call are told with it, and not again.
+    let call = [thinks(true, &["Look."], &[]), shell(false, "a", json!({})), says("Done."), done];
+    assert_eq!(thought(&call), [json!("Look."), Value::Null]);
+}
+
+#[test]
 fn who_cannot_begin_says_why() {
     let refused = |id: &str| json!({"id": id, "error": {"code": -32600, "message": "not today"}});
     for (line, expected) in [

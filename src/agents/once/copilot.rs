@@ -96,10 +96,14 @@ impl CopilotAdapter {
                 self.retries = 0;
                 self.work.piece(data.word("deltaContent"), sink);
             }
-            "assistant.reasoning" | "assistant.reasoning_delta" => self.work.speaks(sink),
+            "assistant.reasoning_delta" => self.work.muses(data.word("deltaContent"), sink),
+            "assistant.reasoning" => self.work.thought(data.word("content"), sink),
             "assistant.message" => {
                 self.retries = 0;
                 self.work.model = data.str("model").map(str::to_owned).or_else(|| self.work.model.take());
+                if let Some(thought) = data.str("reasoningText") {
+                    self.work.thought(thought, sink);
+                }
                 self.work.said(data.word("content"), sink);
             }
             "assistant.turn_retry" => {

@@ -31,7 +31,7 @@ impl OpenCodeAdapter {
         match line.word("type") {
             "step_start" => self.work.begins(sink),
             "text" => self.work.said(part.word("text"), sink),
-            "reasoning" => self.work.speaks(sink),
+            "reasoning" => self.work.thought(part.word("text"), sink),
             "tool_use" => self.tool(part, sink),
             "step_finish" => self.finished(part, sink),
             "error" => {

@@ -84,6 +84,7 @@ impl QwenAdapter {
                     let args = block.get("input").cloned().unwrap_or_default();
                     self.work.called(Begun::new(block.word("id"), block.word("name"), args), sink);
                 }
+                "thinking" => self.work.thought(block.word("thinking"), sink),
                 _ => self.work.speaks(sink),
             }
         }

@@ -34,21 +34,7 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
         AgentEvent::AgentStarted => json!({"type": "agent_start"}),
         AgentEvent::TurnStarted => json!({"type": "turn_start"}),
         AgentEvent::TurnEnded => json!({"type": "turn_end"}),
-        AgentEvent::Message { role, preview, model, stop, usage, error, calls_tools } => {
-            let mut content = Vec::new();
-            if !preview.is_empty() {
-                content.push(json!({"type": "text", "text": preview}));
-            }
-            if *calls_tools {
-                content.push(json!({"type": "toolCall"}));
-            }
-            let mut message = json!({"role": role_word(*role), "content": content});
-            set(&mut message, "model", model.as_deref().map(Value::from));
-            set(&mut message, "stopReason", stop.map(|stop| Value::from(stop_word(stop))));
-            set(&mut message, "usage", usage.as_ref().map(usage_value));
-            set(&mut message, "errorMessage", error.as_deref().map(Value::from));
-            json!({"type": "message_end", "message": message})
-        }
+        AgentEvent::Message { preview, .. } => return message(event, "", preview),
         AgentEvent::SubAgent { id, did } => {
             let did = match did {
                 SubAgentDid::Started { name, about, model } => {
@@ -116,6 +102,29 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
         | AgentEvent::ProtocolFailure { .. } => return None,
     };
     Some(line_of(record).into_bytes())
+}
+
+/// The record of a message that decodes to this event of it: with what was thought before it, and with all of its text
+/// in place of the beginning that the event has. `None` for an event that is none of a message.
+#[must_use]
+pub fn message(event: &AgentEvent, thought: &str, text: &str) -> Option<Vec<u8>> {
+    let AgentEvent::Message { role, preview: _, model, stop, usage, error, calls_tools } = event else { return None };
+    let mut content = Vec::new();
+    if !thought.trim().is_empty() {
+        content.push(json!({"type": "thinking", "thinking": thought}));
+    }
+    if !text.is_empty() {
+        content.push(json!({"type": "text", "text": text}));
+    }
+    if *calls_tools {
+        content.push(json!({"type": "toolCall"}));
+    }
+    let mut message = json!({"role": role_word(*role), "content": content});
+    set(&mut message, "model", model.as_deref().map(Value::from));
+    set(&mut message, "stopReason", stop.map(|stop| Value::from(stop_word(stop))));
+    set(&mut message, "usage", usage.as_ref().map(usage_value));
+    set(&mut message, "errorMessage", error.as_deref().map(Value::from));
+    Some(line_of(json!({"type": "message_end", "message": message})).into_bytes())
 }
 
 fn set(record: &mut Value, key: &str, value: Option<Value>) {

@@ -18,7 +18,7 @@ pub fn read(name: &str) -> Vec<u8> {
 pub const OK: ExitInfo = ExitInfo { code: Some(0), signal: None };
 pub const HELLO: &str = "Hello! This is a plain text reply, streamed in a few chunks.";
 pub const BASH: &str = "Final answer for scenario bash: all done.";
-const THOUGHT: &str = "Thought about it: 42.";
+pub const THOUGHT: &str = "Thought about it: 42.";
 const COMMAND: &str = "I will run a shell command.";
 const DONE: (StepPhase, i32, Option<&str>) = (StepPhase::Complete, 0, None);
 

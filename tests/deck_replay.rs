@@ -8,11 +8,11 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use subdeck::deck::actions::{Action, row};
 use subdeck::run::replay::{Step, Tape};
-use support::pty::{PATIENCE, Pty};
+use support::pty::Pty;
 use support::{ESCAPE, Home};
 
 /// Two commands after each other that print and one agent; over in a moment.
@@ -64,20 +64,21 @@ fn press(pty: &Pty, action: Action) {
     pty.keys(&c.to_string());
 }
 
-/// How many events have happened where it is.
-fn events(pty: &Pty) -> usize {
-    let text = pty.text();
-    let after = text.split("event ").nth(1).unwrap_or_else(|| panic!("no scrubber in\n{text}")).trim_start();
-    after.split_whitespace().next().unwrap().replace(',', "").parse().unwrap()
+/// How many events have happened where it is; nothing while the screen is between two pictures.
+fn events(text: &str) -> Option<usize> {
+    let after = text.split("event ").nth(1)?.trim_start();
+    after.split_whitespace().next()?.replace(',', "").parse().ok()
 }
 
 fn wait_events(pty: &Pty, wanted: impl Fn(usize) -> bool) -> usize {
-    let deadline = Instant::now() + PATIENCE;
-    while !wanted(events(pty)) {
-        assert!(Instant::now() < deadline, "it stays at {}; the screen is\n{}", events(pty), pty.text());
-        std::thread::park_timeout(std::time::Duration::from_millis(5));
-    }
-    events(pty)
+    let seen = std::cell::Cell::new(0);
+    pty.wait_for("as many events as wanted", |screen| {
+        events(&screen.contents()).is_some_and(|n| {
+            seen.set(n);
+            wanted(n)
+        })
+    });
+    seen.get()
 }
 
 /// Every file below a folder, with what says that it was written.
@@ -118,7 +119,7 @@ fn every_key_of_a_replay_does_what_it_says_and_nothing_is_written() {
     press(&pty, Action::Seek(Step::Mark));
     pty.wait_text("1 first  ✓ done");
     pty.wait_text("late word");
-    let ended = events(&pty);
+    let ended = wait_events(&pty, |n| n > 2);
     press(&pty, Action::Seek(Step::Mark));
     let called = wait_events(&pty, |n| n > ended);
     pty.wait_text("2 agent  ● running");

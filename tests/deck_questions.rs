@@ -11,6 +11,8 @@ use support::pty::Pty;
 
 const ASKER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bin/asker.sh");
 const CLAUDE: &str = r#"{"type":"control_request","request_id":"r-1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"make all"},"tool_use_id":"t1"}}"#;
+const EDIT: &str = r#"{"type":"control_request","request_id":"r-1","request":{"subtype":"can_use_tool","tool_name":"Edit","input":{"file_path":"/x","old_string":"the old line","new_string":"API_KEY=Abcd1234\nthe new line"},"tool_use_id":"t1"}}"#;
+const SEVERAL: &str = r#"{"type":"control_request","request_id":"r-1","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which ones?","multiSelect":true,"options":[{"label":"Red"},{"label":"Green"},{"label":"Blue"}]}]},"tool_use_id":"t1"}}"#;
 const ACP: &str = r#"{"jsonrpc":"2.0","id":5,"method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"t1","title":"make all","kind":"execute"},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}"#;
 
 /// The deck on a run whose agent asks this; `channel` is for its supervisor.
@@ -85,6 +87,41 @@ fn a_choice_of_the_agent_is_picked_by_its_key() {
     pty.wait_gone("step 1 asker asks");
     home.wait_state("complete");
     assert!(kept(&home, "heard.jsonl").contains(r#""optionId":"no""#), "{}", kept(&home, "heard.jsonl"));
+}
+
+#[test]
+fn what_an_edit_would_do_stands_in_its_question() {
+    let home = Home::new();
+    let pty = deck(&home, "claude", Some(EDIT), None);
+    pty.wait_text("1 NEEDS YOU");
+    pty.keys("A");
+    pty.wait_text("- the old line");
+    pty.wait_text("+ the new line");
+    pty.wait_text("+ API_KEY=********");
+    pty.keys("n");
+    pty.wait_gone("step 1 asker asks");
+    home.wait_state("complete");
+    assert!(kept(&home, "heard.jsonl").contains(r#""behavior":"deny""#), "{}", kept(&home, "heard.jsonl"));
+}
+
+#[test]
+fn several_choices_are_ticked_and_answered_together() {
+    let home = Home::new();
+    let pty = deck(&home, "claude", Some(SEVERAL), None);
+    pty.wait_text("1 NEEDS YOU");
+    pty.keys("A");
+    pty.wait_text("[ ] Red");
+    pty.keys("\r");
+    pty.wait_text("choose with space first");
+    pty.keys(" 23");
+    pty.wait_text("[x] Red");
+    pty.wait_text("[x] Blue");
+    pty.keys("2");
+    pty.wait_text("[ ] Green");
+    pty.keys("\r");
+    pty.wait_gone("step 1 asker asks");
+    home.wait_state("complete");
+    assert!(kept(&home, "heard.jsonl").contains(r#""Which ones?":"Red, Blue""#), "{}", kept(&home, "heard.jsonl"));
 }
 
 #[test]

@@ -13,6 +13,8 @@ const ASKER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bin/asker.sh");
 const CODEX: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bin/codex.sh");
 
 const CLAUDE: &str = r#"{"type":"control_request","request_id":"r-ID","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"make ID"},"tool_use_id":"t1"}}"#;
+const SEVERAL: &str = r#"{"type":"control_request","request_id":"r-ID","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which ID?","multiSelect":true,"options":[{"label":"Red"},{"label":"Green"},{"label":"Blue"}]}]},"tool_use_id":"t1"}}"#;
+const WRITE: &str = r#"{"type":"control_request","request_id":"r-ID","request":{"subtype":"can_use_tool","tool_name":"Edit","input":{"file_path":"/x","old_string":"one","new_string":"two\nthree"},"tool_use_id":"t1"}}"#;
 const ACP: &str = r#"{"jsonrpc":"2.0","id":"r-ID","method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"t1","title":"make ID","kind":"execute"},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"no","name":"No","kind":"reject_once"}]}}"#;
 const SELECT: &str = r#"{"type":"extension_ui_request","id":"r-ID","method":"select","title":"Which way ID?","options":["left","right"]}"#;
 const CONFIRM: &str = r#"{"type":"extension_ui_request","id":"r-ID","method":"confirm","title":"Sure ID?"}"#;
@@ -73,6 +75,12 @@ fn each_family_is_answered_over_its_protocol_from_the_command_line() {
     let pi = |key: &str, value: Value| json!({"type": "extension_ui_response", "id": "r-1", key: value});
     let codex = |word: &str| json!({"id": 7, "result": {"decision": word}});
     let input = json!({"command": "make 1"});
+    let picked = |answer: &str| {
+        let input: Value = serde_json::from_str(&SEVERAL.replace("ID", "1")).unwrap();
+        let mut input = input["request"]["input"].clone();
+        input["answers"] = json!({"Which 1?": answer});
+        claude(json!({"behavior": "allow", "updatedInput": input}))
+    };
     let chosen = |id: &str| json!({"outcome": "selected", "optionId": id});
     let table: Vec<(&str, &str, &[&str], Value)> = vec![
         ("claude", CLAUDE, &["allow"], claude(json!({"behavior": "allow", "updatedInput": input}))),
@@ -82,6 +90,10 @@ fn each_family_is_answered_over_its_protocol_from_the_command_line() {
             &["deny", "--reason", "not here"],
             claude(json!({"behavior": "deny", "message": "not here"})),
         ),
+        ("claude", SEVERAL, &["1,3"], picked("Red, Blue")),
+        ("claude", SEVERAL, &["blue, red"], picked("Red, Blue")),
+        ("claude", SEVERAL, &["2"], picked("Green")),
+        ("claude", SEVERAL, &["none of them"], picked("none of them")),
         ("acp", ACP, &["allow"], acp(chosen("yes"))),
         ("acp", ACP, &["always"], acp(chosen("always"))),
         ("acp", ACP, &["deny"], acp(chosen("no"))),
@@ -125,6 +137,37 @@ fn each_family_is_answered_over_its_protocol_from_the_command_line() {
         assert_eq!(shown["steps"][0]["questions"], json!([]), "{shown:#}");
         world.wait_until_empty();
     }
+}
+
+#[test]
+fn what_would_be_written_and_that_several_may_be_chosen_is_told_everywhere() {
+    let world = World::new();
+    let run = start(&world, "claude", &[WRITE, SEVERAL], "", "");
+    let asked = wait_open(&run, 2);
+    assert_eq!((&asked[0]["detail"], &asked[0]["many"]), (&json!("- one\n+ two\n+ three"), &Value::Null));
+    assert_eq!((&asked[1]["detail"], &asked[1]["many"]), (&Value::Null, &json!(true)));
+    let listed = world.output(&["answer", run.id()]).stdout;
+    assert!(listed.contains("    - one\n    + two\n    + three\n"), "{listed}");
+    assert!(listed.contains("several of them with commas"), "{listed}");
+    let shown: Value = serde_json::from_str(&world.output(&["answer", "--json", run.id()]).stdout).unwrap();
+    let shown =
+        shown.as_array().or_else(|| shown["questions"].as_array()).cloned().unwrap_or_else(|| panic!("{shown}"));
+    assert_eq!((&shown[0]["detail"], &shown[1]["several"]), (&asked[0]["detail"], &json!(true)));
+    // Numbers that no choice has, and several where one is wanted, are refused before anything is sent.
+    let wrong = answer(&world, &run, &["1,9", "--question", "q2"]);
+    assert!(wrong.code != 0 && wrong.stderr.contains("1 (Red)"), "{wrong:?}");
+    let wrong = answer(&world, &run, &["1,2", "--question", "q1"]);
+    assert!(wrong.code != 0 && wrong.stderr.contains("allow, deny"), "{wrong:?}");
+    assert_eq!(answer(&world, &run, &["1,3", "--question", "q2"]).code, 0);
+    assert_eq!(answer(&world, &run, &["allow", "--question", "q1"]).code, 0);
+    run.wait_end();
+    let answered = answers(&run);
+    assert_eq!(answered[0]["answer"], json!({"choices": ["Red", "Blue"]}), "{answered:?}");
+    let events = world.output(&["events", "--json", run.id()]).stdout;
+    assert!(
+        events.lines().any(|line| line.contains("question_answered") && line.contains(r#""choices":["Red","Blue"]"#))
+    );
+    world.wait_until_empty();
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub mod text;
 mod told;
 mod work;
 pub mod wrapping;
+mod written;
 
 pub use framing::{Framer, Line, Oversize};
 pub use one_shot::OneShot;

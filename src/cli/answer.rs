@@ -111,6 +111,9 @@ fn list(open: &[(&StepState, &Question)], json: bool) -> anyhow::Result<ExitCode
             let waits = span(now().since(question.asked_at));
             let until = question.until.map(|until| format!(", refused in {}", span(until.since(now()))));
             writeln!(to, "    asked {waits} ago{}", until.unwrap_or_default())?;
+            for line in SafeText::block(&question.asking.detail) {
+                writeln!(to, "    {line}")?;
+            }
             writeln!(to, "    {}", SafeText::line(&question.asking.instead()))?;
         }
         Ok(())

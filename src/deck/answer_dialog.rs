@@ -1,12 +1,15 @@
 //! The dialog that answers a question of an agent: what can be answered, and what its keys mean. Nothing is answered that
 //! was not on the screen, and no paste is an answer before it was read over.
 
+use std::collections::BTreeSet;
+
 use crossterm::event::{KeyCode, KeyEvent};
 
 use super::actions::Action;
 use super::keymap::Key;
 use super::model::{AnswerDialog, Overlay, UiEffect, UiState};
 use super::update::{Context, say};
+use super::view;
 use crate::run::{Answer, Question, RunState, StepId};
 use crate::text::SafeText;
 
@@ -36,10 +39,11 @@ pub fn next(ui: &UiState, state: &RunState) -> Option<(StepId, String)> {
 pub fn open(ui: &mut UiState, state: &RunState, step: StepId, question: String) {
     // What is answered is looked at too.
     ui.selected = step;
-    let mut dialog = AnswerDialog { step, question, index: None, text: String::new(), wrong: None, shown: false };
+    let (ticked, text) = (BTreeSet::new(), String::new());
+    let mut dialog = AnswerDialog { step, question, index: None, ticked, top: 0, text, wrong: None, shown: false };
     // Where there are choices beside words of one's own, one of them is meant until words are typed. A permission has
     // keys of its own and none that is given by default.
-    let chooses = |asked: &Question| asked.asking.takes_text() && !lines(asked).is_empty();
+    let chooses = |asked: &Question| (asked.asking.takes_text() || asked.asking.many) && !lines(asked).is_empty();
     dialog.index = self::question(state, &dialog).is_some_and(chooses).then_some(0);
     ui.overlays.push(Overlay::Answer(dialog));
 }
@@ -90,6 +94,10 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
     };
     let ctrl = Key::from(key).ctrl;
     let lines = lines(question);
+    // What a key means that goes to a choice: while words are typed it is one of them.
+    let to = |c: char| lines.iter().position(|line| line.key == Some(c));
+    let chooses = dialog.index.is_some() || !question.asking.takes_text();
+    let page = usize::from(ui.size.1 / 2).max(1);
     let words = question.asking.takes_text();
     match key.code {
         KeyCode::Esc => drop(ui.overlays.pop()),
@@ -104,12 +112,28 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
         }
         KeyCode::Backspace => drop(dialog.text.pop()),
         KeyCode::Char('u') if ctrl => dialog.text.clear(),
-        KeyCode::Enter => return confirm(dialog, question, &lines),
-        // Before the first of them, what is typed may go to a choice.
-        KeyCode::Char(c) if !ctrl && words && dialog.index.is_some() && lines.iter().any(|l| l.key == Some(c)) => {
-            dialog.index = lines.iter().position(|line| line.key == Some(c));
+        KeyCode::PageDown => {
+            let most = view::answer::most_top(ui.size, dialog, question, ui.reveal);
+            dialog.top = dialog.top.saturating_add(page).min(most);
         }
-        KeyCode::Char(c @ ('j' | 'k')) if !ctrl && words && dialog.index.is_some() => {
+        KeyCode::PageUp => {
+            let most = view::answer::most_top(ui.size, dialog, question, ui.reveal);
+            dialog.top = dialog.top.min(most).saturating_sub(page);
+        }
+        KeyCode::Enter => return confirm(dialog, question, &lines),
+        KeyCode::Char(' ') if !ctrl && question.asking.many && dialog.index.is_some() => {
+            let at = dialog.index;
+            at.into_iter().for_each(|at| tick(dialog, at));
+        }
+        KeyCode::Char(c) if !ctrl && question.asking.many && chooses && to(c).is_some() => {
+            dialog.index = to(c);
+            to(c).into_iter().for_each(|at| tick(dialog, at));
+        }
+        // Before the first of them, what is typed may go to a choice.
+        KeyCode::Char(c) if !ctrl && words && dialog.index.is_some() && to(c).is_some() => {
+            dialog.index = to(c);
+        }
+        KeyCode::Char(c @ ('j' | 'k')) if !ctrl && (words || question.asking.many) && dialog.index.is_some() => {
             let last = lines.len().saturating_sub(1);
             let by = if c == 'j' { 1 } else { -1 };
             dialog.index = dialog.index.map(|at| at.saturating_add_signed(by).min(last));
@@ -125,20 +149,50 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
     Vec::new()
 }
 
+/// Chooses one of several, or chooses it no more.
+fn tick(dialog: &mut AnswerDialog, at: usize) {
+    dialog.wrong = None;
+    if !dialog.ticked.remove(&at) {
+        dialog.ticked.insert(at);
+    }
+}
+
 /// Answers with what is chosen, else with what was typed.
 fn confirm(dialog: &mut AnswerDialog, question: &Question, lines: &[Line]) -> Vec<UiEffect> {
     if !dialog.shown {
         return Vec::new();
     }
+    if question.asking.many {
+        return several(dialog, question, lines);
+    }
     if let Some(line) = dialog.index.and_then(|n| lines.get(n)) {
         return vec![answer(dialog, line.answer.clone())];
     }
     let typed = if question.asking.takes_text() {
-        question.asking.given(None, Some(&dialog.text))
+        question.asking.given(None, &[], Some(&dialog.text))
     } else {
         Err("choose one of these first".to_owned())
     };
     match typed {
+        Ok(said) => vec![answer(dialog, said)],
+        Err(why) => {
+            dialog.wrong = Some(SafeText::line(&why));
+            Vec::new()
+        }
+    }
+}
+
+/// Answers with all that is chosen and what was typed beside it.
+fn several(dialog: &mut AnswerDialog, question: &Question, lines: &[Line]) -> Vec<UiEffect> {
+    let chosen = dialog.ticked.iter().filter_map(|at| lines.get(*at)?.answer.choice().map(str::to_owned));
+    let chosen: Vec<String> = chosen.collect();
+    let text = Some(dialog.text.as_str()).filter(|text| !text.trim().is_empty());
+    let said = if chosen.is_empty() && text.is_none() {
+        Err("choose with space first, as many as you like".to_owned())
+    } else {
+        question.asking.given(None, &chosen, text)
+    };
+    match said {
         Ok(said) => vec![answer(dialog, said)],
         Err(why) => {
             dialog.wrong = Some(SafeText::line(&why));
@@ -257,6 +311,53 @@ mod tests {
         paste(dialog, &stage.feed.state, "two\r\nlines\x1b[31m");
         assert_eq!(dialog.text, "two\nlines[31m");
         assert_eq!(typed(&mut stage, "\n"), answered(2, "q1", Answer::Text("two\nlines[31m".into())));
+    }
+
+    #[test]
+    fn several_choices_are_ticked_and_sent_together() {
+        let mut stage = Stage::new(120, 36);
+        let many = |free: bool| Asking { many: true, ..choices(free) };
+        let both = |text: Option<&str>| {
+            answered(2, "q1", Answer::Several(vec!["Red".into(), "Blue".into()], text.map(str::to_owned)))
+        };
+        let one = |id: &str| answered(2, "q1", Answer::Choose(id.into()));
+        for (free, keys, expected) in [
+            (true, "A j \n", both(None)),
+            (true, "A21\n", both(None)),
+            (true, "A 2", vec![]),
+            (true, "A 2 \n", one("Red")),
+            (false, "A12\n", both(None)),
+            (false, "Aj \n", one("Blue")),
+            (true, "Ajk2\n", one("Blue")),
+            (true, "A12and 1 more\n", both(Some("and 1 more"))),
+            (true, "Anone of these\n", answered(2, "q1", Answer::Text("none of these".into()))),
+        ] {
+            asks(&mut stage, 2, "q1", many(free), 5);
+            assert_eq!(typed(&mut stage, keys), expected, "{keys:?}");
+            stage.ui.overlays.clear();
+            stage.feed.state.steps[2].questions.clear();
+        }
+        asks(&mut stage, 2, "q1", many(true), 5);
+        assert_eq!(typed(&mut stage, "A\n"), [], "nothing is chosen by standing on it");
+        let Some(Overlay::Answer(dialog)) = stage.ui.overlays.last() else { panic!("the dialog is gone") };
+        assert!(dialog.wrong.as_ref().unwrap().as_str().contains("space"));
+    }
+
+    #[test]
+    fn what_is_asked_is_paged_through_and_never_beyond_its_end() {
+        let mut stage = Stage::new(80, 24);
+        let detail = (1..=99).map(|n| format!("+ row {n}\n")).collect();
+        asks(&mut stage, 2, "q1", Asking { detail, ..permission() }, 5);
+        typed(&mut stage, "A");
+        let shows = |stage: &mut Stage, text: &str| stage.text().contains(text);
+        assert!(shows(&mut stage, "+ row 1 ") && !shows(&mut stage, "row 99"));
+        keys(&mut stage, &[KeyCode::PageDown; 50]);
+        assert!(shows(&mut stage, "+ row 99") && shows(&mut stage, "y allow"));
+        keys(&mut stage, &[KeyCode::PageUp]);
+        assert!(!shows(&mut stage, "+ row 99"), "one key is enough to leave the end");
+        keys(&mut stage, &[KeyCode::PageUp; 50]);
+        assert!(shows(&mut stage, "+ row 1 "));
+        assert_eq!(typed(&mut stage, "y"), answered(2, "q1", Answer::Allow));
     }
 
     #[test]

@@ -70,6 +70,10 @@ pub struct AnswerDialog {
     pub question: String,
     /// Which of the answers that can be chosen, by its row; `None` for none.
     pub index: Option<usize>,
+    /// Where several may be chosen: those that are, by their rows.
+    pub ticked: BTreeSet<usize>,
+    /// The first row of what is asked that is seen, where there is more than fits.
+    pub top: usize,
     /// Words of one's own so far.
     pub text: String,
     /// What was wrong.

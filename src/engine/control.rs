@@ -75,8 +75,9 @@ impl Engine {
             OwnWhat::Retract { request } => self.retract(&own.id, words, &request),
             OwnWhat::Budget { key, value } => self.change_budget(&own.id, own.step, &key, &value, own.source),
             OwnWhat::Acknowledge { attention } => self.take_note(&own.id, words, &attention, own.source),
-            OwnWhat::Answer { request, choice, text } => {
-                self.answer_question(&own.id, words, &request, (choice.as_deref(), text.as_deref()), own.source);
+            OwnWhat::Answer { request, choice, choices, text } => {
+                let said = (choice.as_deref(), choices.as_slice(), text.as_deref());
+                self.answer_question(&own.id, words, &request, said, own.source);
             }
         }
     }

@@ -128,11 +128,10 @@ impl Engine {
         let Some(active) = self.active.get_mut(&step) else { return false };
         if asking.by_file {
             let message = match answer {
-                Answer::Text(text) | Answer::Choose(text) => text,
-                Answer::Deny(Some(why)) => why,
-                Answer::Allow | Answer::Deny(None) | Answer::Dismiss => NO_REPLY,
+                Answer::Deny(Some(why)) => why.clone(),
+                answer => answer.words().unwrap_or_else(|| NO_REPLY.to_owned()),
             };
-            return match supervisor::reply(self.home.way(), &asking.id, message, now()) {
+            return match supervisor::reply(self.home.way(), &asking.id, &message, now()) {
                 Ok(()) => true,
                 Err(error) => {
                     complain("runner", &format_args!("cannot reply to step {}: {error}", step.number()));
@@ -152,24 +151,23 @@ impl Engine {
         id: &str,
         words: &str,
         question: &str,
-        (choice, text): (Option<&str>, Option<&str>),
+        said: (Option<&str>, &[String], Option<&str>),
         source: ControlSource,
     ) {
-        let refused = self.try_answer(question, choice, text, source).err();
+        let refused = self.try_answer(question, said, source).err();
         self.answer_own(id, words, refused);
     }
 
     fn try_answer(
         &mut self,
         question: &str,
-        choice: Option<&str>,
-        text: Option<&str>,
+        (choice, choices, text): (Option<&str>, &[String], Option<&str>),
         source: ControlSource,
     ) -> Result<(), String> {
         let gone = || format!("the question {question} is not open: it was answered, or its agent waits no more");
         let at = self.questions.waiting.iter().position(|w| w.id == question).ok_or_else(gone)?;
         let Some(waiting) = self.questions.waiting.get(at) else { return Err(gone()) };
-        let answer = waiting.asking.given(choice, text)?;
+        let answer = waiting.asking.given(choice, choices, text)?;
         let Waiting { id, step, asking } = self.questions.waiting.remove(at);
         if self.send_answer(step, &asking, &answer) {
             self.answered(step, id, &asking, answer, AnsweredBy::Person, Some(source));

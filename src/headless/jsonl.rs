@@ -165,7 +165,8 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
             "question_answered",
             Some(*step),
             json!({
-                "question": id, "text": text, "choice": answer.choice(), "answer": answer.text(), "by": by.word(),
+                "question": id, "text": text, "choice": answer.choice(),
+                "choices": Some(answer.choices()).filter(|ids| !ids.is_empty()), "answer": answer.text(), "by": by.word(),
                 "source": source_json(source.as_ref()),
             }),
         ),
@@ -273,7 +274,8 @@ pub fn question_json(question: &Question) -> Value {
     without_nulls(json!({
         "question": question.id, "kind": asking.kind.word(), "text": asking.text, "tool": asking.tool,
         "args": Some(&asking.args).filter(|args| !args.is_empty()), "call": asking.call,
-        "choices": choices.collect::<Vec<_>>(), "takes_text": asking.takes_text(),
+        "detail": Some(&asking.detail).filter(|detail| !detail.is_empty()),
+        "choices": choices.collect::<Vec<_>>(), "several": asking.many.then_some(true), "takes_text": asking.takes_text(),
         "asked_at": question.asked_at.millis(), "until": question.until.map(Timestamp::millis),
     }))
 }

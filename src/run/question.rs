@@ -74,10 +74,15 @@ pub struct Asking {
     pub tool: Option<String>,
     /// What it wants to do with it, at most [`AgentEvent::PREVIEW`] bytes.
     pub args: String,
+    /// What would stand in the file afterwards: `+` before each line that comes and `-` before each that goes, and how much
+    /// is left out. At most [`Asking::DETAIL`] bytes; empty where nothing is written.
+    pub detail: String,
     /// The agent's id of the call that waits for the answer.
     pub call: Option<String>,
     /// What may be answered, at most [`Choice::MOST`]; empty for a text, and where yes and no are all there is.
     pub choices: Vec<Choice>,
+    /// More than one of the choices may be the answer.
+    pub many: bool,
     /// Words of one's own do as well as one of the choices.
     pub free: bool,
     /// The agent itself goes on without an answer after so many milliseconds.
@@ -110,6 +115,8 @@ pub enum Answer {
     Deny(Option<String>),
     /// One of the choices, by its id.
     Choose(String),
+    /// Several of the choices, by their ids in the question's order, and words of one's own beside them.
+    Several(Vec<String>, Option<String>),
     /// Words.
     Text(String),
     /// Nobody will answer.
@@ -163,7 +170,8 @@ impl Answer {
     /// How much of a text is recorded, in characters; as much as of a message.
     pub const PREVIEW: usize = 160;
 
-    /// The word in requests and records: `allow`, `deny`, `dismiss`, or the id of a choice; `None` for a text.
+    /// The word in requests and records: `allow`, `deny`, `dismiss`, or the id of a choice; `None` for a text and for
+    /// several choices.
     #[must_use]
     pub fn choice(&self) -> Option<&str> {
         match self {
@@ -171,7 +179,27 @@ impl Answer {
             Self::Deny(_) => Some("deny"),
             Self::Choose(id) => Some(id),
             Self::Dismiss => Some("dismiss"),
-            Self::Text(_) => None,
+            Self::Text(_) | Self::Several(..) => None,
+        }
+    }
+
+    /// The ids in requests and records, where several choices are the answer; else none.
+    #[must_use]
+    pub fn choices(&self) -> &[String] {
+        match self {
+            Self::Several(ids, _) => ids,
+            Self::Allow | Self::Deny(_) | Self::Choose(_) | Self::Text(_) | Self::Dismiss => &[],
+        }
+    }
+
+    /// What an agent hears that takes one text: choices with a comma between them, one's own words last. `None` where
+    /// the answer is no text.
+    #[must_use]
+    pub fn words(&self) -> Option<String> {
+        match self {
+            Self::Choose(text) | Self::Text(text) => Some(text.clone()),
+            Self::Several(ids, text) => Some(ids.iter().chain(text).map(String::as_str).collect::<Vec<_>>().join(", ")),
+            Self::Allow | Self::Deny(_) | Self::Dismiss => None,
         }
     }
 
@@ -181,6 +209,7 @@ impl Answer {
         match self {
             Self::Text(text) => Some(text),
             Self::Deny(why) => why.as_deref(),
+            Self::Several(_, text) => text.as_deref(),
             Self::Allow | Self::Choose(_) | Self::Dismiss => None,
         }
     }
@@ -195,14 +224,16 @@ impl Answer {
         match self {
             Self::Text(text) => Self::Text(cut(text)),
             Self::Deny(why) => Self::Deny(why.map(cut)),
+            Self::Several(ids, text) => Self::Several(ids, text.map(cut)),
             other => other,
         }
     }
 
     /// From a record.
     #[must_use]
-    pub fn of_record(choice: Option<&str>, text: Option<&str>) -> Option<Self> {
+    pub fn of_record(choice: Option<&str>, choices: Vec<String>, text: Option<&str>) -> Option<Self> {
         Some(match (choice, text) {
+            (None, text) if !choices.is_empty() => Self::Several(choices, text.map(str::to_owned)),
             (Some("allow"), _) => Self::Allow,
             (Some("deny"), why) => Self::Deny(why.map(str::to_owned)),
             (Some("dismiss"), _) => Self::Dismiss,
@@ -217,6 +248,9 @@ const YES: [&str; 3] = ["allow", "yes", "y"];
 const NO: [&str; 3] = ["deny", "no", "n"];
 
 impl Asking {
+    /// The most that is kept of what would be written, in bytes: a status holds it while the question is open.
+    pub const DETAIL: usize = 2048;
+
     /// Whether words of one's own can be the answer.
     #[must_use]
     pub const fn takes_text(&self) -> bool {
@@ -237,10 +271,22 @@ impl Asking {
     pub fn typed(&self, words: &str) -> Result<Answer, String> {
         let word = words.trim();
         if self.kind == QuestionKind::Text {
-            return self.given(None, Some(words));
+            return self.given(None, &[], Some(words));
         }
         if let Some(choice) = self.chosen(word) {
             return Ok(Answer::Choose(choice.id.clone()));
+        }
+        if self.many && word.contains(',') {
+            let parts: Vec<&str> = word.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+            let chosen: Option<Vec<String>> = parts.iter().map(|part| Some(self.chosen(part)?.id.clone())).collect();
+            match chosen {
+                Some(ids) if !ids.is_empty() => return self.given(None, &ids, None),
+                // Numbers that no choice has are a slip and no words.
+                _ if !parts.is_empty() && parts.iter().all(|part| part.parse::<usize>().is_ok()) => {
+                    return Err(self.instead());
+                }
+                _ => {}
+            }
         }
         let lower = word.to_lowercase();
         if self.takes_yes() && YES.contains(&lower.as_str()) {
@@ -249,19 +295,22 @@ impl Asking {
         if self.takes_yes() && NO.contains(&lower.as_str()) {
             return Ok(Answer::Deny(None));
         }
-        if self.free { self.given(None, Some(words)) } else { Err(self.instead()) }
+        if self.free { self.given(None, &[], Some(words)) } else { Err(self.instead()) }
     }
 
-    /// The answer that a request holds: `allow`, `deny`, `dismiss` or the id of a choice, and a text. With `deny` the text
-    /// is the reason.
+    /// The answer that a request holds: `allow`, `deny`, `dismiss` or the id of a choice, or the ids of several, and a
+    /// text. With `deny` the text is the reason, with several choices one's own words beside them.
     ///
     /// # Errors
     /// What can be answered instead, ready to be shown.
-    pub fn given(&self, choice: Option<&str>, text: Option<&str>) -> Result<Answer, String> {
+    pub fn given(&self, choice: Option<&str>, choices: &[String], text: Option<&str>) -> Result<Answer, String> {
         if let Some(text) = text.filter(|text| text.len() > Answer::MOST) {
             return Err(format!("the text has {} bytes; at most {} go", text.len(), Answer::MOST));
         }
         let why = || text.map(str::trim).filter(|why| !why.is_empty()).map(str::to_owned);
+        if !choices.is_empty() {
+            return self.several(choice, choices, why());
+        }
         match choice {
             Some(id) if self.choices.iter().any(|choice| choice.id == id) => Ok(Answer::Choose(id.to_owned())),
             Some("allow") if self.takes_yes() => Ok(Answer::Allow),
@@ -271,6 +320,24 @@ impl Asking {
             None if !self.takes_text() => Err(self.instead()),
             None => why().map(Answer::Text).ok_or_else(|| "the answer is empty".to_owned()),
         }
+    }
+
+    /// The answer of several choices, each once and in the order of the question.
+    fn several(&self, choice: Option<&str>, choices: &[String], text: Option<String>) -> Result<Answer, String> {
+        let known = choices.iter().all(|id| self.choices.iter().any(|choice| choice.id == *id));
+        if !self.many || !known || choice.is_some() || (text.is_some() && !self.takes_text()) {
+            return Err(self.instead());
+        }
+        let mut ids: Vec<String> = Vec::new();
+        for choice in self.choices.iter().filter(|choice| choices.contains(&choice.id)) {
+            if !ids.contains(&choice.id) {
+                ids.push(choice.id.clone());
+            }
+        }
+        Ok(match (&ids[..], text) {
+            ([one], None) => Answer::Choose(one.clone()),
+            (_, text) => Answer::Several(ids, text),
+        })
     }
 
     /// The choice of a number from 1, an id or a label.
@@ -292,6 +359,9 @@ impl Asking {
             ways.extend(["allow".to_owned(), "deny".to_owned()]);
         }
         ways.extend(self.choices.iter().zip(1..).map(|(choice, n)| format!("{n} ({})", choice.shown())));
+        if self.many && self.choices.len() > 1 {
+            ways.push("several of them with commas (1,2)".to_owned());
+        }
         if self.takes_text() {
             ways.push("a text".to_owned());
         }
@@ -320,6 +390,8 @@ impl Asking {
         };
         cut(&mut self.text);
         cut(&mut self.args);
+        let kept = crate::text::prefix(&self.detail, Self::DETAIL).len();
+        self.detail.truncate(kept);
         self.choices.truncate(Choice::MOST);
         self.choices.iter_mut().for_each(|choice| cut(&mut choice.label));
         self
@@ -374,17 +446,50 @@ mod tests {
     }
 
     #[test]
+    fn several_choices_are_taken_where_several_may_be() {
+        let one = asking(QuestionKind::Choice, vec![choice("Red", ""), choice("b", "Blue"), choice("c, d", "")], true);
+        let many = Asking { many: true, ..one.clone() };
+        let strict = Asking { free: false, ..many.clone() };
+        let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+        let several = |of: &[&str]| Ok(Answer::Several(ids(of), None));
+        let text = |text: &str| Ok(Answer::Text(text.to_owned()));
+        let instead =
+            Err("it can be answered with 1 (Red), 2 (Blue), 3 (c, d), several of them with commas (1,2)".to_owned());
+        for (asking, typed, expected) in [
+            (&many, "1,2", several(&["Red", "b"])),
+            (&many, " 3 , red, 1 ", several(&["Red", "c, d"])),
+            (&many, "2,2,", Ok(Answer::Choose("b".into()))),
+            (&many, "c, d", Ok(Answer::Choose("c, d".into()))),
+            (&many, "Red, but darker", text("Red, but darker")),
+            (&strict, "Red, but darker", instead.clone()),
+            (&strict, "1,9", instead),
+            (&one, "1,2", text("1,2")),
+        ] {
+            assert_eq!(asking.typed(typed), expected, "{typed:?}");
+        }
+        assert!(many.typed("1,9").is_err(), "a slip and no words");
+        assert!(many.typed(",").is_ok(), "words");
+        let both = many.given(None, &ids(&["b", "Red"]), Some(" dark ")).unwrap();
+        assert_eq!(both, Answer::Several(ids(&["Red", "b"]), Some("dark".into())));
+        assert_eq!(both.words().as_deref(), Some("Red, b, dark"));
+        assert!(strict.given(None, &ids(&["b"]), Some("dark")).is_err());
+        assert!(many.given(None, &ids(&["b", "x"]), None).is_err());
+        assert!(many.given(Some("b"), &ids(&["b"]), None).is_err());
+        assert!(one.given(None, &ids(&["b"]), None).is_err());
+    }
+
+    #[test]
     fn a_request_answers_only_what_was_asked() {
         let confirm = asking(QuestionKind::Confirm, vec![], false);
-        assert_eq!(confirm.given(Some("deny"), Some(" not now ")), Ok(Answer::Deny(Some("not now".into()))));
-        assert_eq!(confirm.given(Some("dismiss"), None), Ok(Answer::Dismiss));
-        assert!(confirm.given(None, Some("perhaps")).is_err());
-        assert!(confirm.given(Some("o1"), None).is_err());
+        assert_eq!(confirm.given(Some("deny"), &[], Some(" not now ")), Ok(Answer::Deny(Some("not now".into()))));
+        assert_eq!(confirm.given(Some("dismiss"), &[], None), Ok(Answer::Dismiss));
+        assert!(confirm.given(None, &[], Some("perhaps")).is_err());
+        assert!(confirm.given(Some("o1"), &[], None).is_err());
         let text = asking(QuestionKind::Text, vec![], false);
-        assert!(text.given(Some("allow"), None).is_err());
+        assert!(text.given(Some("allow"), &[], None).is_err());
         let long = "x".repeat(Answer::MOST + 1);
-        assert!(text.given(None, Some(&long)).unwrap_err().contains("65537 bytes"));
-        assert!(text.given(None, Some(&long[1..])).is_ok());
+        assert!(text.given(None, &[], Some(&long)).unwrap_err().contains("65537 bytes"));
+        assert!(text.given(None, &[], Some(&long[1..])).is_ok());
     }
 
     #[test]
@@ -395,12 +500,15 @@ mod tests {
             Answer::Deny(Some("w".into())),
             Answer::Dismiss,
             Answer::Text("t".into()),
+            Answer::Several(vec!["a".into(), "b".into()], None),
+            Answer::Several(vec!["a".into()], Some("t".into())),
         ];
         for answer in answers {
-            assert_eq!(Answer::of_record(answer.choice(), answer.text()), Some(answer.clone()), "{answer:?}");
+            let again = Answer::of_record(answer.choice(), answer.choices().to_vec(), answer.text());
+            assert_eq!(again, Some(answer.clone()), "{answer:?}");
             assert_eq!(answer.clone().recorded(), answer);
         }
-        assert_eq!(Answer::of_record(None, None), None);
+        assert_eq!(Answer::of_record(None, vec![], None), None);
         let long = Answer::Text("é".repeat(200)).recorded();
         assert_eq!(long.text().map(|t| t.chars().count()), Some(Answer::PREVIEW + 1));
         for word in QuestionKind::ALL.map(QuestionKind::word) {

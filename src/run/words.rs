@@ -81,8 +81,7 @@ fn answered(question: &str, answer: &Answer, who: AnsweredBy, source: Option<&Co
         Answer::Allow => "allowed".to_owned(),
         Answer::Deny(None) => "denied".to_owned(),
         Answer::Deny(Some(why)) => format!("denied ({why})"),
-        Answer::Choose(id) => id.clone(),
-        Answer::Text(text) => text.clone(),
+        Answer::Choose(_) | Answer::Text(_) | Answer::Several(..) => answer.words().unwrap_or_default(),
         Answer::Dismiss => "dismissed".to_owned(),
     };
     match who {

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use super::control::request_name;
+use super::json::Json;
 use super::json::Obj;
 use super::{Inbox, RunDir, SendError, open, status, write};
 use crate::plan::Raise;
@@ -87,9 +88,12 @@ impl Inbox {
         self.check_live(state)?;
         let open = state.steps.iter().flat_map(|step| &step.questions).find(|open| open.id == question);
         let open = open.ok_or_else(|| SendError::NoQuestion(question.to_owned()))?;
-        open.asking.given(answer.choice(), answer.text()).map_err(SendError::NoAnswer)?;
+        open.asking.given(answer.choice(), answer.choices(), answer.text()).map_err(SendError::NoAnswer)?;
         self.own("answer", now, |request| {
             request.set("requestId", question).opt("choice", answer.choice()).opt("text", answer.text());
+            if !answer.choices().is_empty() {
+                request.set("choices", answer.choices().iter().collect::<Json>());
+            }
         })
     }
 

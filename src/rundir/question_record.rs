@@ -14,7 +14,8 @@ pub(super) fn question(question: &Question) -> Obj {
     obj.set("id", &question.id).set("askedAt", question.asked_at).opt("until", question.until);
     obj.set("kind", asking.kind.word()).set("text", &asking.text).opt("tool", asking.tool.as_ref());
     obj.opt("args", Some(&asking.args).filter(|args| !args.is_empty())).opt("call", asking.call.as_ref());
-    obj.set("agentId", &asking.id).flag("free", asking.free).flag("byFile", asking.by_file);
+    obj.set("agentId", &asking.id).flag("many", asking.many).flag("free", asking.free).flag("byFile", asking.by_file);
+    obj.opt("detail", Some(&asking.detail).filter(|detail| !detail.is_empty()));
     if !asking.choices.is_empty() {
         let choices = asking.choices.iter().map(|choice| {
             let mut obj = Obj::new();
@@ -45,6 +46,8 @@ pub(super) fn read_question(look: &Look<'_>) -> Option<Question> {
             args: look.text("args").unwrap_or_default(),
             call: look.text("call"),
             choices: look.objs("choices").filter_map(choice).collect(),
+            detail: look.text("detail").unwrap_or_default(),
+            many: look.is("many"),
             free: look.is("free"),
             within_ms: None,
             by_file: look.is("byFile"),
@@ -65,6 +68,9 @@ pub(super) fn answered(
     obj.set("questionId", id).set("text", text).set("by", by.word());
     let mut said = Obj::new();
     said.opt("choice", answer.choice()).opt("text", answer.text());
+    if !answer.choices().is_empty() {
+        said.set("choices", answer.choices().iter().collect::<Json>());
+    }
     obj.set("answer", said).opt("source", source.map(status::source));
 }
 
@@ -75,7 +81,11 @@ pub(super) fn read_answered(look: &Look<'_>, step: StepId) -> Option<What> {
         step,
         id: look.text("questionId")?,
         text: look.text("text").unwrap_or_default(),
-        answer: Answer::of_record(answer.str("choice"), answer.str("text"))?,
+        answer: Answer::of_record(
+            answer.str("choice"),
+            answer.strings("choices").unwrap_or_default(),
+            answer.str("text"),
+        )?,
         by: AnsweredBy::of_word(look.str("by")?)?,
         source: look.obj("source").map(|source| read::source(&source)),
     })

@@ -189,6 +189,8 @@ pub enum OwnWhat {
         request: String,
         /// The choice taken.
         choice: Option<String>,
+        /// The choices taken, where they are several.
+        choices: Vec<String>,
         /// The text given.
         text: Option<String>,
     },
@@ -352,10 +354,11 @@ pub(super) fn own(bytes: &[u8]) -> Result<ControlRequest, String> {
         }
         Some("answer") => {
             let (choice, text) = (look.text("choice"), look.text("text"));
-            if choice.is_none() && text.is_none() {
-                return Err("it has neither choice nor text".into());
+            let choices = look.strings("choices").unwrap_or_default();
+            if choice.is_none() && choices.is_empty() && text.is_none() {
+                return Err("it has neither choice nor choices nor text".into());
             }
-            OwnWhat::Answer { request: need("requestId")?, choice, text }
+            OwnWhat::Answer { request: need("requestId")?, choice, choices, text }
         }
         Some("acknowledge") => OwnWhat::Acknowledge { attention: need("attentionId")? },
         Some("retract") => OwnWhat::Retract { request: need("requestId")? },

@@ -250,6 +250,13 @@ impl SafeText {
         let found = secrets(self.as_str());
         if found.is_empty() { self.clone() } else { Self::trusted(masked(self.as_str(), 0, &found)) }
     }
+
+    /// The same for the next of several lines, of which a secret may have more than one.
+    #[must_use]
+    pub fn masked_below(&self, lines: &mut SecretLines) -> Self {
+        let found = lines.next(self.as_str());
+        if found.is_empty() { self.clone() } else { Self::trusted(masked(self.as_str(), 0, &found)) }
+    }
 }
 
 impl StyledLine {

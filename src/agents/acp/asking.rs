@@ -9,6 +9,7 @@ use super::tool::Call;
 use crate::agents::Sink;
 use crate::agents::jsonrpc::text;
 use crate::agents::told::tell;
+use crate::agents::written::{COMES, GOES, written};
 use crate::run::{AgentEvent, Asking, Choice, Stream};
 
 impl AcpAdapter {
@@ -52,6 +53,7 @@ impl AcpAdapter {
             text: format!("May it use {}? {args}", described.name()).trim_end().to_owned(),
             tool: Some(described.name().to_owned()),
             args,
+            detail: would(call),
             call: open.map(str::to_owned),
             choices,
             ..Asking::default()
@@ -68,5 +70,29 @@ impl AcpAdapter {
         }
         call.asked = true;
         self.calls.insert(at, call);
+    }
+}
+
+/// The changes that a call shows as it asks.
+fn would(call: &Value) -> String {
+    let diffs = call.get("content").and_then(Value::as_array).into_iter().flatten();
+    let diffs = diffs.filter(|part| text(part, "type") == Some("diff"));
+    let parts = diffs.flat_map(|diff| [(GOES, text(diff, "oldText")), (COMES, text(diff, "newText"))]);
+    written(parts.filter_map(|(mark, text)| Some((mark, text?))))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_changes_of_a_call_are_told() {
+        let call = json!({"content": [{"type": "content", "content": {"type": "text", "text": "x"}},
+            {"type": "diff", "path": "/a", "oldText": "one", "newText": "two"},
+            {"type": "diff", "path": "/b", "oldText": null, "newText": "new"}]});
+        assert_eq!(would(&call), "- one\n+ two\n+ new");
+        assert_eq!(would(&json!({"content": 7})), "");
     }
 }

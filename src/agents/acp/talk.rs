@@ -280,7 +280,7 @@ impl Talk for AcpTalk {
             // Of several ways to say it the one that holds for this once.
             Answer::Allow => asking.choice_of(&["allow_once", "allow_always"]),
             Answer::Deny(_) => asking.choice_of(&["reject_once", "reject_always"]),
-            Answer::Text(_) | Answer::Dismiss => None,
+            Answer::Several(..) | Answer::Text(_) | Answer::Dismiss => None,
         };
         Some(outcome(&asking.id, option))
     }

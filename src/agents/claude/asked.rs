@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::agents::asked::{REFUSED, Together, numbered, request_of};
 use crate::agents::look::Look;
+use crate::agents::written::{COMES, GOES, written};
 use crate::run::{Answer, Asking, Choice, QuestionKind};
 use crate::text::prefix;
 
@@ -39,6 +40,7 @@ pub(super) fn questions(id: &str, request: Look<'_>) -> Vec<Asking> {
                 kind: QuestionKind::Choice,
                 text: look.word("question").to_owned(),
                 choices: look.list("options").iter().filter_map(option).collect(),
+                many: look.is("multiSelect"),
                 free: true,
                 ..base.clone()
             }
@@ -48,7 +50,7 @@ pub(super) fn questions(id: &str, request: Look<'_>) -> Vec<Asking> {
     }
     let args = subject(&input);
     let text = format!("May it use {tool}? {args}").trim_end().to_owned();
-    vec![Asking { text, args, ..base }.bounded()]
+    vec![Asking { text, args, detail: would(&input), ..base }.bounded()]
 }
 
 /// What the tool is to do: the command, the file, else all of it.
@@ -60,6 +62,20 @@ fn subject(input: &Value) -> String {
         None if input.as_object().is_some_and(serde_json::Map::is_empty) => String::new(),
         None => prefix(&input.to_string(), crate::run::AgentEvent::PREVIEW).to_owned(),
     }
+}
+
+/// What a tool that writes would write, by the names that its tools give the old and the new text.
+fn would(input: &Value) -> String {
+    let look = Look::new(input);
+    let edits = look.list("edits");
+    let own = [input];
+    let each: Vec<Look<'_>> =
+        if edits.is_empty() { own.map(Look::new).to_vec() } else { edits.iter().map(Look::new).collect() };
+    let parts = each.iter().flat_map(|edit| {
+        let new = ["content", "new_string", "new_source"].into_iter().find_map(|key| edit.str(key));
+        [(GOES, edit.str("old_string")), (COMES, new)]
+    });
+    written(parts.filter_map(|(mark, text)| Some((mark, text?))))
 }
 
 /// The answers to questions of one request, until all are there.
@@ -81,21 +97,23 @@ impl Answers {
         let mut input: Value =
             asking.repeat.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let said = match answer {
-            Answer::Choose(text) | Answer::Text(text) if asking.kind == QuestionKind::Choice => text,
+            Answer::Choose(_) | Answer::Several(..) | Answer::Text(_) if asking.kind == QuestionKind::Choice => {
+                answer.words().unwrap_or_default()
+            }
             Answer::Allow => return Next::Say(request, json!({"behavior": "allow", "updatedInput": input})),
             Answer::Deny(why) => {
                 self.0.forget(asking);
                 let why = why.as_deref().unwrap_or(REFUSED);
                 return Next::Say(request, json!({"behavior": "deny", "message": why}));
             }
-            Answer::Choose(_) | Answer::Text(_) | Answer::Dismiss => {
+            Answer::Choose(_) | Answer::Several(..) | Answer::Text(_) | Answer::Dismiss => {
                 self.0.forget(asking);
                 let why = if asking.kind == QuestionKind::Choice { SILENCE } else { REFUSED };
                 return Next::Say(request, json!({"behavior": "deny", "message": why}));
             }
         };
         let wanted = Look::new(&input).list("questions").len();
-        let Some(answers) = self.0.take(asking, &asking.text, said, wanted) else { return Next::Wait };
+        let Some(answers) = self.0.take(asking, &asking.text, &said, wanted) else { return Next::Wait };
         if let Some(fields) = input.as_object_mut() {
             fields.insert("answers".to_owned(), json!(answers));
         }
@@ -138,6 +156,47 @@ mod tests {
                 assert_eq!(said(Answers::default().take(asking, &answer)).1["message"], REFUSED);
             }
         }
+    }
+
+    #[test]
+    fn a_permission_to_write_tells_what_would_be_written() {
+        for (tool, input, detail) in [
+            ("Write", json!({"file_path": "/x", "content": "a\nb\n"}), "+ a\n+ b"),
+            ("Edit", json!({"file_path": "/x", "old_string": "a", "new_string": "b\nc"}), "- a\n+ b\n+ c"),
+            ("Edit", json!({"file_path": "/x", "old_string": "a", "new_string": ""}), "- a"),
+            (
+                "MultiEdit",
+                json!({"edits": [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d"}]}),
+                "- a\n+ b\n- c\n+ d",
+            ),
+            ("NotebookEdit", json!({"notebook_path": "/n", "new_source": "1 + 1"}), "+ 1 + 1"),
+            ("Bash", json!({"command": "make"}), ""),
+            ("Write", json!({"file_path": 7, "content": []}), ""),
+        ] {
+            assert_eq!(read(json!({"tool_name": tool, "input": input}))[0].detail, detail, "{input}");
+        }
+    }
+
+    #[test]
+    fn several_choices_are_one_text_with_commas() {
+        let input = json!({"questions": [{"question": "Which?", "multiSelect": true,
+            "options": [{"label": "Red"}, {"label": "Blue"}, {"label": "Green"}]}]});
+        let asked = read(json!({"tool_name": "AskUserQuestion", "input": input}));
+        assert!(asked[0].many && asked[0].free);
+        let ids = || vec!["Red".to_owned(), "Green".to_owned()];
+        for (answer, text) in [
+            (Answer::Several(ids(), None), "Red, Green"),
+            (Answer::Several(ids(), Some("and dark".into())), "Red, Green, and dark"),
+            (Answer::Choose("Blue".into()), "Blue"),
+        ] {
+            let mut expected = input.clone();
+            expected["answers"] = json!({"Which?": text});
+            let value = said(Answers::default().take(&asked[0], &answer)).1;
+            assert_eq!(value, json!({"behavior": "allow", "updatedInput": expected}));
+        }
+        let may = read(json!({"tool_name": "Bash", "input": {}}));
+        let value = said(Answers::default().take(&may[0], &Answer::Several(ids(), None))).1;
+        assert_eq!(value["behavior"], "deny", "a permission is no choice of several");
     }
 
     #[test]

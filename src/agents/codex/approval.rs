@@ -98,8 +98,8 @@ fn granted(params: Look<'_>) -> Value {
 pub(super) fn result(asking: &Asking, answer: &Answer, together: &mut Together) -> Option<Value> {
     if let Some((id, of)) = own_question(asking) {
         return match answer {
-            Answer::Choose(text) | Answer::Text(text) => {
-                let all = together.take(asking, &id, text, of)?;
+            Answer::Choose(_) | Answer::Several(..) | Answer::Text(_) => {
+                let all = together.take(asking, &id, &answer.words()?, of)?;
                 let all = all.into_iter().map(|(id, text)| (id, json!({"answers": [text]})));
                 Some(json!({"answers": all.collect::<Map<String, Value>>()}))
             }
@@ -116,7 +116,7 @@ pub(super) fn result(asking: &Asking, answer: &Answer, together: &mut Together) 
     Some(json!({"decision": match answer {
         Answer::Allow => "accept",
         Answer::Choose(id) => id,
-        Answer::Deny(_) | Answer::Text(_) | Answer::Dismiss => "decline",
+        Answer::Deny(_) | Answer::Several(..) | Answer::Text(_) | Answer::Dismiss => "decline",
     }}))
 }
 

@@ -36,7 +36,9 @@ pub(super) fn read(line: &[u8]) -> Option<AgentEvent> {
         tool: text("toolName").map(str::to_owned),
         args: text("detail").or_else(|| text("prefill")).unwrap_or_default().to_owned(),
         call: text("toolCallId").map(str::to_owned),
+        detail: text("written").unwrap_or_default().to_owned(),
         choices: choices.collect(),
+        many: record.get("multiple").and_then(Value::as_bool) == Some(true),
         free: record.get("free").and_then(Value::as_bool) == Some(true),
         within_ms: record.get("timeout").and_then(Value::as_u64),
         by_file: false,
@@ -64,6 +66,8 @@ pub(super) fn record(asking: &Asking) -> Value {
         ("detail", Some(asking.args.as_str()).filter(|args| !args.is_empty()).map(Value::from)),
         ("toolCallId", asking.call.as_deref().map(Value::from)),
         ("options", (!options.is_empty()).then(|| options.into())),
+        ("written", Some(asking.detail.as_str()).filter(|detail| !detail.is_empty()).map(Value::from)),
+        ("multiple", asking.many.then_some(true.into())),
         ("free", asking.free.then_some(true.into())),
         ("timeout", asking.within_ms.map(Value::from)),
     ];
@@ -127,6 +131,8 @@ mod tests {
             args: "rm \u{1b}[31m x".into(),
             call: Some("c".into()),
             choices: vec![choice("a", "", ""), choice("b", "B", "allow_once")],
+            detail: "- a\n+ b".into(),
+            many: true,
             free: true,
             within_ms: Some(5),
             ..bare.clone()

@@ -160,7 +160,7 @@ impl Talk for PiTalk {
             return None;
         }
         let (key, value) = match answer {
-            Answer::Choose(text) | Answer::Text(text) => ("value", text.as_str().into()),
+            Answer::Choose(_) | Answer::Several(..) | Answer::Text(_) => ("value", answer.words().into()),
             Answer::Allow | Answer::Deny(_) if asking.kind == QuestionKind::Confirm => {
                 ("confirmed", (*answer == Answer::Allow).into())
             }

@@ -6,17 +6,81 @@ use ratatui::layout::Rect;
 use super::Scene;
 use super::overlay::dialog_box;
 use super::paint::{piece, put, put_cut, row};
+use super::secrets::wrapped;
 use crate::deck::answer_dialog::{lines, question};
 use crate::deck::model::AnswerDialog;
-use crate::text::{SafeText, clock};
+use crate::run::Question;
+use crate::text::{SafeText, SecretLines, clock};
 
 /// The widest dialog, in cells with its frame.
 const WIDE: u16 = 92;
 /// How many rows of one's own words are seen; the end of them.
 const WORDS: usize = 4;
 
-/// Draws it. What does not fit is left out from the middle of the question, never the answers: who answers has to see
-/// what will be done.
+/// The dialog before it is drawn.
+struct Sheet {
+    /// What is asked, each row with the mark of what would be written.
+    text: Vec<(SafeText, Option<char>)>,
+    /// The end of one's own words.
+    typed: Vec<SafeText>,
+    /// How many rows there are for what is asked; with the one that says how much there is, where it is too long.
+    room: usize,
+    /// Rows that are only there where there is room for them.
+    spare: usize,
+}
+
+impl Sheet {
+    fn new((wide, high): (u16, u16), dialog: &AnswerDialog, question: &Question, reveal: bool) -> Self {
+        let asking = &question.asking;
+        let wide = usize::from(WIDE.min(wide).saturating_sub(4)).max(1);
+        let rows = |text: &str| {
+            SafeText::block(text).iter().flat_map(|line| wrapped(line, wide, reveal)).map(|row| (row, None)).collect()
+        };
+        let mut text: Vec<(SafeText, Option<char>)> = rows(&asking.text);
+        // What it is about in full, where the question itself does not say it.
+        if !asking.args.is_empty() && !asking.text.contains(asking.args.trim()) {
+            let args: Vec<_> = rows(&asking.args);
+            text.extend(args);
+        }
+        let mut above = SecretLines::default();
+        for line in asking.detail.lines() {
+            let mark = line.chars().next().filter(|mark| matches!(mark, '+' | '-'));
+            let behind = mark.and_then(|_| line.get(2..)).unwrap_or(if mark.is_some() { "" } else { line });
+            let behind = SafeText::line(behind);
+            let behind = if reveal { behind } else { behind.masked_below(&mut above) };
+            let line = SafeText::line(&mark.map_or_else(|| behind.to_string(), |mark| format!("{mark} {behind}")));
+            text.extend(line.wrap(wide).into_iter().map(|row| (row, mark)));
+        }
+        let typed: Vec<SafeText> = if asking.takes_text() {
+            let words = SafeText::block(&format!("{}▏", dialog.text));
+            let all: Vec<SafeText> = words.iter().flat_map(|l| l.wrap(wide.saturating_sub(2))).collect();
+            all.get(all.len().saturating_sub(WORDS)..).unwrap_or_default().to_vec()
+        } else {
+            Vec::new()
+        };
+        // The frame, and where there is room a blank row on either side of the answers and a row about them.
+        let answers = lines(question).len() + typed.len() + 2;
+        let high = usize::from(high);
+        let spare = if high >= text.len().min(4) + answers + 3 { 3 } else { 0 };
+        let room = high.saturating_sub(answers + spare).max(1);
+        Self { text, typed, room, spare }
+    }
+
+    /// The rows of what is asked that are seen at once.
+    fn seen(&self) -> usize {
+        if self.text.len() > self.room { self.room.saturating_sub(1).max(1) } else { self.text.len() }
+    }
+}
+
+/// How far what is asked can be scrolled on a screen of this size.
+#[must_use]
+pub fn most_top(size: (u16, u16), dialog: &AnswerDialog, question: &Question, reveal: bool) -> usize {
+    let sheet = Sheet::new((size.0, size.1.saturating_sub(1)), dialog, question, reveal);
+    sheet.text.len().saturating_sub(sheet.seen())
+}
+
+/// Draws it. Of what is asked a part is seen where there is more than fits, of the answers always all: who answers has to
+/// see what will be done.
 pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &Scene<'_>) {
     let theme = scene.theme;
     let name = scene.state.step(dialog.step).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
@@ -27,36 +91,27 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
         return;
     };
     let asking = &question.asking;
-    let wide = usize::from(WIDE.min(area.width).saturating_sub(4)).max(1);
     let choices = lines(question);
-    let mut text: Vec<SafeText> = SafeText::block(&asking.text).iter().flat_map(|line| line.wrap(wide)).collect();
-    // What it is about in full, where the question itself does not say it.
-    if !asking.args.is_empty() && !asking.text.contains(asking.args.trim()) {
-        text.extend(SafeText::block(&asking.args).iter().flat_map(|line| line.wrap(wide)));
-    }
-    let typed: Vec<SafeText> = if asking.takes_text() {
-        let all: Vec<SafeText> =
-            SafeText::block(&format!("{}▏", dialog.text)).iter().flat_map(|l| l.wrap(wide.saturating_sub(2))).collect();
-        all.get(all.len().saturating_sub(WORDS)..).unwrap_or_default().to_vec()
-    } else {
-        Vec::new()
-    };
-    // The frame, and where there is room a blank row on either side of the answers and a row about them.
+    let sheet = Sheet::new((area.width, area.height), dialog, question, scene.reveal);
+    let (seen, all, spare) = (sheet.seen(), sheet.text.len(), sheet.spare);
+    let typed = &sheet.typed;
     let answers = choices.len() + typed.len() + 2;
-    let spare = if usize::from(area.height) >= text.len().min(4) + answers + 3 { 3 } else { 0 };
-    let room = usize::from(area.height).saturating_sub(answers + spare).max(1);
-    if text.len() > room {
-        let left_out = text.len() - room + 1;
-        text.truncate(room.saturating_sub(1).max(1));
-        if room > 1 {
-            text.push(SafeText::line(&format!("… {left_out} more lines; subdeck answer prints all of it")));
-        }
-    }
-    let high = u16::try_from(text.len() + answers + spare).unwrap_or(u16::MAX);
+    let high = u16::try_from(all.min(sheet.room) + answers + spare).unwrap_or(u16::MAX);
     let inner = dialog_box(buf, area, (WIDE, high), &title, scene);
     let mut dy = 0;
-    for line in &text {
-        put_cut(buf, inner, 0, dy, line, inner.width, theme.bold());
+    let top = dialog.top.min(all.saturating_sub(seen));
+    for (line, mark) in sheet.text.iter().skip(top).take(seen) {
+        let style = match mark {
+            Some('+') => theme.good(),
+            Some(_) => theme.bad(),
+            None => theme.bold(),
+        };
+        put_cut(buf, inner, 0, dy, line, inner.width, style);
+        dy += 1;
+    }
+    if all > seen && sheet.room > 1 {
+        let text = format!("lines {}-{} of {all}   pgup pgdn", top + 1, top + seen);
+        put(buf, inner, 0, dy, &text, theme.dim());
         dy += 1;
     }
     dy += u16::from(spare > 0);
@@ -68,7 +123,9 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
         let key = line.key.map_or_else(String::new, |key| key.to_string());
         put(buf, inner, 2, dy, &key, theme.key());
         let style = if chosen { theme.select() } else { theme.plain() };
-        put_cut(buf, inner, 4, dy, &SafeText::line(&line.text), inner.width.saturating_sub(4), style);
+        let tick = if dialog.ticked.contains(&n) { "[x] " } else { "[ ] " };
+        let text = SafeText::line(&format!("{}{}", if asking.many { tick } else { "" }, line.text));
+        put_cut(buf, inner, 4, dy, &text, inner.width.saturating_sub(4), style);
         dy += 1;
     }
     for (n, line) in typed.iter().enumerate() {
@@ -86,12 +143,15 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
     if spare == 0 {
         return;
     }
-    let left = vec![
+    let mut left = vec![
         piece("enter", theme.key()),
-        piece(if asking.takes_text() { "send" } else { "answer" }, theme.dim()).gap(1),
+        piece(if asking.takes_text() || asking.many { "send" } else { "answer" }, theme.dim()).gap(1),
         piece("esc", theme.key()).rank(1).gap(3),
         piece("later", theme.dim()).rank(1).gap(1),
     ];
+    if asking.many {
+        left.extend([piece("space", theme.key()).gap(3), piece("choose several", theme.dim()).gap(1)]);
+    }
     let until = question.until.map(|until| format!("refused in {}", clock(until.since(scene.now))));
     let right = vec![
         piece(until.unwrap_or_else(|| format!("asked {} ago", clock(scene.now.since(question.asked_at)))), theme.dim())

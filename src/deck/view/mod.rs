@@ -1,7 +1,7 @@
 //! The picture. Draw functions take the run, the picture's state and the windows that were fetched before; they read
 //! no file and no clock.
 
-mod answer;
+pub(super) mod answer;
 pub mod detail;
 mod entries;
 mod flow;

@@ -518,11 +518,15 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
         Some(Overlay::Answer(dialog)) => {
             let question = answer_dialog::question(scene.state, dialog);
             // The words of the dialog.
-            let typed = question.is_some_and(|question| question.asking.takes_text());
+            let many = question.is_some_and(|question| question.asking.many);
+            let typed = many || question.is_some_and(|question| question.asking.takes_text());
             let mut out = vec![("enter", if typed { "send" } else { "answer" }), ("esc", "later")];
             // What is only typed has nothing to choose from.
             let choices = question.map(answer_dialog::lines);
             out.extend(choices.filter(|lines| !lines.is_empty()).map(|_| ("↑↓", "choose")));
+            if many {
+                out.insert(1, ("space", "choose"));
+            }
             named(&out)
         }
         Some(Overlay::Confirm { what: Danger::Retry, .. }) => named(&[("esc", "no"), ("y", "do it again")]),

@@ -158,11 +158,13 @@ fn question() -> impl Strategy<Value = Box<Question>> {
     let choice = (text(), text(), text()).prop_map(|(id, label, kind)| Choice { id, label, kind });
     let kind = proptest::sample::select(QuestionKind::ALL.to_vec());
     let asking = (text(), kind, text(), maybe(text()), text(), maybe(text()), any::<bool>(), any::<bool>());
+    let asking = (asking, text(), any::<bool>());
     let choices = proptest::collection::vec(choice, 0..3);
     (text(), asking, choices, 0i64..9999, maybe(0i64..9999)).prop_map(|(name, asking, choices, asked, until)| {
-        let (id, kind, text, tool, args, call, free, by_file) = asking;
+        let ((id, kind, text, tool, args, call, free, by_file), detail, many) = asking;
         let (within_ms, repeat) = (None, None);
-        let asking = Asking { id, kind, text, tool, args, call, choices, free, within_ms, by_file, repeat };
+        let asking =
+            Asking { id, kind, text, tool, args, detail, call, choices, many, free, within_ms, by_file, repeat };
         Box::new(Question { id: name, asking, asked_at: at(asked), until: until.map(at) })
     })
 }
@@ -174,6 +176,8 @@ fn answered() -> impl Strategy<Value = What> {
         maybe(text()).prop_map(Answer::Deny),
         text().prop_map(Answer::Text),
         "o[a-z]{0,5}".prop_map(Answer::Choose),
+        (proptest::collection::vec("o[a-z]{0,5}", 1..4), maybe(text()))
+            .prop_map(|(ids, text)| Answer::Several(ids, text)),
     ];
     let by = proptest::sample::select(AnsweredBy::ALL.to_vec());
     ((0u32..9).prop_map(StepId), text(), text(), answer, by, maybe(source()))

@@ -311,6 +311,21 @@ pub(super) fn asked(stage: &mut Stage, kind: &str) {
             free: true,
             ..Asking::default()
         },
+        "several" => Asking {
+            kind: QuestionKind::Choice,
+            text: "Which of these are to be mended?".into(),
+            choices: vec![choice("a", "The parser: it loops"), choice("b", "The cache"), choice("c", "The readme")],
+            many: true,
+            free: true,
+            ..Asking::default()
+        },
+        "edit" => Asking {
+            text: "May it use Edit? /srv/pool/src/config.rs".into(),
+            tool: Some("Edit".into()),
+            args: "/srv/pool/src/config.rs".into(),
+            detail: "- let key = env(\"POOL_KEY\");\n- connect(key)\n+ // for now\n+ let api_key = \"sk-abcdefghijklmnopqrstuvwxyz012345\";\n+ connect(api_key)\u{1b}[31m\n+ … 12 more lines".into(),
+            ..Asking::default()
+        },
         _ => Asking {
             kind: QuestionKind::Text,
             text: (1..60).map(|n| format!("line {n} of what it wants to know\n")).collect(),

@@ -127,6 +127,8 @@ pictures! {
     step_that_needs_you: |s| s.ui.selected = StepId(3);
     answer_permission: |s| { cast::asked(s, "permission"); s.keys("A"); };
     answer_choice: |s| { cast::asked(s, "choice"); s.keys("Agre"); s.key(KeyCode::Down); };
+    answer_several: |s| { cast::asked(s, "several"); s.keys("A13"); };
+    answer_edit: |s| { cast::asked(s, "edit"); s.keys("A"); };
     answer_text: |s| { cast::asked(s, "text"); s.keys("Athe left one"); };
     scrolled_back: |s| {
         cast::long_log(s);

@@ -71,6 +71,10 @@ fn a_run_is_started_from_the_fleet() {
     fleet.keys("c");
     fleet.wait_text("plays a scene");
     // What is missing is asked for, and nothing is started.
+    // What runs it stands there, and can be chosen.
+    fleet.keys("\t");
+    fleet.wait_text("pi, as the agent says");
+    fleet.wait_text("opencode");
     fleet.keys("\x13");
     fleet.wait_text("what is it to do?");
     fleet.keys("Say something");

@@ -7,7 +7,7 @@ use subdeck::plan::{
     self, Control, Input, Limit, LoadOptions, Loaded, LogicalStep, NotifyOn, PiTransport, Problem, Problems, Rule,
     Runner, Severity, Source, Step, SystemPromptMode,
 };
-use subdeck::run::{CostUsd, Family, RunMode, Thresholds, ToolBlock, TurnLimit};
+use subdeck::run::{CostUsd, Family, NamedRunner, RunMode, Thresholds, ToolBlock, TurnLimit};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/plans")
@@ -588,7 +588,7 @@ fn what_stands_in_no_file_goes_before_the_plan() {
 #[test]
 fn the_usual_runner_is_that_of_steps_that_name_none() {
     let mut options = options();
-    options.defaults.runner = Some(Family::Claude);
+    options.defaults.runner = Some(NamedRunner::Agent(Family::Claude));
     let text = "[[step]]\nagent = \"scout\"\ntask = \"t\"\n[[step]]\nrunner = \"pi\"\nagent = \"scout\"\ntask = \"t\"\n\
                 [[step]]\nparallel = [{ task = \"t\" }, { runner = \"demo\", task = \"t\" }]\n";
     let loaded = plan::load_source(&Source::new("p.toml", text), &fixtures(), &options).unwrap();
@@ -603,10 +603,54 @@ fn the_usual_runner_is_that_of_steps_that_name_none() {
         })
         .collect();
     assert_eq!(runners, ["claude", "pi", "claude", "demo"]);
-    let loaded = plan::from_agent("scout", Some("opus"), "look", &options).unwrap();
+    let loaded = plan::from_agent(Some("scout"), Some("opus"), "look", &options).unwrap();
     let [step] = steps(&loaded)[..] else { panic!() };
     assert!(matches!(&step.runner, Runner::Agent(agent) if agent.kind.family == Family::Claude));
     assert_eq!((&step.models[..], step.system_prompt.is_some()), (&["opus".to_owned()][..], true));
+}
+
+#[test]
+fn a_definition_may_name_what_runs_its_agent() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join(".subdeck/agents");
+    std::fs::create_dir_all(&folder).unwrap();
+    let define = |name: &str, more: &str| {
+        let text = format!("---\nname: {name}\n{more}---\nYou help.\n");
+        std::fs::write(folder.join(format!("{name}.md")), text).unwrap();
+    };
+    define("helper", "runner: codex\n");
+    define("plain", "");
+    define("peer", "runner: pi\n");
+    define("odd", "runner: cluade\n");
+    let mut options = LoadOptions { current_dir: temp.path().to_owned(), ..LoadOptions::default() };
+    let runner = |agent: Option<&str>, options: &LoadOptions| {
+        let loaded = plan::from_agent(agent, None, "look", options).unwrap();
+        let [step] = steps(&loaded)[..] else { panic!() };
+        let word = match &step.runner {
+            Runner::Pi { .. } => "pi",
+            Runner::Agent(agent) => agent.kind.family.word(),
+            other => panic!("{other:?}"),
+        };
+        (word, step.agent.clone(), step.system_prompt.is_some())
+    };
+    let told = |word: &'static str, agent: &str, prompt: bool| (word, agent.to_owned(), prompt);
+    assert_eq!(runner(Some("helper"), &options), told("codex", "helper", true));
+    assert_eq!(runner(Some("plain"), &options), told("pi", "plain", true));
+    // It stands between the usual runner and that of the command line.
+    options.defaults.runner = Some(NamedRunner::Agent(Family::Claude));
+    assert_eq!(runner(Some("helper"), &options), told("codex", "helper", true));
+    assert_eq!(runner(Some("plain"), &options), told("claude", "plain", true));
+    assert_eq!(runner(Some("peer"), &options), told("pi", "peer", true));
+    assert_eq!(runner(None, &options), told("claude", "claude", false));
+    options.defaults.agent = Some("helper".to_owned());
+    assert_eq!(runner(None, &options), told("codex", "helper", true));
+    options.runner = Some(NamedRunner::Agent(Family::Gemini));
+    assert_eq!(runner(Some("helper"), &options), told("gemini", "helper", true));
+    options.runner = Some(NamedRunner::Pi);
+    assert_eq!(runner(Some("plain"), &options), told("pi", "plain", true));
+    let wrong = plan::from_agent(Some("odd"), None, "look", &options).unwrap_err();
+    let advice = wrong.0[0].suggestion.clone().unwrap_or_default();
+    assert!(advice.contains("`runner` is `cluade`, not `pi`, `claude`"), "{advice}");
 }
 
 #[test]
@@ -630,13 +674,13 @@ fn a_command_or_an_agent_needs_no_file() {
     // Without a task the arguments are what they are.
     assert_eq!(plan::template::fill_args(&args, plan::template::Filling::Template, None).0, args);
 
-    let loaded = plan::from_agent("scout", None, "look at {previous}", &options()).unwrap();
+    let loaded = plan::from_agent(Some("scout"), None, "look at {previous}", &options()).unwrap();
     let [step] = steps(&loaded)[..] else { panic!() };
     assert_eq!((step.task.as_str(), loaded.plan.task.as_deref()), ("{task}", Some("look at {previous}")));
     assert_eq!(step.models, ["small"]);
     assert_eq!(loaded.warnings, []);
 
-    let problems = plan::from_agent("scuot", None, "look", &options()).unwrap_err();
+    let problems = plan::from_agent(Some("scuot"), None, "look", &options()).unwrap_err();
     let [error] = &problems.0[..] else { panic!("{problems:#?}") };
     assert_eq!((error.file.as_str(), error.position), ("command line", None));
     assert!(error.suggestion.as_deref().unwrap().starts_with("did you mean `scout`?"), "{error:#?}");

@@ -159,18 +159,21 @@ fn agents_are_listed_with_what_is_wrong() {
     let world = World::new();
     let folder = world.home().join("project/.pi/agents");
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("a.md"), "---\nname: helper\ndescription: Helps\ntools: read\n---\nYou help.\n")
-        .unwrap();
+    std::fs::write(
+        folder.join("a.md"),
+        "---\nname: helper\ndescription: Helps\nrunner: claude\ntools: read\n---\nYou help.\n",
+    )
+    .unwrap();
     std::fs::write(folder.join("b.md"), "no front matter\n").unwrap();
     let cwd = world.home().join("project");
     let output = world.subdeck(&cwd, &["agents"]);
     assert_eq!(
         text(&output.stdout),
-        "AGENT   MODEL  TOOLS  FILE             FOR\nhelper  own    read   .pi/agents/a.md  Helps\n\
+        "AGENT   RUNNER  MODEL  TOOLS  FILE             FOR\nhelper  claude  own    read   .pi/agents/a.md  Helps\n\
          skipped: .pi/agents/b.md: there is no front matter between `---` lines at the top\n"
     );
     let report = json(&world.subdeck(&cwd, &["agents", "--json"]).stdout);
-    assert_eq!(report["agents"][0]["name"], "helper");
+    assert_eq!((&report["agents"][0]["name"], &report["agents"][0]["runner"]), (&"helper".into(), &"claude".into()));
     assert_eq!(report["skipped"].as_array().unwrap().len(), 1);
 }
 

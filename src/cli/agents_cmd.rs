@@ -11,6 +11,7 @@ use super::lines;
 use crate::config::Env;
 use crate::plan::agents::Flavor;
 use crate::plan::agents::{self, AgentDef, Agents};
+use crate::run::NamedRunner;
 use crate::text::SafeText;
 
 /// List the agent definitions and what is wrong with them
@@ -47,6 +48,7 @@ fn report(agents: &Agents) -> serde_json::Value {
             "name": a.name,
             "used": used,
             "description": a.description,
+            "runner": a.runner.map(NamedRunner::word),
             "tools": a.tools,
             "models": a.models,
             "thinking": a.thinking,
@@ -75,7 +77,7 @@ fn show(to: &mut dyn Write, agents: &Agents, cwd: &Path, home: Option<&Path>) ->
             lines::line(to, &format!("  {}", short(folder)))?;
         }
     }
-    let header = ["AGENT", "MODEL", "TOOLS", "FILE", "FOR"].map(str::to_owned).to_vec();
+    let header = ["AGENT", "RUNNER", "MODEL", "TOOLS", "FILE", "FOR"].map(str::to_owned).to_vec();
     let rows = agents.found.values().map(|agent| {
         let tools = match &agent.tools {
             None => "all".to_owned(),
@@ -84,6 +86,7 @@ fn show(to: &mut dyn Write, agents: &Agents, cwd: &Path, home: Option<&Path>) ->
         };
         vec![
             agent.name.clone(),
+            agent.runner.map_or("usual", NamedRunner::word).to_owned(),
             agent.models.first().cloned().unwrap_or_else(|| "own".to_owned()),
             SafeText::line(&tools).truncate(30).to_string(),
             short(&agent.path),

@@ -210,11 +210,12 @@ impl From<Policy> for OnPermission {
 #[derive(Debug, Args)]
 #[command(
     override_usage = "subdeck run [OPTIONS] PLAN [TASK]\n       subdeck run [OPTIONS] --agent NAME TASK\n       \
+                            subdeck run [OPTIONS] --runner RUNNER TASK\n       \
                             subdeck run [OPTIONS] -- COMMAND [ARG]..."
 )]
 pub struct RunArgs {
     /// A plan file (TOML or JSON), a runner config of pi-subagents, or - for standard input; then what `{task}`
-    /// stands for in it. With --agent only the task.
+    /// stands for in it. With --agent or --runner only the task, in quotes.
     #[arg(value_name = "PLAN")]
     pub words: Vec<String>,
     /// One step with this agent; no file needed.
@@ -232,12 +233,13 @@ pub struct RunArgs {
     /// The folder that the run works in [default: the plan's `cwd`, else this one].
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// The runner of steps that name none [default: that of `defaults.runner`].
+    /// The runner of steps that name none [default: that of the agent's definition, else `defaults.runner`]. With a
+    /// task in place of the plan one step with it; no file needed.
     #[arg(long, value_name = "RUNNER", conflicts_with = "command",
-        value_parser = clap::builder::PossibleValuesParser::new(crate::config::RUNNERS))]
+        value_parser = clap::builder::PossibleValuesParser::new(crate::run::NamedRunner::WORDS))]
     pub runner: Option<String>,
-    /// The model of a step started with --agent.
-    #[arg(long, requires = "agent")]
+    /// The model of a step started with --agent, or with --runner and a task.
+    #[arg(long)]
     pub model: Option<String>,
     /// The time limit of the whole run, such as 30m.
     #[arg(long, value_name = "DURATION", value_parser = limit)]

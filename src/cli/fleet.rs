@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use super::args::{FleetArgs, LsArgs, ShowArgs};
 use super::attach::{self, How};
@@ -12,6 +12,7 @@ use super::{find, launch, ls, read_only};
 use crate::deck::DeckExit;
 use crate::deck::fleet::{self, AgentChoice, Doors, FleetExit, FleetOptions, FleetUi, Wish};
 use crate::plan::agents;
+use crate::run::NamedRunner;
 use crate::rundir::RunDir;
 use crate::rundir::fleet::Fleet;
 
@@ -59,9 +60,11 @@ pub fn fleet(args: &FleetArgs) -> anyhow::Result<ExitCode> {
 /// The agents that are found from a folder.
 fn choices(world: &World, folder: &Path) -> Vec<AgentChoice> {
     let found = agents::find(&agents::folders(folder, world.env.home().as_deref()));
+    let usual = world.config.defaults().runner.unwrap_or_default();
     let choice = |agent: &agents::AgentDef| AgentChoice {
         name: agent.name.clone(),
         about: agent.description.clone().unwrap_or_default(),
+        runner: agent.runner.unwrap_or(usual).word().to_owned(),
     };
     found.found.values().map(choice).collect()
 }
@@ -69,8 +72,12 @@ fn choices(world: &World, folder: &Path) -> Vec<AgentChoice> {
 /// Starts what was asked for.
 fn start(world: &World, root: Option<&Path>, wish: &Wish) -> anyhow::Result<RunDir> {
     let folder = std::path::absolute(world.env.current_dir.join(&wish.folder)).context("the folder cannot be used")?;
-    let options = world.options(Some(folder));
-    let loaded = crate::plan::from_agent(&wish.agent, None, &wish.task, &options);
+    let mut options = world.options(Some(folder));
+    if let Some(word) = &wish.runner {
+        let Some(runner) = NamedRunner::of_word(word) else { bail!("there is no runner `{word}`") };
+        options.runner = Some(runner);
+    }
+    let loaded = crate::plan::from_agent(wish.agent.as_deref(), None, &wish.task, &options);
     let plan = loaded.map(|loaded| loaded.plan).map_err(|problems| anyhow::anyhow!(load::first(&problems)))?;
     launch::detached(world, &plan, root)
 }

@@ -9,17 +9,14 @@ use super::args::RunArgs;
 use super::launch;
 use super::load::{self, World};
 use crate::plan::{Input, Raise};
-use crate::run::Family;
+use crate::run::NamedRunner;
 
 /// Runs a plan, an agent or a command.
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     let world = World::to_start()?;
     let mut options = world.options(args.cwd.clone());
     options.name = args.name.clone();
-    if let Some(word) = &args.runner {
-        // pi is none of the families.
-        options.defaults.runner = Family::of_word(word);
-    }
+    options.runner = args.runner.as_deref().and_then(NamedRunner::of_word);
     options.budget.time = args.time.or(options.budget.time);
     for raise in &args.budget {
         match raise {
@@ -33,12 +30,23 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         let [task] = args.words.as_slice() else {
             bail!("--agent {agent} needs one task: subdeck run --agent {agent} \"TASK\"");
         };
-        crate::plan::from_agent(agent, args.model.as_deref(), task, &options)
+        crate::plan::from_agent(Some(agent), args.model.as_deref(), task, &options)
+    } else if let (Some(_), [task]) = (options.runner, args.words.as_slice())
+        && is_task(task, &options.current_dir)
+    {
+        crate::plan::from_agent(None, args.model.as_deref(), task, &options)
     } else {
+        if let Some(model) = &args.model {
+            bail!(
+                "--model {model} is for a step started with --agent, or with --runner and a task; a plan has its own"
+            );
+        }
         let (plan, task) = match args.words.as_slice() {
             [plan] => (plan, None),
             [plan, task] => (plan, Some(task.clone())),
-            [] => bail!("name a plan file, or --agent NAME TASK, or -- COMMAND; `subdeck demo` needs nothing"),
+            [] => bail!(
+                "name a plan file, or --agent NAME TASK, or --runner RUNNER TASK, or -- COMMAND; `subdeck demo` needs nothing"
+            ),
             [_, _, more, ..] => bail!("unexpected argument `{more}`; a plan takes one task, quote it"),
         };
         options.task = task;
@@ -53,4 +61,32 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         Err(code) => return Ok(code),
     };
     launch::start(&world, &plan, args.root.root.as_deref(), &args.show, args.detach, args.ask.on_permission)
+}
+
+/// Whether this is a task, where it may be a plan too: a file is a plan, and so is what looks like the name of one, lest a
+/// slip of the pen is given to an agent.
+fn is_task(word: &str, folder: &Path) -> bool {
+    word != "-" && word.trim().contains(char::is_whitespace) && !folder.join(word).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_told_from_a_plan() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("my plan"), "").unwrap();
+        for (word, expected) in [
+            ("Say hello", true),
+            ("a\nb", true),
+            ("my plan", false),
+            ("plan.toml", false),
+            ("-", false),
+            ("", false),
+            (" x ", false),
+        ] {
+            assert_eq!(is_task(word, folder.path()), expected, "{word}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use super::args::WaitArgs;
 use super::load::World;
 use super::show::{is_unreadable, tell_suspended, tell_unreadable};
 use super::{find, lines, out};
-use crate::headless::{Need, needs};
+use crate::headless::needs;
 use crate::run::{ExitCause, Limits, RunMode, RunPhase, RunState, StepPhase, StepState, exit_code};
 use crate::rundir::Follower;
 use crate::text::SafeText;
@@ -56,7 +56,12 @@ impl Goal {
 
     /// What is told when it is reached; nothing for what says itself.
     fn found(&self, state: &RunState) -> Vec<SafeText> {
-        if *self == Self::Attention { needs(state).iter().map(Need::line).collect() } else { Vec::new() }
+        let now = crate::engine::now();
+        if *self == Self::Attention {
+            needs(state).iter().map(|need| need.line(state, now)).collect()
+        } else {
+            Vec::new()
+        }
     }
 }
 

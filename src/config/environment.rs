@@ -88,6 +88,7 @@ impl Env {
     #[must_use]
     pub fn load_options(&self, config: &Config) -> LoadOptions {
         LoadOptions {
+            runner: None,
             current_dir: self.current_dir.clone(),
             home: self.home(),
             path: self.path.clone(),

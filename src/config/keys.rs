@@ -8,7 +8,7 @@ use super::Env;
 use crate::plan::reader::{Reader, TOOL_TIME_RANGE};
 use crate::plan::tree::{Kind as NodeKind, Node};
 use crate::plan::{Rule, read_attention, read_permission};
-use crate::run::{Limits, Permission, ToolRule, permission};
+use crate::run::{Limits, NamedRunner, Permission, ToolRule, permission};
 use crate::text::{parse_duration, parse_size, span};
 
 /// A key.
@@ -110,9 +110,6 @@ const fn key(name: &'static str, kind: Kind, variables: &'static [&'static str],
     Key { name, kind, variables, needs_trust: false, built_in }
 }
 
-/// The runners that need no command of a plan.
-pub const RUNNERS: &[&str] = &["pi", "claude", "codex", "opencode", "gemini", "qwen", "copilot", "amp"];
-
 /// Every key but the variables of `[env]`.
 pub const KEYS: &[Key] = &[
     key("root", Kind::Path, &["SUBDECK_ROOT"], ""),
@@ -122,7 +119,7 @@ pub const KEYS: &[Key] = &[
     Key { needs_trust: true, ..key("executables.pi", Kind::Program, &["SUBDECK_PI", "PI_SUBAGENT_PI_BINARY"], "pi") },
     key("defaults.agent", Kind::Text, &["SUBDECK_AGENT"], ""),
     key("defaults.model", Kind::Text, &["SUBDECK_MODEL"], ""),
-    Key { needs_trust: true, ..key("defaults.runner", Kind::Word(RUNNERS), &["SUBDECK_RUNNER"], "pi") },
+    Key { needs_trust: true, ..key("defaults.runner", Kind::Word(NamedRunner::WORDS), &["SUBDECK_RUNNER"], "pi") },
     key("defaults.concurrency", Kind::Count, &["SUBDECK_CONCURRENCY"], "4"),
     key("defaults.time", Kind::Time, &["SUBDECK_TIME"], ""),
     key("defaults.tool_timeout", Kind::ToolTime, &["SUBDECK_TOOL_TIMEOUT"], ""),

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use environment::Env;
-pub use keys::{KEYS, Key, Kind, RUNNERS, Value};
+pub use keys::{KEYS, Key, Kind, Value};
 pub use trust::{Trust, TrustError, TrustedProject};
 
 use crate::plan::{Attention, Defaults, Permissions, Problem};
-use crate::run::{Family, Permission};
+use crate::run::{NamedRunner, Permission};
 
 /// Where a value comes from. The order is the precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,7 +162,7 @@ impl Config {
         Defaults {
             agent: self.text("defaults.agent").map(str::to_owned),
             model: self.text("defaults.model").map(str::to_owned),
-            runner: self.text("defaults.runner").and_then(Family::of_word),
+            runner: self.text("defaults.runner").and_then(NamedRunner::of_word),
             concurrency: match self.value("defaults.concurrency") {
                 Some(Value::Count(count)) => usize::try_from(*count).ok(),
                 _ => None,

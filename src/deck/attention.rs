@@ -136,7 +136,7 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
             Level::Needs => "",
             Level::Busy | Level::Note => " (good to know)",
         };
-        lines.push(("rule".to_owned(), format!("{}{quiet}", condition.reason.as_str())));
+        lines.push(("rule".to_owned(), format!("{} ({}){quiet}", condition.reason.words(), condition.reason.as_str())));
         if let Some(key) = condition.reason.key() {
             lines.push(("set by".to_owned(), format!("{key} in [attention] of the plan")));
         }
@@ -146,7 +146,8 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
             let after = if name == "threshold" { "" } else { "after " };
             lines.push((name.to_owned(), format!("{after}{}", measure(threshold))));
         }
-        lines.push(("evidence".to_owned(), condition.evidence.clone()));
+        let seen = crate::run::attention::seen(state, step, condition.reason, now);
+        lines.push(("evidence".to_owned(), seen.unwrap_or_else(|| condition.evidence.clone())));
         lines.push(("since".to_owned(), ago(condition.since)));
         let times = if notice.times > 1 { format!(", told {} times", notice.times) } else { String::new() };
         lines.push(("told".to_owned(), format!("{}{times}", ago(notice.raised_at))));

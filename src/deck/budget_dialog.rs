@@ -20,6 +20,8 @@ const VALUE_MOST: usize = 24;
 pub struct Line {
     /// The key in a request and on the command line.
     pub key: &'static str,
+    /// What it is called where it is shown elsewhere.
+    pub name: &'static str,
     /// What was used of it so far.
     pub used: String,
     /// The limit as it is; `–` for none.
@@ -58,7 +60,7 @@ pub fn lines(state: &RunState, dialog: &BudgetDialog, now: Timestamp) -> Vec<Lin
     let time = |ms: Option<u64>| or_unknown(ms.map(|ms| written(Duration::from_millis(ms))));
     let ran = step.map_or_else(|| state.elapsed(now), |s| s.elapsed(now));
     let whole = step.map_or(state.timeout_ms, |s| s.timeout_ms);
-    let counted = |key, metric: Metric, example| {
+    let counted = |name, key, metric: Metric, example| {
         let used = step.map_or_else(|| budget::used_by_run(state, metric), |s| budget::used(s, metric));
         let known = step.map_or_else(|| budget::is_known_of_run(state, metric), |s| budget::is_known(s, metric));
         let Limit { soft, mut hard } = budget::limit(limits, metric);
@@ -67,20 +69,33 @@ pub fn lines(state: &RunState, dialog: &BudgetDialog, now: Timestamp) -> Vec<Lin
             hard = limits.turns.map(|turns| turns.max as f64);
         }
         let used = or_unknown(known.then(|| amount(metric, used)));
-        Line { key, used, limit: or_unknown(hard.or(soft).map(|n| amount(metric, n))), example }
+        let limit = or_unknown(hard.or(soft).map(|n| amount(metric, n)));
+        Line { key, name, used, limit, example }
     };
     let mut lines = vec![
-        Line { key: "time", used: or_unknown(ran.map(clock)), limit: time(whole), example: "1h30m" },
-        counted("turns", Metric::Turns, "50"),
-        counted("tool_calls", Metric::ToolCalls, "200"),
-        counted("tokens", Metric::Tokens, "400_000"),
-        counted("cost_usd", Metric::Cost, "2.50"),
+        Line { key: "time", name: "time", used: or_unknown(ran.map(clock)), limit: time(whole), example: "1h30m" },
+        counted("turns", "turns", Metric::Turns, "50"),
+        counted("tool calls", "tool_calls", Metric::ToolCalls, "200"),
+        counted("tokens", "tokens", Metric::Tokens, "400_000"),
+        counted("cost", "cost_usd", Metric::Cost, "2.50"),
     ];
     if let Some(step) = step {
         let quiet = step.last_activity.map(|at| clock(now.since(at)));
-        lines.push(Line { key: "idle", used: or_unknown(quiet), limit: time(limits.idle_ms), example: "10m" });
+        lines.push(Line {
+            key: "idle",
+            name: "idle",
+            used: or_unknown(quiet),
+            limit: time(limits.idle_ms),
+            example: "10m",
+        });
         let open = step.current_call().map(|call| clock(now.since(call.started_at)));
-        lines.push(Line { key: "tool_timeout", used: or_unknown(open), limit: time(limits.tool_ms), example: "20m" });
+        lines.push(Line {
+            key: "tool_timeout",
+            name: "one tool call",
+            used: or_unknown(open),
+            limit: time(limits.tool_ms),
+            example: "20m",
+        });
     }
     lines
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::said::{Said, asked, said};
 use crate::run::{
     AgentEvent, Event, MessageRole, Metric, RunPhase, RunState, Stage, StepFace, StepId, StepPhase, SubAgentDid,
-    TargetState, Timestamp, ToolOutcome, What, broken_off, words,
+    TargetState, Timestamp, ToolOutcome, What, broken_off, cause, words,
 };
 use crate::text::{SafeText, clock, cost, span};
 
@@ -154,7 +154,7 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
                 ref other => (Tone::Control, format!("{}{took}", other.as_str())),
             };
             if let Some(error) = &outcome.error {
-                text = format!("{text}: {error}");
+                text = format!("{text}: {}", cause(error).lines().next().unwrap_or_default());
             }
             one(Some(*step), tone, text)
         }
@@ -173,7 +173,7 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
             one(None, Tone::Bad, format!("the run's time is over{}", limit.unwrap_or_default()))
         }
         What::StepEnding { step, message, source, .. } => {
-            one(Some(*step), Tone::Control, format!("{message}{}", by(source.as_ref())))
+            one(Some(*step), Tone::Control, format!("{}{}", cause(message), by(source.as_ref())))
         }
         What::SteerRequested(request) => {
             let targets: Vec<String> = request.targets.iter().map(|t| t.step.to_string()).collect();
@@ -212,7 +212,7 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
         }
         What::RunEnded { state: phase, error } => {
             let tone = if *phase == RunPhase::Complete { Tone::Good } else { Tone::Bad };
-            let why = error.as_deref().map(|e| format!(": {e}")).unwrap_or_default();
+            let why = error.as_deref().map(|e| format!(": {}", cause(e))).unwrap_or_default();
             // The state knows more of a failure than its end says.
             let word = if state.phase == *phase { state.run_face().1 } else { phase.as_str() };
             one(None, tone, format!("the run ended: {word}{why}"))

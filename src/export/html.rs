@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::NO_PROMPT;
 use super::gather::{Call, OutputPart, Report};
 use crate::deck::history::Tone;
-use crate::run::{StepFace, StepId, StepState, Stream, Timestamp, ToolOutcome};
+use crate::run::{StepFace, StepId, StepState, Stream, Timestamp, ToolOutcome, cause};
 use crate::text::{SafeText, Style, bytes, clock, cost, count, grouped, or_unknown, redact, span};
 
 const STYLE: &str = include_str!("../../assets/export/page.css");
@@ -204,7 +204,7 @@ impl View<'_> {
                 id = step.id.number(),
             ));
             if let Some(error) = &step.error {
-                page.push_str(&format!("<p class=\"bad\">{}</p>\n", text(error)));
+                page.push_str(&format!("<p class=\"bad\">{}</p>\n", text(&cause(error))));
             }
             match self.report.tasks.get(&step.id) {
                 Some(task) => {

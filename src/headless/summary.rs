@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::limits::{Gauge, counted};
 use super::sub_agents;
-use crate::run::{RunPhase, RunState, RunnerKind, Timestamp, needs, resume_command};
+use crate::run::{RunPhase, RunState, RunnerKind, Timestamp, cause, needs, resume_command};
 use crate::text::{self as units, SafeText};
 
 /// A few lines that say how the run ended (or stands), step by step. Ends with a line feed.
@@ -39,7 +39,7 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
         let line = format!("  {:>3}  {title}{pad}  {:<11}  {time:>7}", step.id.number(), word);
         let _ = writeln!(out, "{}", line.trim_end());
         if let Some(error) = &step.error {
-            for line in SafeText::block(error).iter().take(4) {
+            for line in SafeText::block(&cause(error)).iter().take(4) {
                 let _ = writeln!(out, "         {line}");
             }
         }
@@ -82,7 +82,7 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
     }
     for need in needs(state) {
         let since = need.since.map(|at| format!(" (since {})", units::span(now.since(at)))).unwrap_or_default();
-        let _ = writeln!(out, "  needs a person: {}{since}", need.line());
+        let _ = writeln!(out, "  needs a person: {}{since}", need.line(state, now));
     }
     if let Some(source) = &state.ended_by {
         // A step can be stopped while its run goes on.
@@ -95,7 +95,7 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
         && !error.starts_with("Step failed: ")
         && !state.steps.iter().any(|s| s.error.as_ref() == Some(error))
     {
-        for line in SafeText::block(error).iter().take(6) {
+        for line in SafeText::block(&cause(error)).iter().take(6) {
             let _ = writeln!(out, "  {line}");
         }
     }

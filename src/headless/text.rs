@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::output::{Output, Piece, left_out, text_of};
-use crate::run::{AgentEvent, ControlSource, Event, RunState, StepId, Stream, TargetState, What, words};
+use crate::run::{AgentEvent, ControlSource, Event, RunState, StepId, Stream, TargetState, What, cause, words};
 use crate::rundir::{Changes, RunDir};
 use crate::text::{self as units, SafeText};
 
@@ -93,7 +93,8 @@ impl TextPrinter {
             What::StepEnded { step: id, outcome } => {
                 let found = state.step(*id)?;
                 let time = found.took(event.at).map(|time| format!(" after {}", units::span(time))).unwrap_or_default();
-                let error = outcome.error.as_deref().unwrap_or("").lines().next().unwrap_or("");
+                let error = outcome.error.as_deref().map(cause).unwrap_or_default();
+                let error = error.lines().next().unwrap_or("");
                 let face = found.face();
                 let (glyph, word) = (face.glyph(), face.word());
                 let line = format!("{}{glyph} {word}{time}  {}", step(id), SafeText::line(error));
@@ -120,7 +121,7 @@ impl TextPrinter {
             What::RunStopped { source, .. } => {
                 format!("    ◐ stop{}: every running step is being ended", by(source.as_ref()))
             }
-            What::RunTimedOut { message, .. } => format!("    ◷ {}", SafeText::line(message)),
+            What::RunTimedOut { message, .. } => format!("    ◷ {}", SafeText::line(&cause(message))),
             What::StepEnding { step: id, message, .. } if !message.is_empty() => {
                 format!("{}◐ {}", step(id), SafeText::line(message))
             }

@@ -10,7 +10,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::SystemPromptMode;
+use super::nearest::one_of;
 use super::source::{open_regular, reason};
+use crate::run::NamedRunner;
 
 /// The most bytes that a definition may have.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -40,6 +42,8 @@ pub struct AgentDef {
     pub name: String,
     /// What it is for.
     pub description: Option<String>,
+    /// What runs it; `None` leaves it to whoever starts it.
+    pub runner: Option<NamedRunner>,
     /// The tools it may use; `None` for all of the agent's own.
     pub tools: Option<Vec<String>>,
     /// The models to try, best first.
@@ -219,6 +223,19 @@ pub fn parse(text: &str, path: &Path, flavor: Flavor) -> Result<AgentDef, String
         None => SystemPromptMode::Append,
     };
     let tools = list_of(&fields, "tools")?.filter(|t| !matches!(t.as_slice(), [one] if one == "*" || one == "all"));
+    let runner = match fields.get("runner") {
+        None | Some(Value::Null) => None,
+        Some(value) => {
+            let word = value.as_str().map(str::trim).unwrap_or_default();
+            Some(NamedRunner::of_word(word).ok_or_else(|| {
+                format!(
+                    "`runner` is `{}`, not {}",
+                    value.as_str().unwrap_or("no word"),
+                    one_of(NamedRunner::WORDS.iter().copied())
+                )
+            })?)
+        }
+    };
     let tool_timeout = match fields.get("toolTimeoutMs") {
         None | Some(Value::Null) => None,
         Some(value) => {
@@ -230,6 +247,7 @@ pub fn parse(text: &str, path: &Path, flavor: Flavor) -> Result<AgentDef, String
     Ok(AgentDef {
         name,
         description: text_of("description"),
+        runner,
         tools,
         models,
         thinking: text_of("thinking"),

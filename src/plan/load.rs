@@ -9,7 +9,7 @@ use super::agents::Flavor;
 use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep};
 use super::read_permission::Permissions;
 use super::reader::{Reader, Spanned};
-use crate::run::Family;
+use crate::run::NamedRunner;
 
 use super::{Attention, Budget, Plan, Problem, Problems, Severity, Source, foreign, read, resolve, tree};
 
@@ -34,6 +34,8 @@ pub struct LoadOptions {
     pub cwd: Option<PathBuf>,
     /// The run's name, before the plan's.
     pub name: Option<String>,
+    /// The runner of steps without one, before that of their agent's definition.
+    pub runner: Option<NamedRunner>,
     /// What `{task}` stands for, before the plan's.
     pub task: Option<String>,
     /// Limits of the run, before the plan's.
@@ -69,8 +71,9 @@ pub struct Defaults {
     pub agent: Option<String>,
     /// The model of agents without one.
     pub model: Option<String>,
-    /// The runner of steps without one; `None` means pi. Runner configs name their own.
-    pub runner: Option<Family>,
+    /// The runner of steps without one, whose agent's definition names none; `None` means pi. Runner configs name their
+    /// own.
+    pub runner: Option<NamedRunner>,
     /// How many children of a group run at once.
     pub concurrency: Option<usize>,
     /// The time of a whole run.
@@ -143,14 +146,19 @@ pub fn from_command(command: &str, args: &[String], options: &LoadOptions) -> Re
     from_step(step, options)
 }
 
-/// One step of an agent, with this model instead of its own.
+/// One step of an agent, with this model instead of its own; `None` for what its runner does by itself.
 ///
 /// # Errors
 /// When there is no such agent, or the folder cannot be used.
-pub fn from_agent(agent: &str, model: Option<&str>, task: &str, options: &LoadOptions) -> Result<Loaded, Problems> {
+pub fn from_agent(
+    agent: Option<&str>,
+    model: Option<&str>,
+    task: &str,
+    options: &LoadOptions,
+) -> Result<Loaded, Problems> {
     let options = LoadOptions { task: Some(task.to_owned()), ..options.clone() };
     let step = DraftStep {
-        agent: Some(Spanned::nowhere(agent.to_owned(), "--agent")),
+        agent: agent.map(|agent| Spanned::nowhere(agent.to_owned(), "--agent")),
         models: model.map(|model| vec![model.to_owned()]),
         ..DraftStep::default()
     };

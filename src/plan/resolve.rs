@@ -13,7 +13,7 @@ use super::template::{Filling, takes_prompt};
 use super::{
     Budget, Defaults, Limit, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode, programs, read_agent,
 };
-use crate::run::Family;
+use crate::run::{Family, NamedRunner};
 
 /// How many children of a group run at once when nothing else is said (runner-behaviour 2.3).
 const CONCURRENCY: usize = 4;
@@ -44,17 +44,17 @@ pub(super) fn resolve(reader: &mut Reader<'_>, mut draft: DraftPlan, base: &Path
         draft.task = Some(Spanned::nowhere(task.clone(), "--task"));
     }
     let foreign = draft.fixed.is_some();
-    if let (Some(family), false) = (options.defaults.runner, foreign) {
+    let folders = options.agent_folders.clone().unwrap_or_else(|| agents::folders(&cwd, options.home.as_deref()));
+    let agents = if foreign { Agents::default() } else { agents::find(&folders) };
+    if !foreign {
         let steps = draft.steps.iter_mut().flat_map(|logical| match logical {
             DraftLogical::Single(step) => std::slice::from_mut(&mut **step),
             DraftLogical::Group { steps, .. } => steps.as_mut_slice(),
         });
         for step in steps.filter(|step| step.runner.is_none() && !step.broken.runner) {
-            step.runner = Some(Spanned::nowhere(read_agent::plain(family), "defaults.runner"));
+            name_runner(step, &agents, options);
         }
     }
-    let folders = options.agent_folders.clone().unwrap_or_else(|| agents::folders(&cwd, options.home.as_deref()));
-    let agents = if foreign { Agents::default() } else { agents::find(&folders) };
     let mut resolver =
         Resolver { reader, options, agents: &agents, cwd: &cwd, foreign, draft: &draft, missing: Vec::new() };
     let names = |step: &DraftStep| agent_name(step, options);
@@ -139,6 +139,27 @@ fn both<T: Copy + PartialOrd>(upper: Option<Limit<T>>, lower: Option<Limit<T>>) 
     let hard = upper.hard.or(lower.hard.filter(|end| upper.soft.is_none_or(|warning| warning <= *end)));
     let soft = upper.soft.or(lower.soft.filter(|warning| hard.is_none_or(|end| *warning <= end)));
     Some(Limit { soft, hard })
+}
+
+/// Gives a step that names no runner the one of the command line, of its agent's definition, or the usual one.
+fn name_runner(step: &mut DraftStep, agents: &Agents, options: &LoadOptions) {
+    let usual = || options.defaults.agent.clone().map(|agent| Spanned::nowhere(agent, "defaults.agent"));
+    let agent = step.agent.clone().or_else(usual);
+    let own = agent.as_ref().and_then(|agent| agents.found.get(&agent.value)?.runner);
+    let (runner, place) = match (options.runner, own, options.defaults.runner) {
+        (Some(runner), ..) => (runner, "--runner"),
+        (None, Some(runner), _) => {
+            // The definition counts for what it says of the agent, too.
+            step.agent = agent;
+            (runner, "runner")
+        }
+        (None, None, Some(runner)) => (runner, "defaults.runner"),
+        (None, None, None) => return,
+    };
+    // pi is what steps run that say nothing.
+    if let NamedRunner::Agent(family) = runner {
+        step.runner = Some(Spanned::nowhere(read_agent::plain(family), place));
+    }
 }
 
 /// The name that files show for the agent of a step.

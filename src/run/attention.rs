@@ -5,7 +5,7 @@
 
 mod rules;
 
-pub use rules::conditions;
+pub use rules::{conditions, seen};
 
 use super::{RunState, StepId, StepPhase, StepState, Timestamp};
 

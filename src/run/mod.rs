@@ -7,6 +7,7 @@ mod agent_event;
 pub mod attention;
 mod awake;
 pub mod budget;
+mod cause;
 mod contract;
 mod decide;
 mod demand;
@@ -16,6 +17,7 @@ mod family;
 mod graph;
 mod judge;
 mod limits;
+mod named;
 mod needs;
 mod older;
 mod outcome;
@@ -45,6 +47,7 @@ pub use agent_event::{AgentEvent, CallFacts, MessageRole, QueueContents, StopRea
 pub use attention::{Amount, Condition, Level, Notice, Reason};
 pub use awake::{Gap, Gaps};
 pub use budget::{BudgetState, Meter, Metric, Reached, Stage};
+pub use cause::cause;
 pub use contract::{Artifacts, RunContract, StepContract};
 pub use decide::{
     ABORT_TO_TERM, BUDGET_TO_TERM, DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect, INT_TO_TERM, TERM_TO_KILL, decide,
@@ -56,6 +59,7 @@ pub use family::{AgentKind, Family, Permission, Transport};
 pub use graph::{Graph, Node as GraphNode};
 pub use judge::{Evidence, Judgement, Report, STOPPED, judge, signal_name};
 pub use limits::{Limit, Limits, Thresholds, ToolBlock, TurnLimit};
+pub use named::NamedRunner;
 pub use needs::{Need, needs};
 pub use outcome::{ExitCause, RunVerdict, StepOutcome, exit_code, verdict};
 pub use permission::{OnPermission, Ruling, ToolRule, ruling};

@@ -12,7 +12,7 @@ pub struct Need<'s> {
     pub reason: Reason,
     /// The id of the notice; a foreign status has none.
     pub id: Option<&'s str>,
-    /// What was seen, in a sentence; empty where nobody says. Text from outside.
+    /// What was seen when it was told, in a sentence; empty where nobody says. Text from outside.
     pub evidence: &'s str,
     /// Since when, where it is known.
     pub since: Option<Timestamp>,
@@ -49,10 +49,14 @@ impl Need<'_> {
         SafeText::line(&format!("{}: {}", self.step.title(), self.reason.words()))
     }
 
-    /// The step, the reason and what was seen: `2 reviewer: idle: no observed activity for 1m05s`.
+    /// The step, the reason and what is to be seen now: `2 reviewer: idle: no observed activity for 1m05s`.
     #[must_use]
-    pub fn line(&self) -> SafeText {
-        let evidence = if self.evidence.is_empty() { String::new() } else { format!(": {}", self.evidence) };
+    pub fn line(&self, state: &RunState, now: Timestamp) -> SafeText {
+        let evidence = match attention::seen(state, self.step, self.reason, now) {
+            Some(seen) => format!(": {seen}"),
+            None if self.evidence.is_empty() => String::new(),
+            None => format!(": {}", self.evidence),
+        };
         SafeText::line(&format!("{} {}{evidence}", self.step.id.number(), self.short()))
     }
 }
@@ -90,12 +94,42 @@ mod tests {
             ended,
         ];
         let state = RunState { steps, ..RunState::default() };
-        let lines: Vec<String> = needs(&state).iter().map(|n| n.line().to_string()).collect();
+        let lines: Vec<String> =
+            needs(&state).iter().map(|n| n.line(&state, Timestamp::default()).to_string()).collect();
         let begins = ["3 s2: asks its supervisor: seen ", "1 s0: idle: seen ", "4 s3: needs attention"];
         assert_eq!(lines.len(), begins.len(), "{lines:?}");
         for (line, begin) in lines.iter().zip(begins) {
             assert!(line.starts_with(begin) && !line.contains('\u{1b}'), "{line:?}");
         }
+    }
+
+    #[test]
+    fn a_time_that_goes_on_is_told_as_it_is_now() {
+        let mut idle = notice(0, Reason::Idle, 5);
+        idle.condition.evidence = "no observed activity for 1m00s".to_owned();
+        let mut silent = notice(1, Reason::NoFirstEvent, 5);
+        silent.condition.evidence = "no event since it was started 2m00s ago".to_owned();
+        let step = |id, heard, notice| StepState {
+            id: StepId(id),
+            key: format!("s{id}"),
+            phase: StepPhase::Running,
+            heard,
+            started_at: Some(Timestamp::from_millis(0)),
+            last_activity: Some(Timestamp::from_millis(60_000)),
+            attention: vec![notice],
+            ..StepState::default()
+        };
+        let state = RunState { steps: vec![step(0, true, idle), step(1, false, silent)], ..RunState::default() };
+        let at = Timestamp::from_millis(600_000);
+        let mut lines: Vec<String> = needs(&state).iter().map(|need| need.line(&state, at).to_string()).collect();
+        lines.sort();
+        let expected = [
+            "1 s0: idle: no observed activity for 9m00s",
+            "2 s1: has said nothing yet: no event since it was started 10m00s ago",
+        ];
+        assert_eq!(lines, expected);
+        // What was told stays as it was told.
+        assert!(needs(&state).iter().all(|need| need.evidence.contains("m00s") && !need.evidence.contains("9m")));
     }
 
     #[test]

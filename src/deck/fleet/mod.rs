@@ -23,6 +23,8 @@ pub struct AgentChoice {
     pub name: String,
     /// What it is for.
     pub about: String,
+    /// What runs it when nothing else is asked for.
+    pub runner: String,
 }
 
 /// Tells the agents that are found from a folder.

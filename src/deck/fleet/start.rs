@@ -1,4 +1,4 @@
-//! The dialog that starts a run: which agent, in which folder, to do what.
+//! The dialog that starts a run: which agent, run by what, in which folder, to do what.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,16 @@ use ratatui_textarea::TextArea;
 
 use super::AgentChoice;
 use crate::deck::model::Draft;
+use crate::run::NamedRunner;
 use crate::text::SafeText;
 
 /// What a person wants started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
-    /// The agent's name.
-    pub agent: String,
+    /// The agent's name; `None` for what the runner does by itself.
+    pub agent: Option<String>,
+    /// The word of what runs it; `None` for what the agent's definition or the configuration says.
+    pub runner: Option<String>,
     /// Where it works.
     pub folder: PathBuf,
     /// What it is to do.
@@ -26,6 +29,8 @@ pub enum Field {
     /// Which agent.
     #[default]
     Agent,
+    /// What runs it.
+    Runner,
     /// Which folder.
     Folder,
     /// What to do.
@@ -39,6 +44,8 @@ pub struct StartDialog {
     pub field: Field,
     /// What was typed of the agent's name.
     pub agent: String,
+    /// What was typed of the runner's word.
+    pub runner: String,
     /// The folder as it was typed.
     pub folder: String,
     /// The task.
@@ -70,6 +77,7 @@ impl StartDialog {
         Self {
             field: Field::Agent,
             agent: String::new(),
+            runner: String::new(),
             folder: folder.display().to_string(),
             task,
             agents: Vec::new(),
@@ -87,6 +95,21 @@ impl StartDialog {
         found
     }
 
+    /// The runners that have what was typed in their word, those that begin with it first.
+    #[must_use]
+    pub fn runners(&self) -> Vec<&'static str> {
+        let typed = self.runner.to_lowercase();
+        let mut found: Vec<&str> = NamedRunner::WORDS.iter().copied().filter(|word| word.contains(&typed)).collect();
+        found.sort_by_key(|word| !word.starts_with(&typed));
+        found
+    }
+
+    /// What runs the agent when no runner is typed, as far as that is known.
+    #[must_use]
+    pub fn usual_runner(&self) -> Option<&str> {
+        self.agents.iter().find(|agent| agent.name == self.agent).map(|agent| agent.runner.as_str())
+    }
+
     /// Takes a key; `home` is what a tilde means.
     pub fn on_key(&mut self, key: KeyEvent, home: Option<&Path>) -> Ask {
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -100,12 +123,13 @@ impl StartDialog {
                 return self.go(true, home);
             }
             KeyCode::BackTab => return self.go(false, home),
-            KeyCode::Up if self.field == Field::Folder => return self.go(false, home),
+            KeyCode::Up if matches!(self.field, Field::Runner | Field::Folder) => return self.go(false, home),
             KeyCode::Enter if self.field != Field::Task => return self.go(true, home),
             _ => {}
         }
         let line = match self.field {
             Field::Agent => &mut self.agent,
+            Field::Runner => &mut self.runner,
             Field::Folder => &mut self.folder,
             Field::Task => {
                 self.task.input(key);
@@ -125,6 +149,7 @@ impl StartDialog {
     pub fn paste(&mut self, text: &str) {
         match self.field {
             Field::Agent => self.agent.push_str(SafeText::line(text).as_str()),
+            Field::Runner => self.runner.push_str(SafeText::line(text.trim()).as_str()),
             Field::Folder => self.folder.push_str(SafeText::line(text.trim()).as_str()),
             Field::Task => {
                 let clean: String = text
@@ -142,19 +167,32 @@ impl StartDialog {
     /// other agents.
     fn go(&mut self, on: bool, home: Option<&Path>) -> Ask {
         let left = self.field;
-        if left == Field::Agent && on {
+        if on {
             self.complete();
         }
         self.field = match (left, on) {
-            (Field::Agent, true) | (Field::Task, false) => Field::Folder,
+            (Field::Agent, true) | (Field::Folder, false) => Field::Runner,
+            (Field::Runner, true) | (Field::Task, false) => Field::Folder,
             (Field::Folder, true) | (Field::Agent, false) => Field::Task,
-            (Field::Task, true) | (Field::Folder, false) => Field::Agent,
+            (Field::Task, true) | (Field::Runner, false) => Field::Agent,
         };
         if left == Field::Folder { Ask::Agents(self.folder(home)) } else { Ask::Nothing }
     }
 
+    /// Completes what was begun in the field that is typed into. No runner is what the agent says, and no agent is what a
+    /// runner does by itself.
     fn complete(&mut self) {
-        if self.agents.iter().all(|agent| agent.name != self.agent)
+        if self.field == Field::Runner && !self.runner.is_empty() && !NamedRunner::WORDS.contains(&self.runner.as_str())
+        {
+            if let Some(word) = self.runners().first() {
+                self.runner = (*word).to_owned();
+            }
+            return;
+        }
+        let by_itself = self.agent.is_empty() && !self.runner.is_empty();
+        if self.field == Field::Agent
+            && !by_itself
+            && self.agents.iter().all(|agent| agent.name != self.agent)
             && let Some(name) = self.choices().first().map(|agent| agent.name.clone())
         {
             self.agent = name;
@@ -170,19 +208,21 @@ impl StartDialog {
     }
 
     fn finish(&mut self, home: Option<&Path>) -> Ask {
-        if self.field == Field::Agent {
-            self.complete();
-        }
+        self.complete();
+        let (agent, runner) = (self.agent.trim().to_owned(), self.runner.trim().to_owned());
         let task = self.task.lines().join("\n").trim().to_owned();
         let folder = self.folder(home);
-        let (wrong, field) = if self.agent.trim().is_empty() {
-            ("which agent?".to_owned(), Field::Agent)
+        let (wrong, field) = if agent.is_empty() && runner.is_empty() {
+            ("which agent? None is needed when a runner is named".to_owned(), Field::Agent)
+        } else if !runner.is_empty() && NamedRunner::of_word(&runner).is_none() {
+            (format!("there is no runner `{runner}`"), Field::Runner)
         } else if !folder.is_dir() {
             (format!("there is no folder {}", folder.display()), Field::Folder)
         } else if task.is_empty() {
             ("what is it to do?".to_owned(), Field::Task)
         } else {
-            return Ask::Start(Wish { agent: self.agent.trim().to_owned(), folder, task });
+            let named = |word: String| Some(word).filter(|word| !word.is_empty());
+            return Ask::Start(Wish { agent: named(agent), runner: named(runner), folder, task });
         };
         self.wrong = Some(SafeText::line(&wrong));
         self.field = field;
@@ -205,7 +245,7 @@ mod tests {
     }
 
     fn dialog(folder: &Path) -> StartDialog {
-        let agent = |name: &str| AgentChoice { name: name.into(), about: String::new() };
+        let agent = |name: &str| AgentChoice { name: name.into(), runner: "pi".into(), ..AgentChoice::default() };
         StartDialog { agents: vec![agent("my-worker"), agent("worker"), agent("scout")], ..StartDialog::new(folder) }
     }
 
@@ -216,14 +256,35 @@ mod tests {
         type_in(&mut dialog, "wo");
         assert_eq!(dialog.choices().iter().map(|a| a.name.as_str()).collect::<Vec<_>>(), ["worker", "my-worker"]);
         assert_eq!(dialog.on_key(key(KeyCode::Enter), None), Ask::Nothing);
-        assert_eq!((dialog.agent.as_str(), dialog.field), ("worker", Field::Folder));
+        assert_eq!((dialog.agent.as_str(), dialog.field), ("worker", Field::Runner));
+        assert_eq!(dialog.usual_runner(), Some("pi"));
+        type_in(&mut dialog, "co");
+        assert_eq!(dialog.runners(), ["codex", "copilot", "opencode"]);
+        assert_eq!(dialog.on_key(key(KeyCode::Enter), None), Ask::Nothing);
+        assert_eq!((dialog.runner.as_str(), dialog.field), ("codex", Field::Folder));
         assert_eq!(dialog.on_key(key(KeyCode::Tab), None), Ask::Agents(temp.path().to_owned()));
         type_in(&mut dialog, "Fix it");
         dialog.on_key(key(KeyCode::Enter), None);
         dialog.paste("really\u{1b}[31m\r\n");
         let asked = dialog.on_key(KeyEvent::new(KeyCode::Char('s'), KeyModifiers::CONTROL), None);
         let folder = temp.path().to_owned();
-        assert_eq!(asked, Ask::Start(Wish { agent: "worker".into(), folder, task: "Fix it\nreally[31m".into() }));
+        assert_eq!(
+            asked,
+            Ask::Start(Wish {
+                agent: Some("worker".into()),
+                runner: Some("codex".into()),
+                folder,
+                task: "Fix it\nreally[31m".into()
+            })
+        );
+        // A runner needs no agent, and an agent needs no runner.
+        for (agent, runner) in [("", "claude"), ("scout", "")] {
+            (dialog.agent, dialog.runner, dialog.field) = (agent.into(), runner.into(), Field::Agent);
+            let Ask::Start(wish) = dialog.on_key(KeyEvent::new(KeyCode::Char('s'), KeyModifiers::CONTROL), None) else {
+                panic!("{:?}", dialog.wrong)
+            };
+            assert_eq!((wish.agent.as_deref().unwrap_or(""), wish.runner.as_deref().unwrap_or("")), (agent, runner));
+        }
     }
 
     #[test]
@@ -235,8 +296,11 @@ mod tests {
             assert_eq!(dialog.on_key(send, Some(temp.path())), Ask::Nothing);
             (dialog.wrong.clone().unwrap().to_string(), dialog.field)
         };
-        assert_eq!(wrong(&mut dialog), ("which agent?".into(), Field::Agent));
+        assert_eq!(wrong(&mut dialog), ("which agent? None is needed when a runner is named".into(), Field::Agent));
         type_in(&mut dialog, "anybody");
+        (dialog.runner, dialog.field) = ("word".into(), Field::Task);
+        assert_eq!(wrong(&mut dialog), ("there is no runner `word`".into(), Field::Runner));
+        dialog.runner.clear();
         dialog.folder = "~/none".into();
         let (text, field) = wrong(&mut dialog);
         assert!(text.starts_with("there is no folder") && text.ends_with("none"), "{text}");

@@ -14,7 +14,7 @@ use super::model::{FleetUi, Over, runs};
 use crate::deck::keymap::key_name;
 use crate::deck::theme::{Theme, asciify};
 use crate::deck::view::paint::{Edge, Piece, frame, piece, put, put_cut, row};
-use crate::run::{Timestamp, needs};
+use crate::run::{Timestamp, cause, needs};
 use crate::rundir::fleet::{Class, FleetRun, Row, Spent};
 use crate::text::{self as units, SafeText};
 
@@ -124,7 +124,7 @@ fn waiting(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let theme = scene.theme;
     let Some(first) = scene.waiting.first() else { return };
     buf.set_style(area, theme.alarm());
-    let text = format!("{}: {}", first.title().truncate(32), need_text(first));
+    let text = format!("{}: {}", first.title().truncate(32), need_text(first, scene.now));
     let text = SafeText::line(&text).truncate(usize::from(area.width.saturating_sub(24)));
     let (n, verb) = (scene.waiting.len(), if scene.waiting.len() == 1 { "NEEDS" } else { "NEED" });
     let left = vec![piece(format!(" ▲ {n} {verb} YOU  "), theme.alarm()), piece(text.to_string(), theme.alarm())];
@@ -132,12 +132,12 @@ fn waiting(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
 }
 
 /// Why a run needs a person.
-fn need_text(run: &FleetRun) -> String {
+fn need_text(run: &FleetRun, now: Timestamp) -> String {
     let Some(state) = run.state() else { return String::new() };
     let all = needs(state);
     match all.first() {
-        Some(first) if all.len() > 1 => format!("{} +{}", first.line(), all.len() - 1),
-        Some(first) => first.line().to_string(),
+        Some(first) if all.len() > 1 => format!("{} +{}", first.line(state, now), all.len() - 1),
+        Some(first) => first.line(state, now).to_string(),
         None => "processes would not die".to_owned(),
     }
 }
@@ -171,9 +171,9 @@ fn preview(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
     line(buf, "task", run.task.lines().next().unwrap_or_default(), theme.plain());
     if let Some(state) = state {
         if Class::of(run) == Class::Needs {
-            line(buf, "needs", &need_text(run), theme.bold());
+            line(buf, "needs", &need_text(run, scene.now), theme.bold());
         }
-        line(buf, "error", state.error.as_deref().unwrap_or_default(), theme.bad());
+        line(buf, "error", &state.error.as_deref().map(cause).unwrap_or_default(), theme.bad());
         let started = state.started_at.map(|at| units::when::moment(at.micros(), scene.zone));
         let folder = format!("{}  started {}", state.cwd, units::or_unknown(started));
         line(buf, "folder", folder.trim(), theme.dim());
@@ -186,7 +186,7 @@ fn preview(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
         let face = theme.face(state.map_or(step.face(), |state| state.face(step)));
         let model = step.model.as_deref().unwrap_or_default();
         let doing = step.current_call().map(|c| format!("{} {}", c.tool, c.path.as_deref().unwrap_or(&c.args)));
-        let doing = doing.or_else(|| step.error.clone()).unwrap_or_default();
+        let doing = doing.or_else(|| step.error.as_deref().map(|error| cause(error).into_owned())).unwrap_or_default();
         let text = format!("{} {}  {}  {model}  {doing}", face.glyph, face.word, step.title());
         line(buf, &step.id.to_string(), text.trim(), theme.plain());
     }

@@ -12,7 +12,7 @@ use crate::deck::attention::needs_person;
 use crate::deck::model::UiState;
 use crate::run::{
     Level, Limit, Meter, Metric, Notice, OpenCall, Reason, RunnerKind, Steerable, StepPhase, StepState, ToolCall,
-    ToolOutcome, budget, resume_command,
+    ToolOutcome, budget, cause, resume_command,
 };
 use crate::text::{SafeText, UNKNOWN, bytes, clock, cost, count, or_unknown, span, width};
 
@@ -93,7 +93,8 @@ pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
     let limited = |metric: &Metric| budget::limit(&step.limits, *metric) != Limit::default();
     rows.extend(Metric::ALL.into_iter().filter(limited).map(Fact::Meter));
     if let Some(error) = &step.error {
-        let lines = SafeText::block(error).into_iter().flat_map(|l| wrapped(&l, width.saturating_sub(11), reveal));
+        let lines =
+            SafeText::block(&cause(error)).into_iter().flat_map(|l| wrapped(&l, width.saturating_sub(11), reveal));
         rows.extend(lines.take(3).map(Fact::Error));
     }
     if matches!(step.steerable, Steerable::No(_)) && step.phase == StepPhase::Running && !plain {

@@ -35,7 +35,7 @@ use super::history::History;
 use super::model::{Overlay, UiState};
 use super::theme::{Face, Theme, asciify};
 use super::window::Windows;
-use crate::run::{RunState, RunnerKind, StepFace, StepId, StepPhase, StepState, Timestamp};
+use crate::run::{RunState, RunnerKind, StepFace, StepId, StepPhase, StepState, Timestamp, cause};
 use crate::text::SafeText;
 use layout::Shape;
 
@@ -241,6 +241,7 @@ fn face(step: &StepState, scene: &Scene<'_>, ui: &UiState) -> Face {
 fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
     use StepFace as F;
     let last_line = || step.recent_output.iter().rev().find(|l| !l.trim().is_empty()).cloned();
+    let error = || step.error.as_deref().map(|error| cause(error).into_owned());
     match state.face(step) {
         F::Queued => {
             let waits = waits_for(state, step);
@@ -287,13 +288,13 @@ fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
         // What an agent says of being interrupted is no news.
         F::Paused => match (&step.unanswered, &step.error) {
             (Some(asked), _) => asked.clone(),
-            (None, Some(error)) if !state.interrupted => error.clone(),
+            (None, Some(error)) if !state.interrupted => cause(error).into_owned(),
             _ if step.session_id.is_some() || step.session_file.is_some() => {
                 "interrupted; its session can be gone on with".to_owned()
             }
             _ => "interrupted; a retry runs it again".to_owned(),
         },
-        F::Stopped => step.error.clone().or_else(last_line).unwrap_or_else(|| match step.exit {
+        F::Stopped => error().or_else(last_line).unwrap_or_else(|| match step.exit {
             Some(crate::run::ExitInfo { signal: Some(n), .. }) => format!("ended by signal {n}"),
             _ => "ended before it was done".to_owned(),
         }),
@@ -302,6 +303,6 @@ fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
             _ => String::new(),
         },
         F::Lost => state.lost.clone().unwrap_or_default(),
-        _ => step.error.clone().or_else(last_line).unwrap_or_default(),
+        _ => error().or_else(last_line).unwrap_or_default(),
     }
 }

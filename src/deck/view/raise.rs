@@ -46,7 +46,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &
         if chosen {
             put(buf, list, 0, dy, "›", theme.select());
         }
-        put(buf, list, 2, dy, line.key, if chosen { theme.select() } else { theme.plain() });
+        put(buf, list, 2, dy, line.name, if chosen { theme.select() } else { theme.plain() });
         let text = SafeText::line(&format!("{} of {}", line.used, line.limit));
         let dx = put_cut(buf, list, 16, dy, &text, list.width.saturating_sub(16), theme.plain());
         if chosen && !narrow {
@@ -66,8 +66,9 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &
         }
         None if narrow => {}
         None => {
-            let text = "what is used up already cannot be set";
-            put_cut(buf, inner, 0, last, &SafeText::line(text), inner.width, theme.dim());
+            let key = lines.get(dialog.index).map_or("", |line| line.key);
+            let text = format!("the plan's key: {key}; what is used up already cannot be set");
+            put_cut(buf, inner, 0, last, &SafeText::line(&text), inner.width, theme.dim());
         }
     }
 }

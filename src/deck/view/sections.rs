@@ -12,7 +12,7 @@ use super::{Scene, ticker, took};
 use crate::deck::history::Entry;
 use crate::deck::model::{Tab, UiState};
 use crate::deck::window::Windows;
-use crate::run::{Meter, Metric, StepState};
+use crate::run::{Meter, Metric, StepState, cause};
 use crate::text::{SafeText, UNKNOWN, clock, cost, count, grouped, or_unknown};
 
 /// Draws one of the tabs that are read from their beginning.
@@ -154,7 +154,9 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
             let model = SafeText::line(attempt.model.as_deref().unwrap_or(UNKNOWN));
             let end = match (attempt.success, &attempt.error) {
                 (Some(true), _) => "succeeded".to_owned(),
-                (Some(false), Some(error)) => format!("failed: {}", SafeText::line(error)),
+                (Some(false), Some(error)) => {
+                    format!("failed: {}", SafeText::line(cause(error).lines().next().unwrap_or_default()))
+                }
                 (Some(false), None) => "failed".to_owned(),
                 (None, _) => "runs".to_owned(),
             };

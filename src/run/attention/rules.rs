@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Amount, Condition, Notice, Reason, Standing, seconds};
-use crate::run::{Limits, Metric, RunState, Stage, StepPhase, StepState, TargetState, Timestamp, budget};
+use crate::run::{Limits, Metric, OpenCall, RunState, Stage, StepPhase, StepState, TargetState, Timestamp, budget};
 
 /// After this many milliseconds a condition without a threshold of its own is told again once somebody took note of it.
 const AGAIN_MS: u64 = 300_000;
@@ -32,6 +32,36 @@ struct Rules<'a> {
     step: &'a StepState,
     now: Timestamp,
     standing: &'a mut Standing,
+}
+
+fn open_for(call: &OpenCall, ms: u64) -> String {
+    let path = call.path.as_ref().map_or_else(String::new, |p| format!(" on {p}"));
+    format!("tool '{}' open for {}{path}", call.tool, seconds(ms))
+}
+
+fn no_event_for(ms: u64) -> String {
+    format!("no event since it was started {} ago", seconds(ms))
+}
+
+fn quiet_for(ms: u64) -> String {
+    format!("no observed activity for {}", seconds(ms))
+}
+
+/// What is to be seen now of a reason that a time is the evidence of: what was seen when it was told stands still. `None`
+/// for other reasons, and where it does not hold any more.
+#[must_use]
+pub fn seen(state: &RunState, step: &StepState, reason: Reason, now: Timestamp) -> Option<String> {
+    let awake = |since| u64::try_from(state.gaps.awake(since, now).as_millis()).unwrap_or(u64::MAX);
+    match reason {
+        Reason::ToolOpen => {
+            let notice = step.attention.iter().find(|notice| notice.condition.reason == reason)?;
+            let call = step.open.iter().find(|call| call.seq.to_string() == notice.condition.subject)?;
+            Some(open_for(call, awake(call.started_at)))
+        }
+        Reason::NoFirstEvent if !step.heard => Some(no_event_for(awake(step.silent_since()?))),
+        Reason::Idle => Some(quiet_for(awake(step.silent_since()?))),
+        _ => None,
+    }
 }
 
 impl Rules<'_> {
@@ -141,8 +171,7 @@ impl Rules<'_> {
             if over.is_some_and(|first| first != index) {
                 continue;
             }
-            let path = call.path.as_ref().map_or_else(String::new, |p| format!(" on {p}"));
-            let evidence = |ms| format!("tool '{}' open for {}{path}", call.tool, seconds(ms));
+            let evidence = |ms| open_for(call, ms);
             self.timed(Reason::ToolOpen, call.seq.to_string(), call.started_at, ms, evidence);
         }
     }
@@ -156,13 +185,11 @@ impl Rules<'_> {
         let Some(since) = step.silent_since() else { return };
         match (step.heard, step.thresholds.first_event_ms, step.thresholds.idle_ms) {
             (false, Some(ms), _) if step.runner.is_agent() => {
-                let evidence = |ms| format!("no event since it was started {} ago", seconds(ms));
-                self.timed(Reason::NoFirstEvent, step.attempt().to_string(), since, ms, evidence);
+                self.timed(Reason::NoFirstEvent, step.attempt().to_string(), since, ms, no_event_for);
             }
             (_, _, Some(ms)) => {
-                let evidence = |ms| format!("no observed activity for {}", seconds(ms));
                 // Longer than the threshold, not as long (runner-behaviour 4.3).
-                self.timed(Reason::Idle, String::new(), since, ms.saturating_add(1), evidence);
+                self.timed(Reason::Idle, String::new(), since, ms.saturating_add(1), quiet_for);
             }
             _ => {}
         }

@@ -341,7 +341,10 @@ fn has(run: &FleetRun, words: &[String]) -> bool {
             add(&state.cwd);
             add(state.error.as_deref().unwrap_or_default());
             state.steps.iter().filter_map(|s| s.model.as_deref()).for_each(&mut add);
-            needs(state).iter().for_each(|need| add(need.line().as_str()));
+            needs(state).iter().for_each(|need| {
+                add(need.short().as_str());
+                add(need.evidence);
+            });
         }
         Err(error) => add(&error.to_string()),
     }

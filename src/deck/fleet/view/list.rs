@@ -9,7 +9,7 @@ use crate::deck::fleet::model::{FleetUi, runs};
 use crate::deck::theme::{Face, Theme};
 use crate::deck::view::layout::list_top;
 use crate::deck::view::paint::{Edge, frame, piece, put, put_cut, put_right};
-use crate::run::{RunState, StepFace, StepPhase};
+use crate::run::{RunState, StepFace, StepPhase, Timestamp, cause};
 use crate::rundir::fleet::{Class, FleetRun, Group, Head, Row, Show, Sort};
 use crate::text::{self as units, SafeText};
 
@@ -238,7 +238,7 @@ impl Columns {
         cell(self.cost, &or_nothing(run, cost), text, true);
         let rest = area.width.saturating_sub(dx + 1);
         let style = if Class::of(run) == Class::Needs { theme.alarm() } else { dim };
-        put_cut(buf, area, dx + 1, dy, &SafeText::line(&now_text(run)), rest.saturating_sub(1), style);
+        put_cut(buf, area, dx + 1, dy, &SafeText::line(&now_text(run, scene.now)), rest.saturating_sub(1), style);
     }
 }
 
@@ -280,7 +280,7 @@ fn face(run: &FleetRun, theme: Theme) -> Face {
 }
 
 /// What is to be known of a run in few words: why it needs a person, what it does, why it ended.
-fn now_text(run: &FleetRun) -> String {
+fn now_text(run: &FleetRun, now: Timestamp) -> String {
     let state = match &run.listed.state {
         Ok(state) => state,
         Err(error) => return error.to_string(),
@@ -289,7 +289,7 @@ fn now_text(run: &FleetRun) -> String {
         return why.clone();
     }
     match Class::of(run) {
-        Class::Needs => need_text(run),
+        Class::Needs => need_text(run, now),
         Class::Running => run.doing().unwrap_or_else(|| {
             let running = state.steps.iter().filter(|s| s.phase == StepPhase::Running);
             running.map(|s| s.title()).next().unwrap_or("starting").to_owned()
@@ -304,7 +304,7 @@ fn why_ended(state: &RunState) -> String {
     let failed = state.steps.iter().filter(|s| s.phase == StepPhase::Failed);
     let told = failed.filter_map(|s| Some((s.title(), s.error.as_deref()?))).next();
     match told.filter(|_| error.starts_with("Step failed")) {
-        Some((title, why)) => format!("{title}: {why}"),
-        None => error.to_owned(),
+        Some((title, why)) => format!("{title}: {}", cause(why)),
+        None => cause(error).into_owned(),
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn help(buf: &mut Buffer, area: Rect, top: usize, theme: Theme) {
 }
 
 pub(super) fn start(buf: &mut Buffer, area: Rect, dialog: &StartDialog, theme: Theme) {
-    let inner = dialog_box(buf, area, (84, 18), "start a run", theme);
+    let inner = dialog_box(buf, area, (84, 19), "start a run", theme);
     let mark = |field: Field| if dialog.field == field { theme.select() } else { theme.dim() };
     let mut line = |dy: u16, field: Field, name: &str, value: &str| {
         put(buf, inner, 0, dy, name, mark(field));
@@ -44,9 +44,13 @@ pub(super) fn start(buf: &mut Buffer, area: Rect, dialog: &StartDialog, theme: T
         }
     };
     line(0, Field::Agent, "agent", &dialog.agent);
-    line(1, Field::Folder, "folder", &dialog.folder);
-    put(buf, inner, 0, 2, "task", mark(Field::Task));
-    let task = Rect { x: inner.x + 9, y: inner.y + 2, width: inner.width.saturating_sub(9), height: 6 };
+    line(1, Field::Runner, "runner", &dialog.runner);
+    line(2, Field::Folder, "folder", &dialog.folder);
+    if let Some(usual) = dialog.usual_runner().filter(|_| dialog.runner.is_empty()) {
+        put_cut(buf, inner, 11, 1, &SafeText::line(&format!("{usual}, as the agent says")), inner.width, theme.dim());
+    }
+    put(buf, inner, 0, 3, "task", mark(Field::Task));
+    let task = Rect { x: inner.x + 9, y: inner.y + 3, width: inner.width.saturating_sub(9), height: 6 };
     let task = task.intersection(inner);
     (&dialog.task).render(task, buf);
     if dialog.field != Field::Task {
@@ -54,18 +58,23 @@ pub(super) fn start(buf: &mut Buffer, area: Rect, dialog: &StartDialog, theme: T
         buf.set_style(task, ratatui::style::Style::reset());
     }
     let rule = "─".repeat(usize::from(inner.width));
-    put(buf, inner, 0, 8, &rule, theme.dim());
+    put(buf, inner, 0, 9, &rule, theme.dim());
     match &dialog.wrong {
         Some(wrong) => {
-            for (text, dy) in wrong.wrap(usize::from(inner.width)).iter().zip(9_u16..inner.height) {
+            for (text, dy) in wrong.wrap(usize::from(inner.width)).iter().zip(10_u16..inner.height) {
                 put_cut(buf, inner, 0, dy, text, inner.width, theme.bad());
             }
         }
+        None if dialog.field == Field::Runner => {
+            for (word, dy) in dialog.runners().iter().zip(10_u16..inner.height) {
+                put(buf, inner, 0, dy, word, theme.plain());
+            }
+        }
         None if dialog.agents.is_empty() => {
-            put(buf, inner, 0, 9, "no agent definitions are found from this folder", theme.dim());
+            put(buf, inner, 0, 10, "no agent definitions are found from this folder", theme.dim());
         }
         None => {
-            for (agent, dy) in dialog.choices().iter().zip(9_u16..inner.height) {
+            for (agent, dy) in dialog.choices().iter().zip(10_u16..inner.height) {
                 let dx = put_cut(buf, inner, 0, dy, &SafeText::line(&agent.name), 24, theme.plain());
                 let about = SafeText::line(&agent.about);
                 put_cut(buf, inner, dx.max(20) + 2, dy, &about, inner.width, theme.dim());

@@ -154,7 +154,8 @@ fn what_lies_above_the_list() {
     let mut stage = Stage::new(100, 30);
     assert_eq!(stage.keys("c"), Some(Effect::Agents("/".into())));
     if let Some(Over::Start(dialog)) = &mut stage.ui.over {
-        let agent = |name: &str, about: &str| AgentChoice { name: name.into(), about: about.into() };
+        let agent =
+            |name: &str, about: &str| AgentChoice { name: name.into(), about: about.into(), runner: "pi".into() };
         dialog.agents = vec![agent("scout", "looks around"), agent("worker", "changes \u{1b}[31mfiles")];
     }
     stage.keys("o");

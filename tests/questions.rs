@@ -226,7 +226,8 @@ fn what_is_no_answer_is_refused_before_and_by_the_runner() {
     let request = json!({"type": "answer", "id": "d", "ts": 1_764_000_694_800_u64, "requestId": "q1", "choice": "no"});
     run.control("subdeck-requests/d.json", &request.to_string());
     assert_eq!(run.wait_end()["state"], "complete");
-    assert_eq!(run.events_of("subdeck.control.unannounced")[0]["what"], "answer");
+    let unannounced = &run.events_of("subdeck.control.unannounced")[0];
+    assert_eq!((&unannounced["what"], &unannounced["stepIndex"]), (&json!("answer"), &json!(0)));
     let raised = run.events_of("subdeck.attention.raised");
     let raised: Vec<&str> = raised.iter().filter_map(|e| e["notice"]["reason"].as_str()).collect();
     assert!(raised.contains(&"control_unannounced"), "a person is to look at it: {raised:?}");

@@ -380,7 +380,7 @@ fn every_what() -> Vec<What> {
             }],
         })),
         What::ControlRejected { file: text(), reason: text(), set_aside: true },
-        What::ControlUnannounced { what: text(), source: source.clone().unwrap_or_default() },
+        What::ControlUnannounced { step: Some(StepId(0)), what: text(), source: source.clone().unwrap_or_default() },
         What::SignalSent { step, signal: "SIGTERM", pid: 1, group: true, cause: EndingCause::StepStop },
         What::AbortSent { step },
         What::TreeSwept { step, ended: vec![1], survivors: vec![2] },

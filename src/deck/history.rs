@@ -195,8 +195,8 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
         What::ControlRejected { file, reason, set_aside: false } => {
             one(None, Tone::Bad, format!("refused: {file}: {reason}"))
         }
-        What::ControlUnannounced { what, source } => {
-            one(None, Tone::Bad, format!("no deck or command announced this {what}: it came from {source}"))
+        What::ControlUnannounced { step, what, source } => {
+            one(*step, Tone::Bad, format!("no deck or command announced this {what}: it came from {source}"))
         }
         What::SignalSent { step, signal, group, pid, .. } => {
             let whom = if *group { "the group of " } else { "" };

@@ -9,7 +9,7 @@ use crate::run::{
     ControlSource, EndingCause, STOPPED, SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepPhase,
     TargetState, What,
 };
-use crate::rundir::{ControlRequest, InboxReader, OwnRequest, OwnWhat, Steer, capability};
+use crate::rundir::{About, ControlRequest, InboxReader, OwnRequest, OwnWhat, Steer, capability};
 
 /// How often the inbox is emptied at the end of a run.
 const LAST_LOOKS: usize = 10;
@@ -59,8 +59,17 @@ impl Engine {
                 self.recorder.record(What::Capability { step, steerable });
             }
             ControlRequest::Ack(ack) => self.steer_moved(ack.step, &ack.id, ack.state, ack.message),
-            ControlRequest::Unannounced { what, source } => {
-                self.recorder.record(What::ControlUnannounced { what, source });
+            ControlRequest::Unannounced { what, about, source } => {
+                let asked = |id: &str| {
+                    let steps = &self.recorder.state().steps;
+                    steps.iter().find(|step| step.questions.iter().any(|q| q.id == id)).map(|step| step.id)
+                };
+                let step = match about {
+                    About::Run => None,
+                    About::Step(step) => Some(step),
+                    About::Question(id) => asked(&id),
+                };
+                self.recorder.record(What::ControlUnannounced { step, what, source });
             }
             ControlRequest::Rejected { file, reason } => {
                 self.recorder.record(What::ControlRejected { file, reason, set_aside: true });

@@ -201,8 +201,8 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
             let set_aside = set_aside.then_some(true);
             ("control_rejected", None, json!({ "file": file, "reason": reason, "set_aside": set_aside }))
         }
-        What::ControlUnannounced { what, source } => {
-            ("control_unannounced", None, json!({ "what": what, "source": source_json(Some(source)) }))
+        What::ControlUnannounced { step, what, source } => {
+            ("control_unannounced", *step, json!({ "what": what, "source": source_json(Some(source)) }))
         }
         What::SignalSent { step, signal, pid, group, .. } => {
             ("signal_sent", Some(*step), json!({ "signal": signal, "pid": pid, "group": group }))

@@ -140,7 +140,7 @@ impl TextPrinter {
             What::ControlRejected { file, reason, .. } => {
                 format!("    ▲ request refused: {}: {}", SafeText::line(file), SafeText::line(reason))
             }
-            What::ControlUnannounced { what, source } => {
+            What::ControlUnannounced { what, source, .. } => {
                 format!(
                     "    ▲ no deck or command announced this {what}: it came from {}",
                     SafeText::line(&source.to_string())

@@ -286,6 +286,8 @@ pub enum What {
     },
     /// A control request was taken that does not say which deck or command sent it (product 7).
     ControlUnannounced {
+        /// Which step it is about, where it is about one.
+        step: Option<StepId>,
         /// What was asked for, in words.
         what: String,
         /// What is known of who asked.

@@ -68,7 +68,7 @@ pub use raise::{End, Raise};
 pub use reduce::reduce;
 pub use resume::{resume_command, resume_line};
 pub use signs::{Conflict, Failure, Failures, Repeat, Worst, same_name};
-pub use state::{Group, NamedOutput, RunMode, RunPhase, RunState, Within};
+pub use state::{Group, NamedOutput, RunMode, RunPhase, RunState, Unannounced, Within};
 pub use steering::{MESSAGE, SteerMode, SteerRequest, SteerTarget, Steering, TargetState};
 pub use step_state::{
     Attempt, Ending, EndingCause, ExternalProcess, NextAttempt, OpenCall, Retrying, RunnerKind, Steerable, StepPhase,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::{
     ControlSource, EndingCause, Event, Gap, Raise, RunMeta, RunPhase, RunState, Steerable, StepId, StepPhase,
-    StepState, Timestamp, What,
+    StepState, Timestamp, Unannounced, What,
 };
 use step::{begin_ending, step_event};
 
@@ -69,8 +69,11 @@ pub fn reduce(state: &mut RunState, event: &Event) {
         }
         // The package's own tools sign nothing, and to say something to an agent is no power over it (product 7).
         What::ControlUnannounced { what, .. } if what == super::MESSAGE => {}
-        What::ControlUnannounced { what, source } => {
-            state.unannounced = Some((at, format!("no deck or command announced this {what}: it came from {source}")));
+        What::ControlUnannounced { step, what, source } => {
+            let told = format!("no deck or command announced this {what}: it came from {source}");
+            // What is about all of the run is told by the step that runs first, and by no other after it.
+            let first = || state.steps.iter().find(|s| s.phase == StepPhase::Running).map(|s| s.id);
+            state.unannounced = step.or_else(first).map(|step| Unannounced { at, step, told });
         }
         What::DiskSpace { free, low } => state.disk_low = low.then_some((at, *free)),
         What::Slept { ms } => slept(state, Duration::from_millis(*ms), at),

@@ -9,6 +9,17 @@ use super::{
     Timestamp, Tokens,
 };
 
+/// A request that no deck or command of ours announced (product 7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unannounced {
+    /// When it came.
+    pub at: Timestamp,
+    /// The step that it is about, or that stands for the run.
+    pub step: StepId,
+    /// What it is, in words.
+    pub told: String,
+}
+
 /// Everything known of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunState {
@@ -50,8 +61,8 @@ pub struct RunState {
     pub gaps: Gaps,
     /// Since when the disk is nearly full, and how many bytes were free then.
     pub disk_low: Option<(Timestamp, u64)>,
-    /// The newest request that no deck or command of ours announced: when it came, and what it is, in words.
-    pub unannounced: Option<(Timestamp, String)>,
+    /// The newest request that no deck or command of ours announced.
+    pub unannounced: Option<Unannounced>,
     /// The steps in flat order.
     pub steps: Vec<StepState>,
     /// Which of them form parallel groups.

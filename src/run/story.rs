@@ -306,8 +306,8 @@ every! { What: what, whats, kind {
         .prop_map(|(step, steerable)| What::Capability { step, steerable }),
     ControlRejected * 1 => name()
         .prop_map(|file| What::ControlRejected { reason: file.clone(), file, set_aside: true }),
-    ControlUnannounced * 1 => name()
-        .prop_map(|what| What::ControlUnannounced { what, source: ControlSource { via: "v".to_owned(), ..ControlSource::default() } }),
+    ControlUnannounced * 1 => (option::of(step()), name())
+        .prop_map(|(step, what)| What::ControlUnannounced { step, what, source: ControlSource { via: "v".to_owned(), ..ControlSource::default() } }),
     SignalSent * 3 => (step(), select(vec!["SIGINT", "SIGTERM", "SIGKILL"]), any::<bool>())
         .prop_map(|(step, signal, group)| What::SignalSent { step, signal, pid: 7, group, cause: EndingCause::Kill }),
     AbortSent * 2 => step().prop_map(|step| What::AbortSent { step }),

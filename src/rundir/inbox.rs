@@ -164,9 +164,9 @@ impl InboxReader {
     }
 
     /// Notes who asked: the user is the file's owner, whatever the file says. What no deck or command of ours signed is
-    /// followed by [`ControlRequest::Unannounced`] (product 7).
+    /// preceded by [`ControlRequest::Unannounced`] (product 7).
     fn vouch(&mut self, mut request: ControlRequest, sender: Sender, taken: &mut Vec<ControlRequest>) {
-        let words = request.words();
+        let (words, about) = (request.words(), request.about());
         let Some(source) = request.source_mut() else { return taken.push(request) };
         let user = self.users.entry(sender.owner).or_insert_with(|| user::name(sender.owner)).clone();
         if source.via.trim().is_empty() {
@@ -175,8 +175,9 @@ impl InboxReader {
         source.user = Some(user);
         // Ours always say which process asks.
         let unannounced = source.pid.is_none().then(|| source.clone());
+        // Before what it asks for has changed what it is about.
+        taken.extend(unannounced.map(|source| ControlRequest::Unannounced { what: words, about, source }));
         taken.push(request);
-        taken.extend(unannounced.map(|source| ControlRequest::Unannounced { what: words, source }));
     }
 
     /// Whether one of the three files that act on existence is there, and who put it there. It is gone afterwards.
@@ -477,12 +478,12 @@ mod tests {
         let told: Vec<_> = taken
             .iter()
             .filter_map(|r| match r {
-                ControlRequest::Unannounced { what, source } => Some((what.as_str(), source.via.as_str())),
+                ControlRequest::Unannounced { what, source, .. } => Some((what.as_str(), source.via.as_str())),
                 _ => None,
             })
             .collect();
         assert_eq!(told, [("interrupt", unknown.as_str()), ("message", &unknown), ("stop of step 2", "herdr")]);
-        assert_eq!(taken.len(), 7, "each comes right behind its request");
+        assert_eq!(taken.len(), 7, "each comes right before its request");
         let mut users = taken.into_iter().filter_map(|mut r| r.source_mut().cloned());
         assert!(users.all(|source| source.user.as_ref() == Some(&me)));
     }

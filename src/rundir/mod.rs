@@ -74,7 +74,7 @@ pub use log::{LineIndex, LogChange, LogLine, LogSearch, Match, StepLog, not_read
 pub use marks::{Mark, MarkReader, MarkWriter};
 pub use paths::{ACTIVE, RESULTS, RUNS, RunDir, RunRoot, TERMINAL, is_run_id, new_run_id};
 pub use recording::Recording;
-pub use request::{Ack, ControlRequest, OwnRequest, OwnWhat, Steer};
+pub use request::{About, Ack, ControlRequest, OwnRequest, OwnWhat, Steer};
 pub use result::{ResultContext, ResultSteps};
 pub use status::StatusContext;
 pub use status_encoder::StatusEncoder;

@@ -204,8 +204,9 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
             obj.set("file", file).set("reason", reason).flag("setAside", *set_aside);
             obj
         }
-        What::ControlUnannounced { what, source } => {
-            let mut obj = record("subdeck.control.unannounced");
+        What::ControlUnannounced { step, what, source } => {
+            let kind = "subdeck.control.unannounced";
+            let mut obj = step.map_or_else(|| record(kind), |step| of_step(kind, step));
             obj.set("what", what).set("source", status::source(source));
             obj
         }

@@ -261,7 +261,7 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
             set_aside: look.is("setAside"),
         },
         "subdeck.control.unannounced" => {
-            What::ControlUnannounced { what: look.text("what")?, source: read::source(&look.obj("source")?) }
+            What::ControlUnannounced { step, what: look.text("what")?, source: read::source(&look.obj("source")?) }
         }
         "subdeck.signal.sent" => What::SignalSent {
             step: step?,

@@ -55,10 +55,12 @@ pub enum ControlRequest {
     },
     /// A child said what became of a message (run-directory 3.6).
     Ack(Ack),
-    /// The request before this one does not say which deck or command sent it (product 7).
+    /// The request after this one does not say which deck or command sent it (product 7).
     Unannounced {
         /// What was asked for, in words.
         what: String,
+        /// Which step it is about.
+        about: About,
         /// What is known of who asked.
         source: ControlSource,
     },
@@ -89,6 +91,16 @@ impl ControlRequest {
         }
     }
 
+    /// Which step it is about.
+    pub(super) fn about(&self) -> About {
+        match self {
+            Self::StopStep { step, .. } => About::Step(*step),
+            Self::Own(OwnRequest { what: OwnWhat::Answer { request, .. }, .. }) => About::Question(request.clone()),
+            Self::Own(own) => own.step.map_or(About::Run, About::Step),
+            _ => About::Run,
+        }
+    }
+
     /// What is asked for, in words.
     pub(super) fn words(&self) -> String {
         match self {
@@ -105,6 +117,17 @@ impl ControlRequest {
             | Self::Rejected { .. } => "report".into(),
         }
     }
+}
+
+/// Which step a request is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// All of the run, or more than one step.
+    Run,
+    /// A step that it names.
+    Step(StepId),
+    /// The one that asked this.
+    Question(String),
 }
 
 /// A request to steer as it was asked for; what becomes of each target is for the runner to decide.

@@ -365,9 +365,9 @@ fn run_extras(state: &RunState) -> Obj {
     );
     own.opt(
         "unannounced",
-        state.unannounced.as_ref().map(|(at, what)| {
+        state.unannounced.as_ref().map(|one| {
             let mut obj = Obj::new();
-            obj.set("at", *at).set("what", what);
+            obj.set("at", one.at).set("step", one.step.flat()).set("what", &one.told);
             obj
         }),
     );

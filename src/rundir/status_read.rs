@@ -14,7 +14,7 @@ use super::step_read;
 use super::supervision;
 use crate::run::{
     AgentKind, ControlSource, CostUsd, Group, NamedOutput, RunId, RunMode, RunPhase, RunState, RunnerKind, SteerMode,
-    SteerRequest, SteerTarget, Steering, StepId, StepPhase, StepState, TargetState, Tokens, Within,
+    SteerRequest, SteerTarget, Steering, StepId, StepPhase, StepState, TargetState, Tokens, Unannounced, Within,
 };
 
 /// Why a document could not be read.
@@ -182,7 +182,9 @@ fn run(doc: &Map<String, Value>, steps: Vec<StepState>) -> RunState {
         limits,
         budget,
         gaps: supervision::read_gaps(&own, "slept"),
-        unannounced: own.obj("unannounced").and_then(|one| Some((one.time("at")?, one.text("what")?))),
+        unannounced: own.obj("unannounced").and_then(|one| {
+            Some(Unannounced { at: one.time("at")?, step: one.step("step")?, told: one.text("what")? })
+        }),
         disk_low: own.obj("diskLow").and_then(|low| Some((low.time("since")?, low.count("free")?))),
         groups: groups(&look, steps.len(), logical_count),
         steps,

@@ -463,7 +463,10 @@ pub const RECORDS: &[(&str, Table)] = &[
         &[("stepIndex", Int, true), ("agent", Text, true), ("steerable", Bool, true), ("reason", Text, false)],
     ),
     ("subdeck.control.rejected", &[("file", Text, true), ("reason", Text, true)]),
-    ("subdeck.control.unannounced", &[("what", Text, true), ("source", Object, true)]),
+    (
+        "subdeck.control.unannounced",
+        &[("stepIndex", Int, false), ("agent", Text, false), ("what", Text, true), ("source", Object, true)],
+    ),
     (
         "subdeck.signal.sent",
         &[

@@ -233,11 +233,11 @@ impl Rules<'_> {
             let evidence = format!("try {} of {}: {}", number(retry.attempt), number(retry.max), retry.reason);
             self.plain(Reason::Retrying, String::new(), retry.since, evidence);
         }
+        if let Some(one) = self.state.unannounced.as_ref().filter(|one| one.step == step.id) {
+            self.plain(Reason::Unannounced, one.at.millis().to_string(), one.at, one.told.clone());
+        }
         // A matter of the whole run: the first step that runs tells it.
         let first = self.state.steps.iter().find(|s| s.phase == StepPhase::Running).is_some_and(|s| s.id == step.id);
-        if let Some((since, told)) = self.state.unannounced.clone().filter(|_| first) {
-            self.plain(Reason::Unannounced, since.millis().to_string(), since, told);
-        }
         if let Some((since, free)) = self.state.disk_low.filter(|_| first) {
             let evidence = format!("the disk of the run has {} left", crate::text::bytes(free));
             self.plain(Reason::DiskLow, String::new(), since, evidence);

@@ -544,7 +544,8 @@ every! { What: what, whats, kind {
         .prop_map(|(step, steerable)| What::Capability { step, steerable }),
     ControlRejected * 1 => (text(), text(), any::<bool>())
         .prop_map(|(file, reason, set_aside)| What::ControlRejected { file, reason, set_aside }),
-    ControlUnannounced * 1 => (text(), source()).prop_map(|(what, source)| What::ControlUnannounced { what, source }),
+    ControlUnannounced * 1 => (proptest::option::of(step()), text(), source())
+        .prop_map(|(step, what, source)| What::ControlUnannounced { step, what, source }),
     SignalSent * 1 => (step(), proptest::sample::select(vec!["SIGINT", "SIGTERM", "SIGKILL"]), any::<u32>(), any::<bool>(), cause())
         .prop_map(|(step, signal, pid, group, cause)| What::SignalSent { step, signal, pid, group, cause }),
     AbortSent * 1 => step().prop_map(|step| What::AbortSent { step }),

@@ -231,6 +231,25 @@ fn what_happened_to_a_step_is_told() {
     assert_eq!(play.done(), [(5, "raise steer_failed"), (8, "clear steer_failed")]);
 }
 
+/// What a request of somebody unknown did is looked for in the step that it was about, not in who runs after it.
+#[test]
+fn what_nobody_announced_stays_with_the_step_that_it_was_about() {
+    let unannounced = |step| {
+        let source = crate::run::ControlSource { via: "v".to_owned(), ..Default::default() };
+        What::ControlUnannounced { step, what: "answer".to_owned(), source }
+    };
+    let ended = |id| What::StepEnded { step: StepId(id), outcome: Box::default() };
+    let told = |play: &Play, id: usize| play.state.steps[id].attention.len();
+    for (about, carrier) in [(Some(StepId(1)), 1), (Some(STEP), 0), (None, 0)] {
+        let mut play = Play::new(vec![meta(), meta()], RunMeta::default());
+        play.at(5, unannounced(about)).until(8);
+        assert_eq!(play.done(), [(5, "raise control_unannounced")]);
+        assert_eq!((told(&play, carrier), told(&play, 1 - carrier)), (1, 0), "{about:?}");
+        play.at(9, ended(u32::try_from(carrier).unwrap())).until(20);
+        assert_eq!((told(&play, 0), told(&play, 1), play.done().len()), (0, 0, 1), "{about:?}");
+    }
+}
+
 #[test]
 fn what_somebody_took_note_of_is_told_again_at_twice_the_threshold() {
     let note = |play: &mut Play, at| {

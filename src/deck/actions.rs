@@ -218,6 +218,9 @@ pub const TABLE: &[Row] = actions![
     Action::Quit, "quit", "quit", [ch('q'), ctrl('c')], Deck, true, "leave; asks when children live";
 ];
 
+/// What one does next who has read why a step needs him.
+pub const FROM_WHY: [Action; 4] = [Action::Answer, Action::Acknowledge, Action::Steer, Action::StopStep];
+
 /// The row of an action. Every action has one; the test below says so.
 #[must_use]
 pub fn row(action: Action) -> Option<&'static Row> {

@@ -82,6 +82,27 @@ pub fn lines(question: &Question) -> Vec<Line> {
     lines
 }
 
+/// What the keys that answer do now: enter only where it answers, and else the keys of the choices that have letters.
+#[must_use]
+pub fn does(question: &Question, dialog: &AnswerDialog) -> Vec<(String, String)> {
+    let words = question.asking.takes_text() || question.asking.many;
+    if words || dialog.index.is_some() {
+        return vec![("enter".to_owned(), if words { "send" } else { "answer" }.to_owned())];
+    }
+    let lines = lines(question);
+    let own = [('y', "allow"), ('n', "deny")];
+    let mut out: Vec<_> = own
+        .into_iter()
+        .filter(|(key, _)| lines.iter().any(|line| line.key == Some(*key)))
+        .map(|(key, word)| (key.to_string(), word.to_owned()))
+        .collect();
+    let digits = lines.iter().filter_map(|line| line.key).filter(char::is_ascii_digit);
+    if let (Some(first), Some(last)) = (digits.clone().min(), digits.max()) {
+        out.push((if first == last { first.to_string() } else { format!("{first}-{last}") }, "answer".to_owned()));
+    }
+    out
+}
+
 /// Takes a key while the dialog is open. It stays until the answer is on disk.
 pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
     let quits = ui.keymap.lookup(key) == Some(Action::Quit) && Key::from(key).ctrl;

@@ -91,7 +91,7 @@ pub fn needs_person(step: &StepState) -> Option<Attention> {
             notice: Some(notice.id.clone()),
             reason: in_short(step, notice),
             rule: condition.reason.as_str(),
-            since: Some(condition.since),
+            since: Some(since(step, notice)),
         });
     }
     // A foreign status says that something is wrong, not what.
@@ -103,6 +103,13 @@ pub fn needs_person(step: &StepState) -> Option<Attention> {
         return attention("needs_attention", reason, since);
     }
     None
+}
+
+/// Since when it is so. A foreign notice tells when it was raised; what is silent is so since its last sign.
+fn since(step: &StepState, notice: &Notice) -> Timestamp {
+    let since = notice.condition.since;
+    let silent = step.last_activity.filter(|_| notice.condition.reason == Reason::Idle);
+    silent.map_or(since, |at| at.min(since))
 }
 
 /// What is wrong, without the time, which goes on while the notice stands still.
@@ -117,6 +124,33 @@ fn in_short(step: &StepState, notice: &Notice) -> String {
         Reason::NoFirstEvent => "said nothing since it was started".to_owned(),
         _ => condition.evidence.clone(),
     }
+}
+
+/// What was known before a step needed a person and what comes next by itself: the threshold that was reached, and the
+/// limit that ends it, where there is one.
+#[must_use]
+pub fn outlook(step: &StepState, now: Timestamp) -> Option<String> {
+    let notice = loudest(step)?;
+    let time = |ms: u64| clock(std::time::Duration::from_millis(ms));
+    if let Reason::Question = notice.condition.reason {
+        let until = step.questions.iter().filter_map(|question| question.until).min();
+        return Some(
+            until.map_or_else(|| "it waits for you".to_owned(), |at| format!("refused in {}", clock(at.since(now)))),
+        );
+    }
+    let limit = match notice.condition.reason {
+        Reason::ToolOpen => {
+            let call = step.open.iter().find(|c| c.seq.to_string() == notice.condition.subject);
+            call.and_then(|call| step.limits.tool_limit(&call.tool))
+        }
+        Reason::Idle => step.limits.idle_ms,
+        _ => return None,
+    };
+    let warned = match notice.condition.threshold {
+        Some(Amount::Millis(ms)) => format!("warned at {}, ", time(ms)),
+        _ => String::new(),
+    };
+    Some(limit.map_or_else(|| format!("{warned}no time limit"), |ms| format!("{warned}ends at {}", time(ms))))
 }
 
 /// The evidence for a step's attention, line by line: of every notice, the quiet ones too.
@@ -161,6 +195,8 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
         lines.push(("reason".to_owned(), attention.reason));
         lines.extend(attention.since.map(|since| ("since".to_owned(), ago(since))));
     }
+    // What is true of the step is of no rule.
+    lines.push((String::new(), String::new()));
     lines.extend(step.last_activity.map(|at| ("last activity".to_owned(), ago(at))));
     lines.extend(step.open.iter().map(|call| {
         let open = clock(now.since(call.started_at));

@@ -69,7 +69,10 @@ pub fn lines(state: &RunState, dialog: &BudgetDialog, now: Timestamp) -> Vec<Lin
             hard = limits.turns.map(|turns| turns.max as f64);
         }
         let used = or_unknown(known.then(|| amount(metric, used)));
-        let limit = or_unknown(hard.or(soft).map(|n| amount(metric, n)));
+        let mut limit = or_unknown(hard.or(soft).map(|n| amount(metric, n)));
+        if let Some(grace) = limits.turns.map(|turns| turns.grace).filter(|n| metric == Metric::Turns && *n > 0) {
+            limit = format!("{limit}, {} more to finish", grouped(grace));
+        }
         Line { key, name, used, limit, example }
     };
     let mut lines = vec![

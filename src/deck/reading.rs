@@ -220,8 +220,10 @@ pub struct Message {
     pub thought: usize,
 }
 
-/// Lines of a message that a transcript shows.
+/// Lines of a message that a transcript shows where there is not room for all.
 pub const SHOWN: usize = 12;
+/// Lines of a message that are read for it.
+const READ: usize = 60;
 
 /// Reads a message for a transcript.
 #[must_use]
@@ -233,7 +235,7 @@ pub fn message(feed: &dyn Feed, place: u64) -> Message {
             Kind::Said => {
                 let lines = SafeText::block(&text);
                 out.lines += lines.len();
-                let room = SHOWN.saturating_sub(out.text.len());
+                let room = READ.saturating_sub(out.text.len());
                 out.text.extend(lines.into_iter().take(room));
             }
             Kind::Call(_) | Kind::Result => {}

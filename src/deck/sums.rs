@@ -26,10 +26,14 @@ pub struct Sums {
     pub longest_title: usize,
     /// How many characters the longest name of a model has; 0 where none is known.
     pub longest_model: usize,
+    /// Of how many the model is known.
+    pub models: usize,
     /// The faces that there are.
     pub faces: Vec<StepFace>,
     /// Those that need a person, whether that was taken note of or not.
     pub needy: Vec<StepId>,
+    /// The place of the first one that failed.
+    pub first_failed: Option<usize>,
     /// The place of the first one that has not ended.
     pub first_open: usize,
 }
@@ -53,12 +57,16 @@ impl Sums {
             sums.longest_title = sums.longest_title.max(step.title().chars().count());
             let model = step.model.as_deref().unwrap_or_default();
             sums.longest_model = sums.longest_model.max(model.chars().count());
+            sums.models += usize::from(!model.is_empty());
             let face = state.face(step);
             if !sums.faces.contains(&face) {
                 sums.faces.push(face);
             }
             if (step.phase == StepPhase::Running || !step.survivors.is_empty()) && needs_person(step).is_some() {
                 sums.needy.push(step.id);
+            }
+            if step.phase == StepPhase::Failed && sums.first_failed.is_none() {
+                sums.first_failed = Some(place);
             }
             if !step.phase.is_terminal() {
                 sums.first_open = sums.first_open.min(place);

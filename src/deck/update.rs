@@ -110,7 +110,16 @@ fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
         Some(Overlay::Palette { .. }) => on_palette_key(ui, cx, key),
         Some(Overlay::Search { .. }) => on_search_key(ui, key),
         Some(Overlay::Filter) => on_filter_key(ui, cx, key),
-        Some(Overlay::Help { .. } | Overlay::Why { .. } | Overlay::Reading(_)) => on_reading_key(ui, key),
+        Some(Overlay::Why { step, .. }) => match ui.keymap.lookup(key) {
+            // Who has read why does something about it, without the way back first.
+            Some(action) if actions::FROM_WHY.contains(&action) => {
+                ui.selected = *step;
+                ui.overlays.pop();
+                perform(ui, cx, action)
+            }
+            _ => on_reading_key(ui, key),
+        },
+        Some(Overlay::Help { .. } | Overlay::Reading(_)) => on_reading_key(ui, key),
         Some(Overlay::Confirm { what, question }) => {
             let (what, shown) = (*what, question.shown);
             on_confirm_key(ui, cx, key, what, shown)

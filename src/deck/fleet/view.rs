@@ -65,6 +65,7 @@ pub(super) fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &FleetUi) {
         let message_at = footer_at - 1;
         let high = message_at.saturating_sub(top);
         let preview_high = match high {
+            40.. => 14,
             24.. => 8,
             16.. => 5,
             _ => 0,
@@ -125,11 +126,24 @@ fn waiting(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let Some(first) = scene.waiting.first() else { return };
     buf.set_style(area, theme.alarm());
     let text = format!("{}: {}", first.title().truncate(32), need_text(first, scene.now));
-    let text = SafeText::line(&text).truncate(usize::from(area.width.saturating_sub(24)));
+    let mut room = usize::from(area.width.saturating_sub(24));
+    let text = SafeText::line(&text).truncate(room);
+    room -= text.width();
     let (n, verb) = (scene.waiting.len(), if scene.waiting.len() == 1 { "NEEDS" } else { "NEED" });
-    let left = vec![piece(format!(" ▲ {n} {verb} YOU  "), theme.alarm()), piece(text.to_string(), theme.alarm())];
+    let mut left = vec![piece(format!(" ▲ {n} {verb} YOU  "), theme.alarm()), piece(text.to_string(), theme.alarm())];
+    // Who else needs somebody, while there is room.
+    for other in scene.waiting.iter().skip(1) {
+        let text = format!("{}: {}", other.title().truncate(24), need_text(other, scene.now));
+        let text = SafeText::line(&text).truncate(OTHER);
+        let Some(rest) = room.checked_sub(text.width() + 3) else { break };
+        room = rest;
+        left.push(piece(text.to_string(), theme.alarm()).gap(3));
+    }
     row(buf, area, 0, left, vec![piece("! jump ", theme.alarm()).rank(1)]);
 }
+
+/// Cells of what another run needs somebody for, on the line that is about the first one.
+const OTHER: usize = 56;
 
 /// Why a run needs a person.
 fn need_text(run: &FleetRun, now: Timestamp) -> String {

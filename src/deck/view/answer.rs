@@ -7,7 +7,7 @@ use super::Scene;
 use super::overlay::dialog_box;
 use super::paint::{piece, put, put_cut, row};
 use super::secrets::wrapped;
-use crate::deck::answer_dialog::{lines, question};
+use crate::deck::answer_dialog::{does, lines, question};
 use crate::deck::model::AnswerDialog;
 use crate::run::Question;
 use crate::text::{SafeText, SecretLines, clock};
@@ -52,8 +52,10 @@ impl Sheet {
             text.extend(line.wrap(wide).into_iter().map(|row| (row, mark)));
         }
         let typed: Vec<SafeText> = if asking.takes_text() {
-            let words = SafeText::block(&format!("{}▏", dialog.text));
-            let all: Vec<SafeText> = words.iter().flat_map(|l| l.wrap(wide.saturating_sub(2))).collect();
+            // One mark at a time: the cursor is where what is typed goes.
+            let own = if dialog.index.is_none() { format!("{}▏", dialog.text) } else { dialog.text.clone() };
+            let wide = wide.saturating_sub(2 + beside(question).len());
+            let all: Vec<SafeText> = SafeText::block(&own).iter().flat_map(|l| l.wrap(wide)).collect();
             all.get(all.len().saturating_sub(WORDS)..).unwrap_or_default().to_vec()
         } else {
             Vec::new()
@@ -69,6 +71,15 @@ impl Sheet {
     /// The rows of what is asked that are seen at once.
     fn seen(&self) -> usize {
         if self.text.len() > self.room { self.room.saturating_sub(1).max(1) } else { self.text.len() }
+    }
+}
+
+/// What stands before one's own words where there are choices too.
+fn beside(question: &Question) -> &'static str {
+    match (lines(question).is_empty(), question.asking.many) {
+        (true, _) => "",
+        (false, true) => "and type: ",
+        (false, false) => "or type: ",
     }
 }
 
@@ -129,8 +140,12 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
         dy += 1;
     }
     for (n, line) in typed.iter().enumerate() {
-        put(buf, inner, 0, dy, if n == 0 && dialog.index.is_none() { "›" } else { " " }, theme.select());
-        put_cut(buf, inner, 2, dy, line, inner.width.saturating_sub(2), theme.plain());
+        let meant = dialog.index.is_none();
+        put(buf, inner, 0, dy, if n == 0 && meant { "›" } else { " " }, theme.select());
+        // Where words stand beside choices, the text says what it is, and stands back while a choice is marked.
+        let dx = if n == 0 { put(buf, inner, 2, dy, beside(question), theme.dim()) } else { 2 };
+        let style = if meant || asking.many { theme.plain() } else { theme.dim() };
+        put_cut(buf, inner, dx, dy, line, inner.width.saturating_sub(dx), style);
         dy += 1;
     }
     let last = inner.height.saturating_sub(1);
@@ -143,12 +158,12 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
     if spare == 0 {
         return;
     }
-    let mut left = vec![
-        piece("enter", theme.key()),
-        piece(if asking.takes_text() || asking.many { "send" } else { "answer" }, theme.dim()).gap(1),
-        piece("esc", theme.key()).rank(1).gap(3),
-        piece("later", theme.dim()).rank(1).gap(1),
-    ];
+    let mut left = Vec::new();
+    for (key, word) in does(question, dialog) {
+        left.push(piece(key, theme.key()).gap(3));
+        left.push(piece(word, theme.dim()).gap(1));
+    }
+    left.extend([piece("esc", theme.key()).rank(1).gap(3), piece("later", theme.dim()).rank(1).gap(1)]);
     if asking.many {
         left.extend([piece("space", theme.key()).gap(3), piece("choose several", theme.dim()).gap(1)]);
     }

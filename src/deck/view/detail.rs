@@ -5,10 +5,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::paint::{Piece, bar, piece, put, put_cut, put_right, right_cells, row};
+use super::paint::{Piece, bar, piece, put, put_cut, right_cells, row};
 use super::secrets::wrapped;
 use super::{Scene, elapsed, now_text, took};
-use crate::deck::attention::needs_person;
+use crate::deck::attention::{needs_person, outlook};
 use crate::deck::model::UiState;
 use crate::run::{
     Level, Limit, Meter, Metric, Notice, OpenCall, Reason, RunnerKind, Steerable, StepPhase, StepState, ToolCall,
@@ -132,14 +132,18 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
         Fact::Attention => {
             if let Some(attention) = needs_person(step) {
                 label(buf, "needs you");
-                let text = SafeText::line(&format!("{} (w tells why)", attention.reason));
-                put_cut(buf, area, 10, dy, &text, area.width, theme.bold());
+                let since = attention.since.map(|at| format!(" {}", clock(scene.now.since(at)))).unwrap_or_default();
+                let text = SafeText::line(&format!("{}{since}", attention.reason));
+                let dx = put_cut(buf, area, 10, dy, &text, area.width, theme.bold());
+                let next = outlook(step, scene.now).map(|next| format!("{next}, ")).unwrap_or_default();
+                let text = SafeText::line(&format!("({next}w tells why)"));
+                put_cut(buf, area, dx + 1, dy, &text, area.width, theme.dim());
             }
         }
         Fact::Open(at) => {
             if let Some(call) = step.open.get(*at) {
                 label(buf, if *at == 0 { "tool" } else { "" });
-                let (left, right) = open_pieces(call, step, scene);
+                let (left, right) = open_pieces(call, usize::from(area.width.saturating_sub(10)), step, scene);
                 row(buf, Rect { x: area.x + 10, width: area.width.saturating_sub(10), ..area }, dy, left, right);
             }
         }
@@ -149,16 +153,28 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
         Fact::Note(at) => {
             if let Some(notice) = step.attention.get(*at) {
                 label(buf, "note");
-                put_cut(buf, area, 10, dy, &SafeText::line(&notice.condition.evidence), area.width, theme.dim());
+                let condition = &notice.condition;
+                // Its words are of the moment at which it was told.
+                let now = match condition.reason {
+                    Reason::TimeThreshold => format!(", {} now", clock(scene.now.since(condition.since))),
+                    _ => String::new(),
+                };
+                let text = SafeText::line(&format!("{}{now}", condition.evidence));
+                put_cut(buf, area, 10, dy, &text, area.width, theme.dim());
             }
         }
         Fact::Meter(metric) => {
             let meters = budget::meters(scene.state, step, scene.now);
             if let Some(meter) = meters.iter().find(|m| m.metric == *metric) {
                 label(buf, metric_name(*metric));
-                limit_row(buf, area, dy, &marked(meter), meter.share(), meter_style(meter, scene), scene);
-                if let Some(left) = meter_left(meter) {
-                    put_right(buf, area, area.width, dy, &left, theme.dim());
+                let share = meter.used.map(|_| meter.share());
+                let style = if step.phase.is_terminal() { theme.dim() } else { meter_style(meter, scene) };
+                let dx = limit_row(buf, area, dy, &marked(meter), share, style, scene);
+                let left = meter_left(meter).filter(|_| !step.phase.is_terminal()).unwrap_or_default();
+                let dx = put(buf, area, dx, dy, &left, theme.dim());
+                if let Some(warning) = meter_warning(meter).filter(|_| area.width >= ROOMY) {
+                    let dx = if left.is_empty() { dx } else { dx + 2 };
+                    put(buf, area, dx, dy, &warning, theme.dim());
                 }
             }
         }
@@ -175,8 +191,9 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
         Fact::Window => {
             if let Some((text, share)) = window_text(step) {
                 label(buf, "context");
-                limit_row(buf, area, dy, &text, share, share_style(share, scene), scene);
-                put_right(buf, area, area.width, dy, &percent(share), theme.dim());
+                let style = if step.phase.is_terminal() { theme.dim() } else { share_style(share, scene) };
+                let dx = limit_row(buf, area, dy, &text, Some(share), style, scene);
+                put(buf, area, dx, dy, &percent(share), theme.dim());
             }
         }
         Fact::Time => {
@@ -185,7 +202,9 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
                 let share = used.as_secs_f64() / limit.as_secs_f64().max(0.001);
                 label(buf, "time");
                 let text = format!("{} of {}", clock(used), clock(limit));
-                limit_row(buf, area, dy, &text, share, share_style(share, scene), scene);
+                let dx = limit_row(buf, area, dy, &text, Some(share), share_style(share, scene), scene);
+                let left = limit.saturating_sub(used);
+                put(buf, area, dx, dy, &format!("{} left", clock(left)), theme.dim());
             }
         }
         Fact::Error(line) => {
@@ -217,7 +236,7 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
         }
         Fact::Ended(from_end) => {
             if let Some(call) = step.recent_tools.iter().rev().nth(*from_end) {
-                let (left, right) = ended_pieces(call, scene);
+                let (left, right) = ended_pieces(call, usize::from(area.width), scene);
                 row(buf, area, dy, left, right);
             }
         }
@@ -354,12 +373,28 @@ pub(super) fn many(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{} {what}s", crate::text::grouped(n)) }
 }
 
-/// Used of limit in digits and as a bar; the bars of several rows begin in the same column.
-fn limit_row(buf: &mut Buffer, area: Rect, dy: u16, text: &str, share: f64, style: Style, scene: &Scene<'_>) {
+/// From this width of a pane on there is room beside a bar for all that is to be said of a limit.
+const ROOMY: u16 = 80;
+
+/// Used of limit in digits and as a bar, which what is not known has none of; the bars of several rows begin and end in
+/// the same columns. Returns where the figures beside it begin.
+fn limit_row(
+    buf: &mut Buffer,
+    area: Rect,
+    dy: u16,
+    text: &str,
+    share: Option<f64>,
+    style: Style,
+    scene: &Scene<'_>,
+) -> u16 {
     let dx = put(buf, area, 10, dy, &format!("{text:<15}"), scene.theme.plain()) + 1;
-    // The estimate at the right keeps its room.
-    let cells = area.width.saturating_sub(dx + 14).min(20);
-    put(buf, area, dx, dy, &bar(share, cells), style);
+    // The figures beside it keep their room.
+    let beside = if area.width >= ROOMY { 30 } else { 14 };
+    let cells = area.width.saturating_sub(dx + beside).min(48);
+    if let Some(share) = share {
+        put(buf, area, dx, dy, &bar(share, cells), style);
+    }
+    dx + cells + 2
 }
 
 /// What people call it.
@@ -393,7 +428,8 @@ pub(super) fn marked(meter: &Meter) -> String {
 pub(super) fn meter_warning(meter: &Meter) -> Option<String> {
     let soft = meter.soft.filter(|_| meter.hard.is_some())?;
     let at = meter_text(&Meter { used: Some(soft), ..*meter });
-    at.split(" of ").next().map(|soft| format!("  warning at {soft}"))
+    let word = if meter.used.is_some_and(|used| used >= soft) { "warned" } else { "warning" };
+    at.split(" of ").next().map(|soft| format!("{word} at {soft}"))
 }
 
 pub(super) fn meter_style(meter: &Meter, scene: &Scene<'_>) -> Style {
@@ -428,27 +464,34 @@ fn retry_text(step: &StepState, scene: &Scene<'_>) -> String {
 }
 
 /// An open call with its running clock.
-pub(super) fn open_pieces(call: &OpenCall, step: &StepState, scene: &Scene<'_>) -> (Vec<Piece>, Vec<Piece>) {
+pub(super) fn open_pieces(
+    call: &OpenCall,
+    cells: usize,
+    step: &StepState,
+    scene: &Scene<'_>,
+) -> (Vec<Piece>, Vec<Piece>) {
     let theme = scene.theme;
     // A limit is named only where there is one.
     let limit = step.limits.tool_limit(&call.tool);
     let limit = limit.map(|ms| format!(" of {}", clock(std::time::Duration::from_millis(ms)))).unwrap_or_default();
     let open = format!("open {}{limit}", clock(scene.now.since(call.started_at)));
+    let tool = SafeText::line(&call.tool).truncate(16);
+    let room = cells.saturating_sub(tool.width() + 1 + 2 + open.len());
     let left = vec![
-        piece(SafeText::line(&call.tool).truncate(16).to_string(), theme.accent()).gap(1),
-        piece(call_text(&call.args, call.path.as_deref()).to_string(), theme.plain()).gap(1),
+        piece(tool.to_string(), theme.accent()).gap(1),
+        piece(call_text(&call.args, call.path.as_deref(), room).to_string(), theme.plain()).gap(1),
     ];
     (left, vec![piece(open, theme.bold())])
 }
 
 /// A call that ended, with how long it took.
-pub(super) fn ended_pieces(call: &ToolCall, scene: &Scene<'_>) -> (Vec<Piece>, Vec<Piece>) {
+pub(super) fn ended_pieces(call: &ToolCall, cells: usize, scene: &Scene<'_>) -> (Vec<Piece>, Vec<Piece>) {
     let theme = scene.theme;
     let (glyph, style) = outcome_mark(call.outcome, scene);
     let mut left = vec![
         piece(glyph, style).gap(2),
         piece(SafeText::line(&call.tool).truncate(16).to_string(), theme.plain()).gap(1),
-        piece(call_text(&call.args, call.path.as_deref()).to_string(), theme.dim()).gap(1),
+        piece(call_text(&call.args, call.path.as_deref(), cells.saturating_sub(28)).to_string(), theme.dim()).gap(1),
     ];
     if let Some(word) = outcome_word(call.outcome) {
         left.push(piece(word, style).gap(2));
@@ -483,9 +526,10 @@ pub(super) const fn outcome_word(outcome: Option<ToolOutcome>) -> Option<&'stati
     }
 }
 
-fn call_text(args: &str, path: Option<&str>) -> SafeText {
+/// What a call is about in so many cells. Of a path the end is kept, which is the name of the file.
+fn call_text(args: &str, path: Option<&str>, cells: usize) -> SafeText {
     match path {
-        Some(path) if args.trim().is_empty() => SafeText::line(path),
+        Some(path) if args.trim().is_empty() || args.trim() == path => SafeText::line(path).truncate_start(cells),
         _ => SafeText::line(args),
     }
 }
@@ -499,16 +543,16 @@ pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, sce
     let beside = usize::from(right_cells(&right, 5));
     // Cut so that the right end fits; where that would leave too little, the right end gives way.
     let room = |beside: usize, most: u16| match usize::from(area.width).saturating_sub(beside) {
-        left if left >= 6 => left.min(usize::from(most)),
+        left if left >= 6 => left,
         _ => usize::from(most),
     };
     let most = room(beside, area.width * 3 / 5);
     match (step.current_call(), &step.runner) {
         (Some(call), _) => {
-            let what = call_text(&call.args, call.path.as_deref());
             let tool = SafeText::line(&call.tool).truncate(16).to_string();
             let open = format!("open {}", clock(scene.now.since(call.started_at)));
             let room = room(beside + width(&tool) + 1 + 2 + width(&open), area.width / 2);
+            let what = call_text(&call.args, call.path.as_deref(), room);
             left.push(piece(tool, theme.accent()));
             left.push(piece(what.truncate(room).to_string(), theme.plain()).gap(1));
             left.push(piece(open, theme.bold()).rank(8).gap(2));

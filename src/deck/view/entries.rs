@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use super::detail;
 use super::paint::{Piece, piece, put, put_cut, row};
 use super::secrets::wrapped;
-use super::{Scene, ticker};
+use super::{Scene, at_end, ticker};
 use crate::deck::entries::{self, Listed, Sieve};
 use crate::deck::history::Entry;
 use crate::deck::model::{Tab, UiState};
@@ -22,12 +22,23 @@ type Line = (Vec<Piece>, Vec<Piece>);
 /// Cells at the left for the mark.
 const MARK: u16 = 2;
 
+/// From this width on there is room beside a call for what came of it.
+const WIDE: u16 = 110;
+
 /// The entries that are visible: the place of each, and the rows of it that are drawn.
 struct Shown {
     /// Place in the list and lines.
     items: Vec<(usize, Vec<Line>)>,
     /// Lines of the first one that are above the area.
     cut: usize,
+}
+
+impl Shown {
+    /// Whether each entry that is listed is here, whole.
+    fn all(&self, listed: &Listed, height: u16) -> bool {
+        let rows: usize = self.items.iter().map(|(_, lines)| lines.len()).sum();
+        self.items.len() == listed.numbers.len() && rows <= usize::from(height)
+    }
 }
 
 /// Draws one of the tabs that list entries.
@@ -46,8 +57,18 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
         return;
     }
     let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
-    let shown =
-        visible(inner, &listed, |place| lines(tab, *listed.numbers.get(place)?, inner.width, step, scene, windows));
+    let of = |most: usize| {
+        let lines = |place: usize| lines(tab, *listed.numbers.get(place)?, inner.width, most, step, scene, windows);
+        visible(inner, &listed, lines)
+    };
+    let mut shown = of(SHOWN);
+    // Where all entries are seen and rows are left, messages are not cut beside them.
+    if tab == Tab::Transcript && shown.all(&listed, area.height) {
+        let whole = of(usize::MAX);
+        if whole.all(&listed, area.height) {
+            shown = whole;
+        }
+    }
     let mut dy = 0;
     for (n, (place, lines)) in shown.items.into_iter().enumerate() {
         if place == listed.at && dy < area.height {
@@ -97,6 +118,7 @@ fn lines(
     tab: Tab,
     number: u64,
     width: u16,
+    most: usize,
     step: &StepState,
     scene: &Scene<'_>,
     windows: &Windows,
@@ -105,11 +127,11 @@ fn lines(
         Tab::Tools => call(number, width, step, scene).map(|line| vec![line]),
         Tab::Transcript => {
             if number == entries::TASK {
-                return Some(task(step, scene, width));
+                return Some(task(step, scene, width, most));
             }
             let ring = scene.history.said.get(&step.id)?;
             let said = ring.get(ring.partition_point(|s| s.seq < number))?;
-            Some(self::said(said, width, scene, windows))
+            Some(self::said(said, width, most, scene, windows))
         }
         Tab::Events => {
             let ring = scene.history.steps.get(&step.id)?;
@@ -130,13 +152,24 @@ fn call(number: u64, width: u16, step: &StepState, scene: &Scene<'_>) -> Option<
     };
     match step.recent_tools.get(place) {
         Some(call) => {
-            let (mut left, right) = detail::ended_pieces(call, scene);
+            let (mut left, mut right) = detail::ended_pieces(call, usize::from(width), scene);
+            // In a wide pane how long it took stands beside the call, and what came of it after that.
+            if width >= WIDE {
+                left.extend(right.drain(..).map(|piece| piece.gap(3)));
+                if matches!(call.outcome, Some(ToolOutcome::Ok)) {
+                    let first = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty());
+                    left.extend(first.map(|text| piece(text.to_string(), scene.theme.dim()).rank(1).gap(3)));
+                }
+            }
             time(&mut left, call.started_at.unwrap_or(call.ended_at));
             Some((left, right))
         }
         None => {
             let call = step.open.get(place.checked_sub(step.recent_tools.len())?)?;
-            let (mut left, right) = detail::open_pieces(call, step, scene);
+            let (mut left, mut right) = detail::open_pieces(call, usize::from(width), step, scene);
+            if width >= WIDE {
+                left.extend(right.drain(..).map(|piece| piece.gap(3)));
+            }
             left.insert(0, piece("●", scene.theme.accent()).gap(2));
             time(&mut left, call.started_at);
             Some((left, right))
@@ -150,7 +183,7 @@ fn event(entry: &Entry, scene: &Scene<'_>) -> Line {
 }
 
 /// What was asked of a step, before anything was said.
-fn task(step: &StepState, scene: &Scene<'_>, width: u16) -> Vec<Line> {
+fn task(step: &StepState, scene: &Scene<'_>, width: u16, most: usize) -> Vec<Line> {
     let theme = scene.theme;
     let mut out = vec![(vec![piece("task", theme.select())], Vec::new())];
     let task = if scene.facts_of == Some(step.id) { scene.facts.task.as_slice() } else { &[] };
@@ -159,8 +192,8 @@ fn task(step: &StepState, scene: &Scene<'_>, width: u16) -> Vec<Line> {
     }
     let wrapped: Vec<SafeText> =
         task.iter().flat_map(|l| wrapped(l, usize::from(width.saturating_sub(2)), scene.reveal)).collect();
-    out.extend(wrapped.iter().take(SHOWN).map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())));
-    out.extend(more_lines(wrapped.len().saturating_sub(SHOWN), scene));
+    out.extend(wrapped.iter().take(most).map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())));
+    out.extend(more_lines(wrapped.len().saturating_sub(most), scene));
     out.push((Vec::new(), Vec::new()));
     out
 }
@@ -171,7 +204,7 @@ fn more_lines(hidden: usize, scene: &Scene<'_>) -> Option<Line> {
     (hidden > 0).then(|| (vec![piece(text, scene.theme.dim())], Vec::new()))
 }
 
-fn said(said: &Said, width: u16, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> {
+fn said(said: &Said, width: u16, most: usize, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> {
     let theme = scene.theme;
     let time = piece(scene.time_of_day(said.at), theme.dim()).rank(1);
     match &said.what {
@@ -188,9 +221,9 @@ fn said(said: &Said, width: u16, scene: &Scene<'_>, windows: &Windows) -> Vec<Li
             let wrapped: Vec<SafeText> =
                 text.iter().flat_map(|l| wrapped(l, usize::from(width.saturating_sub(2)), scene.reveal)).collect();
             out.extend(
-                wrapped.iter().take(SHOWN).map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())),
+                wrapped.iter().take(most).map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())),
             );
-            let hidden = all.saturating_sub(text.len()) + wrapped.len().saturating_sub(SHOWN);
+            let hidden = all.saturating_sub(text.len()) + wrapped.len().saturating_sub(most);
             out.extend(more_lines(hidden, scene));
             out.extend(error.iter().map(|e| (vec![piece(format!("  ✗ {e}"), theme.bad())], Vec::new())));
             out
@@ -232,8 +265,9 @@ pub(super) fn at(area: Rect, y: u16, step: &StepState, scene: &Scene<'_>, ui: &U
     let listed = entries::listed(ui, step, scene.history);
     let windows = Windows::default();
     let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
-    let shown =
-        visible(inner, &listed, |place| lines(tab, *listed.numbers.get(place)?, inner.width, step, scene, &windows));
+    let shown = visible(inner, &listed, |place| {
+        lines(tab, *listed.numbers.get(place)?, inner.width, SHOWN, step, scene, &windows)
+    });
     let row = usize::from(y.checked_sub(area.y)?) + shown.cut;
     listed.numbers.get(shown.items.get(row)?.0).copied()
 }
@@ -244,8 +278,15 @@ pub(super) fn whereabouts(step: &StepState, scene: &Scene<'_>, ui: &UiState) -> 
     let listed = entries::listed(ui, step, scene.history);
     let mut out: Vec<Piece> = Vec::new();
     out.extend(listed.sieve.word().map(|word| piece(word, theme.accent())));
+    // Only the newest calls are kept; the count on the tab is of all.
+    let kept = (step.recent_tools.len() + step.open.len()) as u64;
+    if ui.tab(step.id) == Tab::Tools && step.tool_count > kept {
+        let text = format!("{} are not kept", detail::many(step.tool_count - kept, "earlier one"));
+        out.push(piece(text, theme.dim()).rank(3).gap(2));
+    }
     if listed.follows {
-        out.push(piece("▼ following", theme.dim()).gap(2));
+        let word = if step.phase.is_terminal() { "end" } else { at_end(scene, ui) };
+        out.push(piece(word, theme.dim()).gap(2));
     } else {
         out.push(piece(format!("{} of {}", listed.at + 1, listed.numbers.len()), theme.plain()).gap(2));
         let key = ui.keymap.hint(crate::deck::actions::Action::Follow);

@@ -4,7 +4,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::paint::{put, put_cut};
+use super::paint::{put, put_cut, put_right};
 use super::sub_row;
 use super::{Scene, elapsed};
 use crate::deck::model::UiState;
@@ -58,8 +58,29 @@ fn wide(step: &StepState) -> u16 {
 
 /// The stages that there is room for, with that of the selected step among them: those before it as far as they fit, so
 /// that one sees what it waits for, and then those after it.
-fn visible<'s>(ui: &UiState, state: &'s RunState, room: u16, height: usize) -> (Vec<Stage<'s>>, bool, bool) {
+fn visible<'s>(ui: &UiState, state: &'s RunState, room: u16, height: usize) -> Visible<'s> {
+    let all = around(ui, state, room, height, 0);
+    if (all.before, all.after) == (0, 0) || room < 8 * END {
+        return all;
+    }
+    // The ends say how many more there are.
+    around(ui, state, room - 2 * END, height, END)
+}
+
+/// The stages that are visible, and how many lie before and after them.
+struct Visible<'s> {
+    stages: Vec<Stage<'s>>,
+    before: usize,
+    after: usize,
+}
+
+/// Cells at both ends where not all stages fit.
+const END: u16 = 5;
+
+/// The stages around that of the selected step that fit, from a cell on.
+fn around<'s>(ui: &UiState, state: &'s RunState, room: u16, height: usize, from: u16) -> Visible<'s> {
     let stages = stages(state);
+    let count = stages.len();
     let widths: Vec<u16> = stages.iter().map(|s| s.iter().map(|step| wide(step)).max().unwrap_or(0)).collect();
     let width = |n: usize| widths.get(n).copied().unwrap_or(0);
     let at = stages.iter().position(|s| s.iter().any(|step| step.id == ui.selected)).unwrap_or(0);
@@ -76,15 +97,16 @@ fn visible<'s>(ui: &UiState, state: &'s RunState, room: u16, height: usize) -> (
     let mut out = Vec::new();
     for (n, steps) in stages.into_iter().enumerate().skip(first) {
         if n > at && x + width(n) > room {
-            return (out, first > 0, true);
+            break;
         }
         let at = steps.iter().position(|s| s.id == ui.selected).unwrap_or(0);
         let top = super::layout::list_top(at, steps.len(), height);
         let rows = rows::lines(ui, &steps, top, height);
-        out.push(Stage { steps, rows, x, wide: width(n) });
+        out.push(Stage { steps, rows, x: from + x, wide: width(n) });
         x = x.saturating_add(width(n) + GAP);
     }
-    (out, first > 0, false)
+    let after = count.saturating_sub(first + out.len());
+    Visible { stages: out, before: first, after }
 }
 
 /// Draws the stages.
@@ -96,7 +118,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
         return;
     }
     let height = usize::from(area.height);
-    let (stages, more_left, more_right) = visible(ui, scene.state, inner.width, height);
+    let Visible { stages, before, after } = visible(ui, scene.state, inner.width, height);
     for (n, stage) in stages.iter().enumerate() {
         if let Some(before) = n.checked_sub(1).and_then(|n| stages.get(n)) {
             wires(buf, inner, before, stage, scene);
@@ -123,11 +145,13 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
             );
         }
     }
-    if more_left {
-        put(buf, area, 0, 0, "…", theme.accent());
+    // How many stages lie beyond the ends; where there is hardly room, that there are any.
+    let told = |n: usize| if area.width < 8 * END { "…".to_owned() } else { format!("…{n}") };
+    if before > 0 {
+        put(buf, area, 0, 0, &told(before), theme.dim());
     }
-    if more_right {
-        put(buf, area, area.width.saturating_sub(1), 0, "…", theme.accent());
+    if after > 0 {
+        put_right(buf, area, area.width, 0, &told(after), theme.dim());
     }
 }
 
@@ -197,7 +221,7 @@ fn wires(buf: &mut Buffer, area: Rect, before: &Stage<'_>, after: &Stage<'_>, sc
 /// The step at a cell.
 pub(super) fn hit(ui: &UiState, state: &RunState, area: Rect, x: u16, y: u16) -> Option<StepId> {
     let (dx, dy) = (x.checked_sub(area.x + 1)?, usize::from(y.checked_sub(area.y)?));
-    let (stages, ..) = visible(ui, state, area.width.saturating_sub(3), usize::from(area.height));
+    let Visible { stages, .. } = visible(ui, state, area.width.saturating_sub(3), usize::from(area.height));
     let stage = stages.iter().find(|s| (s.x..s.x + s.wide).contains(&dx))?;
     stage.rows.get(dy).filter(|_| dy < usize::from(area.height)).map(|row| row.step().id)
 }

@@ -80,6 +80,9 @@ pub enum Spot {
     },
 }
 
+/// From this width on what happens stands below the list, beside the output.
+const BESIDE: u16 = 160;
+
 /// Below this height a list without frames has all the rows.
 const NO_PREVIEW: u16 = 12;
 
@@ -156,12 +159,23 @@ pub fn layout(ui: &UiState, state: &RunState) -> Layout {
         }
         _ if width >= 120 && height >= 16 => {
             out.shape = Shape::Wide;
-            if height >= 20 {
-                out.ticker = rest.bottom((height / 4).clamp(5, 12));
+            let happening = if height >= 20 { (height / 4).clamp(5, 12) } else { 0 };
+            let left = (width * 12 / 25).clamp(57, 140);
+            // Where half of the width is enough for what happens, it stands below the list, and the output has the whole
+            // height.
+            let below = happening > 0 && width >= BESIDE;
+            if !below {
+                out.ticker = rest.bottom(happening);
             }
-            let left = (width * 12 / 25).clamp(57, 96);
-            out.list = Rect { width: left, ..rest.0 };
             let right = Rect { x: rest.0.x + left, width: rest.0.width - left, ..rest.0 };
+            let mut column = Stack(Rect { width: left, ..rest.0 });
+            if below {
+                let most = column.0.height.saturating_sub(happening);
+                out.list = column.top(list(most).saturating_add(super::list::TOTALS).min(most));
+                out.ticker = column.0;
+            } else {
+                out.list = column.0;
+            }
             out.panes = vec![(ui.selected, right)];
         }
         _ if width >= 70 && height >= 16 => {
@@ -202,14 +216,14 @@ fn grid(area: Rect, ui: &UiState, state: &RunState) -> Vec<(StepId, Rect)> {
     let rows = most_rows.min(count.div_ceil(columns));
     let per_page = columns * rows;
     let at = sums::place(state, ui.selected).unwrap_or(0);
-    let page = at / per_page;
+    let start = page_start(at, per_page, count, ui.sums(state).first_open);
     let (columns, rows) = (u16::try_from(columns).unwrap_or(1), u16::try_from(rows).unwrap_or(1));
     let edge =
         |n: u16, of: u16, length: u16| u16::try_from(u32::from(length) * u32::from(n) / u32::from(of)).unwrap_or(0);
     state
         .steps
         .iter()
-        .skip(page * per_page)
+        .skip(start)
         .take(per_page)
         .zip(0_u16..)
         .map(|(step, n)| {
@@ -219,6 +233,17 @@ fn grid(area: Rect, ui: &UiState, state: &RunState) -> Vec<(StepId, Rect)> {
             (step.id, Rect { x: area.x + x0, y: area.y + y0, width: x1 - x0, height: y1 - y0 })
         })
         .collect()
+}
+
+/// Where the page of a grid begins that the step at a place is on. Pages are counted from the first step that has not
+/// ended, in both directions, so that what goes on is seen together; all are full.
+fn page_start(at: usize, per_page: usize, count: usize, first_open: usize) -> usize {
+    let from = if first_open < count { first_open } else { 0 };
+    let start = match at.checked_sub(from) {
+        Some(after) => from + after / per_page * per_page,
+        None => from.saturating_sub((from - at).div_ceil(per_page) * per_page),
+    };
+    start.min(count.saturating_sub(per_page))
 }
 
 /// What is inside of a pane's frame.

@@ -8,12 +8,15 @@ use super::detail::many;
 use super::layout::{Shape, list_top};
 use super::paint::{Edge, frame, piece, put, put_cut, put_right};
 use super::sub_row::{self, Place};
-use super::{Scene, elapsed, now_text, took};
+use super::{Scene, elapsed, last_seen, now_text, took};
 use crate::deck::model::{Focus, UiState};
 use crate::deck::rows::{self, Row};
 use crate::deck::sums::Sums;
 use crate::run::{Group, RunState, StepFace, StepState};
 use crate::text::{SafeText, UNKNOWN, count, or_unknown};
+
+/// Rows below the list for what is true of the whole run: a rule with a name, and a row each.
+pub(super) const TOTALS: u16 = 5;
 
 /// Draws the list.
 pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>, ui: &UiState) {
@@ -70,8 +73,9 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         row.draw(buf, inner, dy, &columns, scene, ui);
     }
     let spare = height.saturating_sub(lines.len());
-    if shape == Shape::Wide && spare >= 6 {
-        totals(buf, inner, scene, &ui.sums(state));
+    if shape == Shape::Wide && spare >= usize::from(TOTALS) {
+        let below = Rect { y: inner.bottom() - TOTALS, height: TOTALS, ..inner };
+        totals(buf, below, scene, &ui.sums(state));
     }
 }
 
@@ -110,8 +114,12 @@ fn totals(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, sums: &Sums) {
         lines.push(("work", SafeText::line(&format!("{}  {}", many(turns, "turn"), many(tools, "tool")))));
         lines.push(("tokens", SafeText::line(&used)));
     }
+    // As many rows at the bottom as there are facts.
     let high = u16::try_from(lines.len()).unwrap_or(4);
-    let area = Rect { y: area.bottom().saturating_sub(high + 1), height: high, ..area };
+    let area = Rect { y: area.bottom().saturating_sub(high + 1), height: high + 1, ..area };
+    let dx = put(buf, area, 1, 0, "── the run ", theme.dim());
+    put(buf, area, dx, 0, &"─".repeat(usize::from(area.width.saturating_sub(dx + 1))), theme.dim());
+    let area = Rect { y: area.y + 1, height: high, ..area };
     for ((name, value), dy) in lines.iter().zip(0_u16..area.height) {
         put(buf, area, 4, dy, name, theme.dim());
         let room = usize::from(area.width.saturating_sub(14));
@@ -137,10 +145,12 @@ impl Columns {
         // Of a folded group, and of sub-agents without lines, the row says how many more there are.
         let longest = sums.longest_title.min(share) + if more { 4 } else { 0 };
         let number = u16::try_from(steps.len().to_string().len()).unwrap_or(3);
-        let word = sums.faces.iter().map(|face| scene.theme.face(*face).word.len()).max().unwrap_or(0).max(9);
+        let word = sums.faces.iter().map(|face| last_seen(*face, scene).word.len()).max().unwrap_or(0).max(9);
         let word = if shape == Shape::Narrow { 0 } else { u16::try_from(word).unwrap_or(11) };
         let cost = if width >= 90 && sums.cost.is_some() { 7 } else { 0 };
-        let model = if width >= 90 { u16::try_from(sums.longest_model.min(16)).unwrap_or(16) } else { 0 };
+        // A column that says something of one of many only takes room: the pane of that one says it too.
+        let told = sums.models > 1 || sums.models == steps.len();
+        let model = if width >= 90 && told { u16::try_from(sums.longest_model.min(16)).unwrap_or(16) } else { 0 };
         Self { number, name: u16::try_from(longest.min(share)).unwrap_or(10), word, model, cost }
     }
 }
@@ -166,7 +176,7 @@ impl ListRow<'_> {
             .map(|s| scene.state.face(s))
             .max_by_key(|face| loudness(*face))
             .unwrap_or(scene.state.face(step));
-        let face = if members.is_empty() { super::face(step, scene, ui) } else { theme.face(state) };
+        let face = if members.is_empty() { super::face(step, scene, ui) } else { last_seen(state, scene) };
         let resting = matches!(state, StepFace::Queued | StepFace::Skipped);
         let body = match (selected, resting) {
             (true, _) => theme.bold(),
@@ -225,8 +235,19 @@ impl ListRow<'_> {
             _ => theme.dim(),
         };
         let now = if members.is_empty() { now_text(scene.state, step, scene.now) } else { counts(members, scene) };
+        let room = room_end.saturating_sub(dx);
         let now = SafeText::line(&now);
-        put_cut(buf, area, dx, dy, &now, room_end.saturating_sub(dx), style);
+        let path = step.current_call().filter(|_| members.is_empty()).and_then(|call| call.path.as_deref());
+        match path.and_then(|path| now.as_str().split_once(path)).filter(|_| now.width() > usize::from(room)) {
+            // Of a path the end is kept, which is the name of the file.
+            Some((before, _)) => {
+                let from = put(buf, area, dx, dy, before, style);
+                let rest = SafeText::line(now.as_str().get(before.len()..).unwrap_or_default());
+                let rest = rest.truncate_start(usize::from(room.saturating_sub(from - dx)));
+                put(buf, area, from, dy, rest.as_str(), style);
+            }
+            None => drop(put_cut(buf, area, dx, dy, &now, room, style)),
+        }
     }
 }
 
@@ -253,7 +274,7 @@ const fn loudness(face: StepFace) -> u8 {
 /// How many members of a group are in which state, the loudest first.
 fn counts(members: &[StepState], scene: &Scene<'_>) -> String {
     let mut faces: Vec<(u8, &str)> =
-        members.iter().map(|s| scene.state.face(s)).map(|f| (loudness(f), scene.theme.face(f).word)).collect();
+        members.iter().map(|s| scene.state.face(s)).map(|f| (loudness(f), last_seen(f, scene).word)).collect();
     faces.sort_unstable_by(|a, b| b.cmp(a));
     let told: Vec<String> =
         faces.chunk_by(|a, b| a == b).filter_map(|same| Some(format!("{} {}", same.len(), same.first()?.1))).collect();

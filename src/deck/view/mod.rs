@@ -69,6 +69,11 @@ pub struct Scene<'a> {
 }
 
 impl Scene<'_> {
+    /// Whether what is shown is the last picture of a directory that is not there any more.
+    const fn is_gone(&self) -> bool {
+        matches!(self.hands, Hands::Gone(_))
+    }
+
     /// The time of day of a moment, `12:40:51`.
     fn time_of_day(&self, at: Timestamp) -> String {
         time_of_day(at, self.zone)
@@ -231,10 +236,28 @@ fn waits(state: &RunState, step: &StepState) -> Option<String> {
 /// How a step looks: what somebody took note of calls nobody any more.
 fn face(step: &StepState, scene: &Scene<'_>, ui: &UiState) -> Face {
     let face = scene.state.face(step);
-    if face == StepFace::Attention && attention::is_seen(step, ui) {
+    if face == StepFace::Attention && attention::is_seen(step, ui) && !scene.is_gone() {
         return Face { word: "seen", ..scene.theme.face(StepFace::Running) };
     }
-    scene.theme.face(face)
+    last_seen(face, scene)
+}
+
+/// How a state looks: of a directory that is gone nobody knows what became of who worked there.
+fn last_seen(face: StepFace, scene: &Scene<'_>) -> Face {
+    let word = match face {
+        _ if !scene.is_gone() => return scene.theme.face(face),
+        StepFace::Starting => "was starting",
+        StepFace::Running | StepFace::Attention => "was running",
+        StepFace::Stopping => "was stopping",
+        _ => return scene.theme.face(face),
+    };
+    Face { word, ..scene.theme.face(StepFace::Unknown) }
+}
+
+/// What the frame of something that shows its end says: that it follows, where anything is still to come.
+fn at_end(scene: &Scene<'_>, ui: &UiState) -> &'static str {
+    let comes = ui.frozen.is_none() && !scene.is_gone() && (ui.replay.is_some() || !scene.state.is_over());
+    if comes { "▼ following" } else { "end" }
 }
 
 /// What a step does just now, in a few words.

@@ -7,7 +7,7 @@ use super::detail::{self, Fact};
 use super::layout::{Shape, above_log, inside, log_area};
 use super::paint::{Edge, Piece, frame, piece, put, put_cut, row};
 use super::secrets::wrapped;
-use super::{Scene, elapsed, entries, sections, waits};
+use super::{Scene, at_end, elapsed, entries, sections, waits};
 use crate::deck::actions::Action;
 use crate::deck::entries::lists;
 use crate::deck::model::{Focus, Position, Tab, UiState};
@@ -114,7 +114,9 @@ pub(super) fn pane(
         mark(buf, log, &search.needle, scene);
     }
     if step.phase.is_terminal() && shape != Shape::Narrow {
-        let at = Rect { y: log.bottom(), height: 1, ..log };
+        // Directly below the last row.
+        let rows = u16::try_from(window.rows.len()).unwrap_or(u16::MAX).clamp(1, log.height.max(1));
+        let at = Rect { y: (log.y + rows).min(log.bottom()), height: 1, ..log };
         let text = SafeText::line(&format!("── {}", detail::epitaph(step, window.len)));
         let style = theme.face(scene.state.face(step)).style;
         let dx = put_cut(buf, at, 0, 0, &text, at.width, style) + 1;
@@ -155,7 +157,7 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
             // What is shown then is what it will be asked.
             StepPhase::Pending => "",
             phase if phase.is_terminal() => "end",
-            _ => "▼ following",
+            _ => at_end(scene, ui),
         };
         out.push(piece(word, theme.dim()).gap(2));
     } else {

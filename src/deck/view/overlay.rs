@@ -14,8 +14,8 @@ use crate::deck::attention::evidence;
 use crate::deck::compose::candidates;
 use crate::deck::model::{Composer, Danger, Overlay, UiState, living};
 use crate::deck::reading::Reading;
-use crate::run::{RunnerKind, SteerMode, SteerRequest, Steerable, StepId, StepPhase};
-use crate::text::{SafeText, grouped};
+use crate::run::{RunnerKind, SteerMode, SteerRequest, Steerable, StepId, StepPhase, StepState};
+use crate::text::{SafeText, grouped, width};
 
 /// Draws the topmost overlay. The picture behind it stands back, except for the composer, which is written while one
 /// looks at what goes on.
@@ -72,8 +72,22 @@ fn help(buf: &mut Buffer, area: Rect, top: usize, query: Option<&str>, scene: &S
         }
     }
     let typing = u16::from(query.is_some()) * 2;
-    let high = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2 + typing);
-    let inner = dialog_box(buf, area, (76, high), "keys", scene);
+    // Two columns where one does not hold all of it and there is room beside it: they part between two sections.
+    let fits = |rows: usize| rows + usize::from(2 + typing) <= usize::from(area.height);
+    let half = lines.len() / 2;
+    let blank = |at: &usize| {
+        lines.get(*at).is_some_and(|(heading, keys, text)| heading.is_empty() && keys.is_empty() && text.is_empty())
+    };
+    let gap = (0..lines.len()).filter(blank).min_by_key(|at| at.abs_diff(half));
+    let gap = gap.filter(|_| area.width >= 2 * COLUMN && !fits(lines.len()));
+    let (left, right) = match gap {
+        Some(at) => (lines.get(..at).unwrap_or_default(), lines.get(at + 1..).unwrap_or_default()),
+        None => (lines.as_slice(), &[][..]),
+    };
+    let rows = left.len().max(right.len());
+    let wide = if right.is_empty() { COLUMN } else { 2 * COLUMN };
+    let high = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2 + typing);
+    let inner = dialog_box(buf, area, (wide, high), "keys", scene);
     if let Some(query) = query {
         let dx = put(buf, inner, 0, 0, "/ ", theme.key());
         let dx = put(buf, inner, dx, 0, SafeText::line(query).as_str(), theme.plain());
@@ -83,21 +97,30 @@ fn help(buf: &mut Buffer, area: Rect, top: usize, query: Option<&str>, scene: &S
         }
     }
     let inner = Rect { y: inner.y + typing, height: inner.height.saturating_sub(typing), ..inner };
-    let top = scrolled(buf, inner, top, lines.len(), scene);
-    for ((heading, keys, text), dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
-        if heading.is_empty() {
-            put_right(buf, inner, 10, dy, keys, theme.key());
-            put_cut(buf, inner, 12, dy, text, inner.width, theme.plain());
-        } else {
-            put(buf, inner, 0, dy, heading, theme.accent());
+    let top = scrolled(buf, inner, top, rows, scene);
+    for (column, dx) in [(left, 0), (right, COLUMN)] {
+        let place = Rect { x: inner.x + dx, width: inner.width.saturating_sub(dx), ..inner };
+        for ((heading, keys, text), dy) in column.iter().skip(top).zip(0_u16..place.height) {
+            if heading.is_empty() {
+                put_right(buf, place, 10, dy, keys, theme.key());
+                put_cut(buf, place, 12, dy, text, place.width, theme.plain());
+            } else {
+                put(buf, place, 0, dy, heading, theme.accent());
+            }
         }
     }
 }
 
+/// The widest that one column of keys is, in cells with its frame.
+const COLUMN: u16 = 76;
+
 fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let found = actions::search(query);
-    let inner = dialog_box(buf, area, (84, 18), "commands", scene);
+    // As wide as its longest row needs, so that nothing is cut beside empty cells; the same whatever is typed.
+    let cells = |row: &actions::Row| 19 + row.help.len() + 2 + width(&ui.keymap.shown(row)) + 4;
+    let wide = actions::TABLE.iter().map(cells).max().and_then(|cells| u16::try_from(cells).ok()).unwrap_or(84);
+    let inner = dialog_box(buf, area, (wide.max(84), 18), "commands", scene);
     let typed = SafeText::line(query);
     let dx = put(buf, inner, 0, 0, "› ", theme.select());
     let dx = put(buf, inner, dx, 0, typed.as_str(), theme.plain());
@@ -121,9 +144,11 @@ fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scen
             put(buf, list, 0, dy, "›", theme.select());
         }
         put(buf, list, 2, dy, found.name, style);
-        let room = list.width.saturating_sub(19 + 11);
+        let keys = ui.keymap.shown(found);
+        let taken = u16::try_from(width(&keys)).unwrap_or(11);
+        let room = list.width.saturating_sub(19 + 2 + taken);
         put_cut(buf, list, 19, dy, &SafeText::line(found.help), room, theme.dim());
-        put_right(buf, list, list.width, dy, &ui.keymap.shown(found), theme.key());
+        put_right(buf, list, list.width, dy, &keys, theme.key());
     }
 }
 
@@ -248,6 +273,9 @@ fn capability(composer: &Composer, scene: &Scene<'_>) -> String {
     }
 }
 
+/// So many steps are named in a question about several.
+const NAMED: usize = 6;
+
 /// Sentences that are wrapped into a dialog, from a row on. Returns the row after them.
 fn sentences(buf: &mut Buffer, inner: Rect, dy: u16, text: &str, style: Style) -> u16 {
     let lines = SafeText::line(text).wrap(usize::from(inner.width));
@@ -277,9 +305,25 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
             ("stop run", "End the whole run?".to_owned(), format!("{children}{never}."))
         }
         Danger::Retry => {
-            let left = scene.state.steps.iter().filter(|s| s.phase != StepPhase::Complete).count();
-            let question = format!("Do {} again that failed or never ran?", many(left as u64, "step"));
-            ("retry", question, "In a new run, which takes over what is done. It may cost as much again.".to_owned())
+            let left: Vec<&StepState> = scene.state.steps.iter().filter(|s| s.phase != StepPhase::Complete).collect();
+            let mut names: Vec<String> = left
+                .iter()
+                .take(NAMED)
+                .map(|step| {
+                    let name = SafeText::line(step.title()).truncate(24);
+                    format!("{} {name} {}", step.id, scene.theme.face(scene.state.face(step)).word)
+                })
+                .collect();
+            if left.len() > NAMED {
+                names.push(format!("and {} more", left.len() - NAMED));
+            }
+            let spent = left.iter().filter_map(|step| step.cost).map(|usd| usd.0).reduce(|a, b| a + b);
+            let cost = spent.map_or_else(
+                || "It may cost as much again.".to_owned(),
+                |usd| format!("Before, they cost {}.", crate::text::cost(usd)),
+            );
+            let question = format!("Do {} again? {}.", many(left.len() as u64, "step"), names.join(", "));
+            ("retry", question, format!("In a new run, which takes over what is done. {cost}"))
         }
     };
     let (yes, no) =

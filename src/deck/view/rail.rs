@@ -15,6 +15,7 @@ use crate::deck::feed::Hands;
 use crate::deck::history::short;
 use crate::deck::model::{Danger, Fate, Overlay, Sent, UiState, living};
 use crate::deck::replay::Replay;
+use crate::deck::theme::Face;
 use crate::run::replay::Step;
 use crate::run::{Metric, Notice, RunState, StepFace, TargetState};
 use crate::text::{SafeText, UNKNOWN, clock, clock_long, cost, count, or_unknown};
@@ -26,7 +27,7 @@ const FRESH: std::time::Duration = std::time::Duration::from_secs(10);
 pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let state = scene.state;
-    let face = theme.run_face(state);
+    let face = run_face(scene);
     let mut left = Vec::new();
     let id = run_id(state);
     match &state.name {
@@ -93,6 +94,15 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
     row(buf, inset(area), 0, left, right);
 }
 
+/// How the run looks.
+fn run_face(scene: &Scene<'_>) -> Face {
+    let face = scene.theme.run_face(scene.state);
+    if scene.is_gone() && !scene.state.is_over() {
+        return Face { word: "last seen running", ..scene.theme.face(StepFace::Unknown) };
+    }
+    face
+}
+
 /// A line with a cell of air at both ends.
 const fn inset(area: Rect) -> Rect {
     Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area }
@@ -156,7 +166,7 @@ pub(super) fn step_header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &
     left.extend(reading(scene, ui));
     let mut right = vec![piece(elapsed(step, scene.now), theme.bold())];
     right.extend(of_limits(step, scene));
-    let run = theme.run_face(scene.state);
+    let run = run_face(scene);
     let about_run = [
         piece("run", theme.dim()).rank(1).gap(3),
         piece(run_id(scene.state).to_string(), theme.dim()).rank(1).gap(1),
@@ -200,14 +210,19 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
     };
     let asks = scene.read_only.is_none() && scene.state.step(first.step).is_some_and(|step| !step.questions.is_empty());
     let mut right = vec![hint(Action::NextAttention, "jump", 3), hint(Action::Why, "why", 1)];
-    if ui.replay.is_none() {
+    if ui.replay.is_none() && !scene.is_gone() {
         let word = if width < 100 { "acknowledge".to_owned() } else { format!("acknowledge step {}", first.step) };
         right.insert(1, hint(Action::Acknowledge, &word, 2));
     }
     if asks {
         right.insert(0, hint(Action::Answer, "answer", 4));
     }
-    let count = format!("▲ {} {} YOU", waiting.len(), if waiting.len() == 1 { "NEEDS" } else { "NEED" });
+    let verb = match waiting.len() {
+        _ if scene.is_gone() => "NEEDED",
+        1 => "NEEDS",
+        _ => "NEED",
+    };
+    let count = format!("▲ {} {verb} YOU", waiting.len());
     let word = if width < 70 { "" } else { "step " };
     // For how long is never cut; what it is about may be.
     let age = first.since.map(|s| clock(scene.now.since(s))).unwrap_or_default();
@@ -216,13 +231,39 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
     let used = if asks { used + 11 } else { used };
     let text = SafeText::line(&format!("{word}{} {name}: {}", first.step, first.reason));
     let text = text.truncate(usize::from(width).saturating_sub(used));
-    let left = vec![
+    let mut left = vec![
         piece(count, theme.alarm()).does(Action::NextAttention),
         piece(text.to_string(), theme.alarm()).gap(2).does(Action::NextAttention),
         piece(age, theme.alarm()).gap(1).does(Action::NextAttention),
     ];
+    // Where there is room: what comes next by itself, and who else needs somebody.
+    let mut room = width.saturating_sub(2).saturating_sub(total(&left) + total(&right) + 4);
+    let mut add = |text: String, gap: u16| {
+        let more = piece(text, theme.alarm()).gap(gap).rank(0).does(Action::NextAttention);
+        let cells = total(std::slice::from_ref(&more)) + gap;
+        let fits = cells <= room;
+        if fits {
+            room -= cells;
+            left.push(more);
+        }
+        fits
+    };
+    if let Some(next) = scene.state.step(first.step).and_then(|step| attention::outlook(step, scene.now)) {
+        add(format!("({next})"), 1);
+    }
+    for other in waiting.iter().filter(|other| other.step != first.step) {
+        let name = scene.state.step(other.step).map(|s| SafeText::line(s.title()).truncate(24)).unwrap_or_default();
+        let age = other.since.map(|s| format!(" {}", clock(scene.now.since(s)))).unwrap_or_default();
+        let about = SafeText::line(&other.reason).truncate(OTHER);
+        if !add(format!("{} {name}: {about}{age}", other.step), 3) {
+            break;
+        }
+    }
     (left, right)
 }
+
+/// Cells of what another step needs somebody for, on the line that is about the foremost one.
+const OTHER: usize = 32;
 
 /// What a click on the line about what needs a person does, `dx` cells from its left.
 pub(super) fn hit_needs(width: u16, dx: u16, scene: &Scene<'_>, ui: &UiState) -> Option<Action> {
@@ -289,11 +330,18 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         }
     }
     if scene.state.is_over() {
-        let mut over = vec![
-            piece("the run is over; ", theme.plain()),
+        let failed = ui.sums(scene.state).first_failed.and_then(|place| scene.state.steps.get(place));
+        let why = failed.map(|step| {
+            let error = step.error.as_deref().map(|why| format!(": {}", SafeText::line(why).truncate(60)));
+            let name = SafeText::line(step.title()).truncate(24);
+            format!("step {} {name} failed{}; ", step.id, error.unwrap_or_default())
+        });
+        let mut over = vec![piece("the run is over; ", theme.plain())];
+        over.extend(why.map(|text| piece(text, theme.bad()).rank(0)));
+        over.extend([
             piece(ui.keymap.hint(Action::Quit), theme.key()),
             piece(" leaves and prints the summary", theme.plain()),
-        ];
+        ]);
         let at = Situation { state: scene.state, read_only: scene.read_only };
         if actions::possible(Action::Steer, ui, at).is_ok() {
             over.push(piece("; ", theme.plain()).rank(1));
@@ -334,7 +382,14 @@ fn replayed(replay: &Replay, scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
 /// What stays true and must be known.
 fn standing(scene: &Scene<'_>) -> Option<SafeText> {
     let text = match (scene.hands, scene.read_only) {
-        (Hands::Lost(evidence), _) => format!("read-only: the runner is gone, the run was marked lost ({evidence})"),
+        (Hands::Lost(evidence), _) => {
+            let last = scene.state.last_update.map(|at| format!("; its last sign was at {}", scene.time_of_day(at)));
+            let gone = match evidence.as_str() {
+                said if said.starts_with("the runner") => format!("{said}, the run was marked lost"),
+                other => format!("the runner is gone, the run was marked lost ({other})"),
+            };
+            format!("read-only: {gone}{}", last.unwrap_or_default())
+        }
         (Hands::Gone(what), _) => format!("the run's directory {what}; this is the last picture"),
         (Hands::Suspended(what), _) => what.to_string(),
         _ if scene.trouble.is_some() => return scene.trouble.cloned(),
@@ -467,7 +522,7 @@ fn tool_limits(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
         piece(format!("warning at {}", clock(at)), style).rank(1).gap(3)
     }));
     let ends = step.limits.tool_ms.map(time);
-    out.extend(ends.map(|at| piece(format!("ended at {}", clock(at)), theme.dim()).rank(1).gap(3)));
+    out.extend(ends.map(|at| piece(format!("ends at {}", clock(at)), theme.dim()).rank(1).gap(3)));
     if warns.is_none() && ends.is_none() { Vec::new() } else { out }
 }
 
@@ -511,20 +566,31 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
         Some(Overlay::Help { query: Some(_), .. }) => named(&[("↑↓", "scroll"), ("esc", "all keys")]),
         Some(Overlay::Help { .. }) => named(&[("jk", "scroll"), ("/", "find"), ("esc", "back")]),
         Some(Overlay::Reading(_)) => named(&[("jk", "scroll"), ("y", "copy"), ("esc", "back")]),
-        Some(Overlay::Why { .. }) => named(&[("jk", "scroll"), ("esc", "back")]),
+        Some(Overlay::Why { .. }) => {
+            let at = Situation { state: scene.state, read_only: scene.read_only };
+            let keys: Vec<(String, &str)> = actions::FROM_WHY
+                .into_iter()
+                .filter(|action| actions::possible(*action, ui, at).is_ok())
+                .filter_map(|action| Some((ui.keymap.hint(action), actions::row(action)?.short)))
+                .collect();
+            let mut out: Vec<(&str, &str)> = vec![("esc", "back")];
+            out.extend(keys.iter().map(|(key, word)| (key.as_str(), *word)));
+            out.push(("jk", "scroll"));
+            named(&out)
+        }
         Some(Overlay::Budget(_)) => {
             named(&[("enter", "ask for it"), ("esc", "back"), ("↑↓", "limit"), ("tab", "scope")])
         }
         Some(Overlay::Answer(dialog)) => {
             let question = answer_dialog::question(scene.state, dialog);
             // The words of the dialog.
-            let many = question.is_some_and(|question| question.asking.many);
-            let typed = many || question.is_some_and(|question| question.asking.takes_text());
-            let mut out = vec![("enter", if typed { "send" } else { "answer" }), ("esc", "later")];
+            let does = question.map(|question| answer_dialog::does(question, dialog)).unwrap_or_default();
+            let mut out: Vec<(&str, &str)> = does.iter().map(|(key, word)| (key.as_str(), word.as_str())).collect();
+            out.push(("esc", "later"));
             // What is only typed has nothing to choose from.
             let choices = question.map(answer_dialog::lines);
             out.extend(choices.filter(|lines| !lines.is_empty()).map(|_| ("↑↓", "choose")));
-            if many {
+            if question.is_some_and(|question| question.asking.many) {
                 out.insert(1, ("space", "choose"));
             }
             named(&out)

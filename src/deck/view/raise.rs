@@ -50,7 +50,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &
         let text = SafeText::line(&format!("{} of {}", line.used, line.limit));
         let dx = put_cut(buf, list, 16, dy, &text, list.width.saturating_sub(16), theme.plain());
         if chosen && !narrow {
-            value(buf, Rect { y: list.y + dy, ..list }, dx.max(VALUE), dialog, line, scene);
+            value(buf, Rect { y: list.y + dy, ..list }, (dx + 2).max(VALUE), dialog, line, scene);
         }
     }
     let last = inner.height.saturating_sub(1);
@@ -79,5 +79,7 @@ fn value(buf: &mut Buffer, place: Rect, dx: u16, dialog: &BudgetDialog, line: &L
     let dx = put(buf, place, dx, 0, "→ ", theme.dim());
     let dx = put(buf, place, dx, 0, &dialog.value, theme.bold());
     let dx = put(buf, place, dx, 0, "▏", theme.select());
-    put(buf, place, dx, 0, if dialog.value.is_empty() { line.example } else { "" }, theme.dim());
+    // What one looks like stays beside it, for its unit.
+    let dx = if dialog.value.is_empty() { dx } else { put(buf, place, dx, 0, "  like ", theme.dim()) };
+    put(buf, place, dx, 0, line.example, theme.dim());
 }

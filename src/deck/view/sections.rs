@@ -69,19 +69,27 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let line = |name: &str, value: String| -> Line {
         (vec![piece(format!("{name:<12}"), theme.dim()), piece(value, theme.plain())], Vec::new())
     };
-    let cells = u16::try_from(width.saturating_sub(30)).unwrap_or(24).clamp(6, 24);
+    let most = if width >= 110 { width.saturating_sub(62).min(60) } else { width.saturating_sub(30).min(24) };
+    let cells = u16::try_from(most.max(6)).unwrap_or(24);
     // Digits, bar, estimate and warning of all rows stand below each other.
-    let limited =
-        |name: &str, digits: String, share: f64, style: Style, left: Option<String>, warning: Option<String>| -> Line {
-            let mut row = line(name, format!("{digits:<16}"));
-            row.0.push(piece(bar(share, cells), style).gap(1));
-            row.0.push(piece(format!("{:<13}", left.unwrap_or_default()), theme.dim()).rank(2).gap(2));
-            row.0.extend(warning.map(|text| piece(text.trim().to_owned(), theme.dim()).rank(1).gap(1)));
-            row
-        };
+    let limited = |name: &str,
+                   digits: String,
+                   share: Option<f64>,
+                   style: Style,
+                   left: Option<String>,
+                   warning: Option<String>|
+     -> Line {
+        let mut row = line(name, format!("{digits:<16}"));
+        let style = if step.phase.is_terminal() { theme.dim() } else { style };
+        let bar = share.map_or_else(|| " ".repeat(usize::from(cells)), |share| bar(share, cells));
+        row.0.push(piece(bar, style).gap(1));
+        row.0.push(piece(format!("{:<13}", left.unwrap_or_default()), theme.dim()).rank(2).gap(2));
+        row.0.extend(warning.map(|text| piece(text, theme.dim()).rank(1).gap(1)));
+        row
+    };
     let of_meter = |name: &str, meter: &Meter| -> Line {
         let style = meter_style(meter, scene);
-        limited(name, marked(meter), meter.share(), style, meter_left(meter), meter_warning(meter))
+        limited(name, marked(meter), meter.used.map(|_| meter.share()), style, meter_left(meter), meter_warning(meter))
     };
     let mut out = Vec::new();
     let used = took(step, scene.now);
@@ -91,7 +99,7 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
             let share = used.as_secs_f64() / limit.as_secs_f64().max(0.001);
             let style = share_style(share, scene);
             let left = (!step.phase.is_terminal()).then(|| format!("{} left", clock(limit.saturating_sub(used))));
-            out.push(limited("time", format!("{} of {}", clock(used), clock(limit)), share, style, left, None));
+            out.push(limited("time", format!("{} of {}", clock(used), clock(limit)), Some(share), style, left, None));
         }
         _ => out.push(line("time", or_unknown(used.map(clock)))),
     }
@@ -119,7 +127,7 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
     out.push(metered("cost", Metric::Cost, told));
     match (window_text(step), step.window.used) {
         (Some((digits, share)), _) => {
-            out.push(limited("context", digits, share, share_style(share, scene), Some(percent(share)), None));
+            out.push(limited("context", digits, Some(share), share_style(share, scene), Some(percent(share)), None));
         }
         (None, Some(used)) => out.push(line("context", format!("{}  of a window whose size is not told", count(used)))),
         (None, None) => {}
@@ -182,11 +190,14 @@ fn changes(step: &StepState, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> 
     if paths.is_empty() {
         out.push(note("  none yet", theme.dim()));
     }
+    // What was done stands beside the paths, below each other.
+    let longest = paths.keys().map(|path| path.chars().count()).max().unwrap_or(0).min(60);
     out.extend(paths.into_iter().map(|(path, tools)| {
         let tools: Vec<String> =
             tools.into_iter().map(|(tool, n)| if n == 1 { tool } else { format!("{tool} ×{n}") }).collect();
         let mark = if step.edited.contains(&path) { "± " } else { "  " };
-        (vec![piece(format!("{mark}{path}"), theme.plain())], vec![piece(tools.join(" "), theme.dim())])
+        let path = piece(format!("{:<1$}", format!("{mark}{path}"), longest + 2), theme.plain());
+        (vec![path, piece(tools.join(" "), theme.dim()).rank(1).gap(2)], Vec::new())
     }));
     out.push(note("", theme.plain()));
     let Some(diff) = windows.diff.as_ref().filter(|d| d.step == Some(step.id)) else {
@@ -204,16 +215,15 @@ fn changes(step: &StepState, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> 
     if diff.files.is_empty() {
         out.push(note("  none", theme.dim()));
     }
+    let longest = diff.files.iter().map(|file| file.path.width()).max().unwrap_or(0).min(60);
     out.extend(diff.files.iter().map(|file| {
-        let left =
-            vec![piece(file.state.to_string(), theme.bold()), piece(file.path.to_string(), theme.plain()).gap(1)];
-        let right = match (file.added, file.removed) {
-            (Some(added), Some(removed)) => {
-                vec![piece(format!("+{added}"), theme.good()), piece(format!("-{removed}"), theme.bad()).gap(1)]
-            }
-            _ => Vec::new(),
-        };
-        (left, right)
+        let path = format!("{:<longest$}", file.path.as_str());
+        let mut left = vec![piece(file.state.to_string(), theme.bold()), piece(path, theme.plain()).gap(1)];
+        if let (Some(added), Some(removed)) = (file.added, file.removed) {
+            left.push(piece(format!("+{added}"), theme.good()).gap(2));
+            left.push(piece(format!("-{removed}"), theme.bad()).gap(1));
+        }
+        (left, Vec::new())
     }));
     if !diff.lines.is_empty() {
         out.push(note("", theme.plain()));

@@ -36,6 +36,22 @@ fn wide(step: &StepState, ui: &UiState) -> u16 {
 /// The tabs that there is room for, with the selected one among them: around it as evenly as the ends allow. Only these
 /// are looked at, however many steps there are.
 fn places(ui: &UiState, state: &RunState, room: u16) -> Vec<Place> {
+    let all = around(ui, state, room, 0);
+    if all.len() == state.steps.len() {
+        return all;
+    }
+    // The ends say how many more there are.
+    let end = if room < 72 { NARROW_END } else { END };
+    around(ui, state, room.saturating_sub(2 * end), end)
+}
+
+/// Cells at both ends of a bar that not all tabs fit into.
+const END: u16 = 9;
+/// The same of a narrow one.
+const NARROW_END: u16 = 6;
+
+/// The tabs around the selected one that fit, from a cell on.
+fn around(ui: &UiState, state: &RunState, room: u16, from: u16) -> Vec<Place> {
     let at = crate::deck::sums::place(state, ui.selected).unwrap_or(0);
     let Some(selected) = state.steps.get(at) else { return Vec::new() };
     let mut shown = std::collections::VecDeque::from([(selected.id, wide(selected, ui))]);
@@ -55,7 +71,7 @@ fn places(ui: &UiState, state: &RunState, room: u16) -> Vec<Place> {
             }
         }
     }
-    let mut start = 0;
+    let mut start = from;
     shown
         .into_iter()
         .map(|(step, wide)| {
@@ -70,10 +86,7 @@ fn places(ui: &UiState, state: &RunState, room: u16) -> Vec<Place> {
 pub(super) fn steps(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let places = places(ui, scene.state, area.width);
-    let (first, last) = (scene.state.steps.first().map(|s| s.id), scene.state.steps.last().map(|s| s.id));
-    let more_left = places.first().is_some_and(|p| Some(p.step) != first);
-    let more_right = places.last().is_some_and(|p| Some(p.step) != last);
-    let shown_last = places.last().map(|p| p.step);
+    ends(buf, area, &places, scene, ui);
     for Place { step: id, start, end } in places {
         let Some(step) = scene.state.step(id) else { continue };
         let face = super::face(step, scene, ui);
@@ -92,14 +105,27 @@ pub(super) fn steps(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiStat
             put(buf, area, at + 1, 0, &badge(unread), theme.accent());
         }
         put(buf, area, end, 0, "│", theme.dim());
-        // More tabs lie beyond the ends.
-        if more_left && start == 0 && id != ui.selected {
-            put(buf, area, 0, 0, "…", theme.dim());
-        }
-        if more_right && Some(id) == shown_last {
-            put(buf, area, end + 1, 0, "…", theme.dim());
-        }
     }
+}
+
+/// How many more tabs lie beyond each end, and whether one of them needs somebody.
+fn ends(buf: &mut Buffer, area: Rect, places: &[Place], scene: &Scene<'_>, ui: &UiState) {
+    let state = scene.state;
+    let (Some(first), Some(last)) = (places.first(), places.last()) else { return };
+    let at = |id: StepId| crate::deck::sums::place(state, id).unwrap_or(0);
+    let (before, after) = (at(first.step), state.steps.len().saturating_sub(at(last.step) + 1));
+    let sums = ui.sums(state);
+    let needs = |lies: &dyn Fn(StepId) -> bool| sums.needy.iter().any(|id| lies(*id));
+    let mut tell = |dx: u16, count: usize, needs: bool| {
+        if count > 0 {
+            let dx = put(buf, area, dx, 0, &format!("…{count}"), scene.theme.dim());
+            if needs {
+                put(buf, area, dx + 1, 0, "▲", scene.theme.alarm());
+            }
+        }
+    };
+    tell(1, before, before > 0 && needs(&|id| id < first.step));
+    tell(last.end + 2, after, after > 0 && needs(&|id| id > last.step));
 }
 
 /// A count of at most four cells and its sign.

@@ -4,9 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::Scene;
 use super::layout::Shape;
 use super::paint::{Edge, frame, piece, put, put_cut};
+use super::{Scene, at_end};
 use crate::deck::history::{Entry, Tone};
 use crate::deck::model::{Focus, UiState};
 use crate::text::SafeText;
@@ -22,7 +22,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         let height = usize::from(area.height.saturating_sub(2));
         let back = ui.ticker_back.min(ring.len().saturating_sub(height));
         let right = if back == 0 {
-            piece("▼ following", theme.dim())
+            piece(at_end(scene, ui), theme.dim())
         } else {
             piece(format!("↓ {back} newer"), theme.accent())
         };

@@ -138,7 +138,7 @@ impl Stage {
 
 #[test]
 fn a_fleet_at_several_sizes() {
-    for (name, width, height) in [("120x36", 120, 36), ("80x24", 80, 24), ("50x14", 50, 14)] {
+    for (name, width, height) in [("200x60", 200, 60), ("120x36", 120, 36), ("80x24", 80, 24), ("50x14", 50, 14)] {
         insta::assert_snapshot!(format!("fleet-{name}"), Stage::new(width, height).text());
     }
     let mut ascii = Stage::new(80, 24);

@@ -275,6 +275,25 @@ pub(super) fn replayed(stage: &mut Stage) {
     stage.read_only = Some(SafeText::line("this plays again what happened"));
 }
 
+/// The same at its end, where all steps have ended.
+pub(super) fn replayed_to_the_end(stage: &mut Stage) {
+    replayed(stage);
+    stage.now = ago(761) + Duration::from_secs(1_460);
+    let state = &mut stage.feed.state;
+    (state.phase, state.ended_at) = (RunPhase::Complete, Some(stage.now));
+    for (at, seconds) in [(2, 1_100), (3, 1_101), (4, 1_400), (5, 1_459)] {
+        let step = &mut state.steps[at];
+        step.phase = StepPhase::Complete;
+        step.started_at.get_or_insert(ago(761) + Duration::from_secs(1_401));
+        step.ended_at = Some(ago(761) + Duration::from_secs(seconds));
+        step.exit_code = Some(0);
+        step.activity = None;
+        step.open.clear();
+        step.attention.clear();
+    }
+    stage.keys("E");
+}
+
 /// What git says of the worker's folder.
 pub(super) fn changed(stage: &mut Stage) {
     let text = b"diff --git a/src/pool.rs b/src/pool.rs
@@ -336,4 +355,5 @@ pub(super) fn asked(stage: &mut Stage, kind: &str) {
     let evidence = asking.text.clone();
     stage.feed.state.steps[2].questions = vec![Question { id: "q1".into(), asking, asked_at: ago(65), until }];
     stage.feed.state.steps[2].attention = vec![notice(2, Reason::Question, "q1", 65, &evidence)];
+    stage.feed.state.steps[2].activity = Some("needs_attention".to_owned());
 }

@@ -182,7 +182,7 @@ pictures! {
     composer_for_an_ended_step: |s| { s.ui.selected = StepId(0); s.keys("sLook at the docs too."); };
     read_only: |s| s.read_only = Some(SafeText::line("its root belongs to another user"));
     replay: cast::replayed;
-    replay_paused_at_the_end: |s| { cast::replayed(s); s.keys("E"); };
+    replay_paused_at_the_end: cast::replayed_to_the_end;
     replay_zoomed: |s| { cast::replayed(s); s.keys("z2"); };
     replay_reading: |s| { cast::replayed(s); if let Some(replay) = &mut s.ui.replay { replay.reading = Some(37); } };
     replay_refuses: |s| { cast::replayed(s); s.keys("x"); };
@@ -193,6 +193,7 @@ pictures! {
         s.feed.hands = Hands::Lost(SafeText::line("pid 48200 does not exist"));
         s.read_only = Some(SafeText::line("the runner is gone"));
         s.feed.state.lost = Some("gone".to_owned());
+        s.feed.state.last_update = Some(NOW - std::time::Duration::from_secs(51));
         for step in s.feed.state.steps.iter_mut().filter(|step| step.phase == StepPhase::Running) {
             step.phase = StepPhase::Lost;
             step.open.clear();

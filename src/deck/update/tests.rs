@@ -673,3 +673,21 @@ fn a_message_that_the_agent_queued_is_said_to_be_with_it() {
     let said = stage.ui.notice.as_ref().unwrap().text.to_string();
     assert!(said.contains("is with the agent already"), "{said}");
 }
+
+#[test]
+fn who_reads_why_can_do_something_about_it_at_once() {
+    let mut stage = stage();
+    stage.ui.selected = StepId(3);
+    // Other keys close it and do nothing else.
+    assert_eq!(effects(&mut stage, "wv"), []);
+    assert!(stage.ui.overlays.is_empty() && stage.ui.mode == ViewMode::List);
+    assert_eq!(effects(&mut stage, "wx"), []);
+    let confirms = |stage: &Stage| matches!(stage.ui.overlays.as_slice(), [Overlay::Confirm { what, .. }] if *what == Danger::Step(StepId(3)));
+    assert!(confirms(&stage), "{:?}", stage.ui.overlays);
+    assert_eq!(effects(&mut stage, "n"), []);
+    assert_eq!(effects(&mut stage, "ws"), []);
+    assert!(matches!(stage.ui.overlays.as_slice(), [Overlay::Composer(_)]), "{:?}", stage.ui.overlays);
+    stage.ui.overlays.clear();
+    effects(&mut stage, "wa");
+    assert!(stage.ui.overlays.is_empty() && stage.ui.acknowledged.contains_key(&StepId(3)));
+}

@@ -551,7 +551,12 @@ pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, sce
         (Some(call), _) => {
             let tool = SafeText::line(&call.tool).truncate(16).to_string();
             let open = format!("open {}", clock(scene.now.since(call.started_at)));
-            let room = room(beside + width(&tool) + 1 + 2 + width(&open), area.width / 2);
+            // What it does is worth more than how many tokens it used.
+            let fixed = width(&tool) + 1 + 2 + width(&open);
+            let wide = call_text(&call.args, call.path.as_deref(), usize::MAX).width();
+            let least = usize::from(right_cells(&right, 6));
+            let beside = if fixed + wide + beside > usize::from(area.width) { least } else { beside };
+            let room = room(beside + fixed, area.width / 2);
             let what = call_text(&call.args, call.path.as_deref(), room);
             left.push(piece(tool, theme.accent()));
             left.push(piece(what.truncate(room).to_string(), theme.plain()).gap(1));

@@ -338,3 +338,27 @@ pub fn spot(ui: &UiState, state: &RunState, x: u16, y: u16) -> Option<Spot> {
     }
     layout.panes.iter().find(|(_, pane)| pane.contains(at)).map(|(id, _)| Spot::Output(*id))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_a_grid_are_full_and_begin_with_what_goes_on() {
+        // Place of the selected step, panes of a page, steps, place of the first that goes on; where the page begins.
+        for (at, per_page, count, first_open, start) in [
+            (0, 6, 4, 2, 0),
+            (42, 15, 60, 40, 40),
+            (55, 15, 60, 40, 45),
+            (39, 15, 60, 40, 25),
+            (3, 15, 60, 40, 0),
+            (12, 15, 60, 40, 10),
+            (59, 15, 60, 60, 45),
+            (3, 15, 60, 60, 0),
+        ] {
+            let found = page_start(at, per_page, count, first_open);
+            assert_eq!(found, start, "{at} of {count}");
+            assert!((found..found + per_page).contains(&at));
+        }
+    }
+}

@@ -276,8 +276,14 @@ fn counts(members: &[StepState], scene: &Scene<'_>) -> String {
     let mut faces: Vec<(u8, &str)> =
         members.iter().map(|s| scene.state.face(s)).map(|f| (loudness(f), last_seen(f, scene).word)).collect();
     faces.sort_unstable_by(|a, b| b.cmp(a));
-    let told: Vec<String> =
-        faces.chunk_by(|a, b| a == b).filter_map(|same| Some(format!("{} {}", same.len(), same.first()?.1))).collect();
+    // Who needs somebody is named, and what he does.
+    let needs = members.iter().find(|s| scene.state.face(s) == StepFace::Attention);
+    let named = needs.map(|step| {
+        faces.remove(0);
+        format!("{} {}: {}", step.id, step.title(), now_text(scene.state, step, scene.now))
+    });
+    let counted = faces.chunk_by(|a, b| a == b).filter_map(|same| Some(format!("{} {}", same.len(), same.first()?.1)));
+    let told: Vec<String> = named.into_iter().chain(counted).collect();
     told.join(", ")
 }
 

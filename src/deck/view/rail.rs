@@ -500,6 +500,10 @@ fn page(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             vec![piece(text, scene.theme.dim()).rank(1)]
         }
         (Shape::Zoom, _) => tool_limits(scene, ui),
+        // What the signs on the track above mean.
+        _ if ui.replay.as_ref().is_some_and(|replay| replay.reading.is_none()) => {
+            vec![piece("• call   ▲ need   ■ end   ▸ request", scene.theme.dim()).rank(0)]
+        }
         _ => Vec::new(),
     }
 }

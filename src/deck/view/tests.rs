@@ -219,3 +219,20 @@ fn a_wide_character_never_breaks_a_frame() {
         assert_eq!(line[57].symbol(), "│");
     }
 }
+
+#[test]
+fn the_line_about_who_needs_somebody_tells_what_comes_next_and_who_else_while_there_is_room() {
+    let line = |width: u16, change: &dyn Fn(&mut Stage)| {
+        let mut stage = Stage::new(width, 60);
+        change(&mut stage);
+        stage.text().lines().nth(1).unwrap().to_owned()
+    };
+    assert!(line(200, &|_| {}).contains("open 6:12 (warned at 4:00, no time limit)"));
+    let limited = |stage: &mut Stage| stage.feed.state.steps[3].limits.tool_ms = Some(900_000);
+    assert!(line(200, &limited).contains("open 6:12 (warned at 4:00, ends at 15:00)"));
+    let asked = |stage: &mut Stage| cast::asked(stage, "permission");
+    let both = line(200, &asked);
+    assert!(both.contains("(refused in 1:30)   4 reviewer: bash cargo test open 6:12"), "{both}");
+    let narrow = line(100, &asked);
+    assert!(narrow.contains("2 NEED YOU") && !narrow.contains("reviewer"), "{narrow}");
+}

@@ -554,8 +554,8 @@ pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, sce
             // What it does is worth more than how many tokens it used.
             let fixed = width(&tool) + 1 + 2 + width(&open);
             let wide = call_text(&call.args, call.path.as_deref(), usize::MAX).width();
-            let least = usize::from(right_cells(&right, 6));
-            let beside = if fixed + wide + beside > usize::from(area.width) { least } else { beside };
+            let mut ranks = (5..=7).map(|rank| usize::from(right_cells(&right, rank)));
+            let beside = ranks.find(|cells| fixed + wide + cells <= usize::from(area.width)).unwrap_or(beside);
             let room = room(beside + fixed, area.width / 2);
             let what = call_text(&call.args, call.path.as_deref(), room);
             left.push(piece(tool, theme.accent()));

@@ -128,7 +128,7 @@ fn what_lives_on_of_a_lost_run_is_ended_by_a_stop_and_by_nothing_else() {
     kill_both(&run);
     let one = world.output(&["stop", &format!("{}:one", run.id())]);
     assert_eq!(one.code, 0, "{one:?}");
-    assert!(one.stderr.contains("ended what the lost run had left"), "{one:?}");
+    assert!(one.stderr.contains("ended what the run had left, which nobody runs any more"), "{one:?}");
     let json: Value = serde_json::from_str(&world.output(&["status", "--json", run.id()]).stdout).unwrap();
     let left = json["leftovers"].as_array().unwrap();
     assert!(!left.is_empty() && left.iter().all(|l| l["step"] == 2), "the other step goes on: {left:?}");
@@ -145,13 +145,38 @@ fn what_lives_on_of_a_lost_run_is_ended_by_a_stop_and_by_nothing_else() {
     assert_eq!(retried.code, 0, "{retried:?}");
 }
 
+/// The id of a run is the name of its directory, so its processes are known also where its status is not.
+#[test]
+fn what_lives_on_of_a_run_whose_status_cannot_be_read_is_ended_by_a_stop() {
+    let world = World::new();
+    let other = world.detach(&["--", "sh", "-c", "echo up; sleep 300"]);
+    other.wait_output(0, "up");
+    let kept = world.processes();
+    let run = busy(&world);
+    kill_both(&run);
+    fs::remove_file(run.dir.join("status.json")).unwrap();
+    let fifo = std::process::Command::new("mkfifo").arg(run.dir.join("status.json")).status().unwrap();
+    assert!(fifo.success());
+    fs::remove_file(run.dir.join("events.jsonl")).unwrap();
+    assert!(world.processes().len() > kept.len());
+    let stopped = world.output(&["stop", run.id()]);
+    assert_eq!(stopped.code, 0, "{stopped:?}");
+    assert!(stopped.stderr.contains("ended what the run had left"), "{stopped:?}");
+    assert_eq!(world.processes(), kept, "the processes of another run are left alone");
+    let again = world.output(&["stop", run.id()]);
+    assert_eq!(again.code, 1, "{again:?}");
+    assert!(again.stderr.contains("is unreadable") && again.stderr.contains("nothing was asked for"), "{again:?}");
+}
+
 /// A child may do what it likes with the files of its run: nobody waits at a FIFO that stands where one was.
 #[test]
 fn a_fifo_in_the_place_of_a_file_holds_neither_runner_nor_keeper() {
     let world = World::new();
     let fifo = |path: &Path| {
-        let _ = fs::remove_file(path);
-        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+        // Put there at once, because the runner may write its file anew at any moment.
+        let made = path.with_extension("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&made).status().unwrap().success());
+        fs::rename(&made, path).unwrap();
     };
     // The logs of the step to come.
     let shell = |id: &str, script: &str| {

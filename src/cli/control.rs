@@ -120,7 +120,10 @@ pub fn stop(args: &ControlArgs) -> anyhow::Result<ExitCode> {
     let (dir, step) = find::target(&world, args.root.root.as_deref(), &args.target)?;
     let mut follower = opened(&dir)?;
     let left = |l: &engine::Leftover| step.is_none_or(|step| l.step == step);
-    if follower.is_abandoned() && engine::leftovers(&dir).iter().any(left) {
+    // Of a run whose status cannot be read and that nobody runs, the id is known all the same: it is in the marks of its
+    // processes.
+    let unsupervised = follower.is_abandoned() || is_unreadable(&follower);
+    if unsupervised && engine::leftovers(&dir).iter().any(left) {
         return Ok(stop_leftovers(&dir, step));
     }
     if is_unreadable(&follower) {
@@ -143,7 +146,7 @@ pub fn stop(args: &ControlArgs) -> anyhow::Result<ExitCode> {
 fn stop_leftovers(dir: &RunDir, step: Option<StepId>) -> ExitCode {
     let swept = engine::end_leftovers(dir, step);
     if !swept.ended.is_empty() {
-        tell!("subdeck: ended what the lost run had left: pid {}", join(&swept.ended));
+        tell!("subdeck: ended what the run had left, which nobody runs any more: pid {}", join(&swept.ended));
     }
     if swept.survivors.is_empty() {
         return ExitCode::SUCCESS;

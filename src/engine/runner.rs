@@ -203,11 +203,12 @@ fn meta(plan: &Plan, dir: &RunDir) -> RunMeta {
                     output_name: step.extras.output_name.clone(),
                     context: step.extras.context.clone(),
                     launch_digest: step.extras.launch_digest.clone(),
-                    launch_extensions: step.extras.launch_extensions.clone(),
+                    launch_extensions: step.extras.launch_extensions.clone().map(Into::into),
                     agent_contract: step.extras.agent_contract.clone(),
                     artifacts: super::artifacts::of(plan, step, steps.len(), dir.id_str()),
                     ..StepContract::default()
-                },
+                }
+                .into(),
             });
         }
     }

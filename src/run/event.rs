@@ -2,7 +2,7 @@
 
 use super::{
     AgentEvent, Answer, AnsweredBy, EndingCause, Group, Limits, Metric, NextAttempt, Notice, Question, Raise, Reason,
-    RunContract, RunId, RunMode, RunPhase, RunnerKind, Stage, SteerRequest, StepContract, StepId, StepOutcome,
+    RunContract, RunId, RunMode, RunPhase, RunnerKind, SharedContract, Stage, SteerRequest, StepId, StepOutcome,
     TargetState, Thresholds, Timestamp, Within,
 };
 
@@ -444,7 +444,7 @@ pub struct StepMeta {
     /// The result is taken over from an earlier run; the step does not run again.
     pub carried_over: bool,
     /// What its launcher said for the package's readers.
-    pub contract: StepContract,
+    pub contract: SharedContract,
 }
 
 /// How a process ended. One of the two is set; neither when it could not be learnt.

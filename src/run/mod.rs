@@ -48,7 +48,7 @@ pub use attention::{Amount, Condition, Level, Notice, Reason};
 pub use awake::{Gap, Gaps};
 pub use budget::{BudgetState, Meter, Metric, Reached, Stage};
 pub use cause::cause;
-pub use contract::{Artifacts, RunContract, StepContract};
+pub use contract::{Artifacts, RunContract, SharedContract, StepContract};
 pub use decide::{
     ABORT_TO_TERM, BUDGET_TO_TERM, DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect, INT_TO_TERM, TERM_TO_KILL, decide,
 };

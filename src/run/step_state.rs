@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     AgentKind, BudgetState, CallFacts, Conflict, CostUsd, ExitInfo, Failures, Level, Limits, Notice, Question, Repeat,
-    RunId, Steering, StepContract, StepFace, StepId, SubAgent, Thresholds, Timestamp, Tokens, Transport, Unknowns,
+    RunId, SharedContract, Steering, StepFace, StepId, SubAgent, Thresholds, Timestamp, Tokens, Transport, Unknowns,
     Usage, Window,
 };
 
@@ -156,7 +156,7 @@ pub struct StepState {
     /// Another attempt is to be made.
     pub next_attempt: Option<NextAttempt>,
     /// What its launcher said for the package's readers, and what became of that.
-    pub contract: StepContract,
+    pub contract: SharedContract,
 }
 
 impl StepState {

@@ -5,7 +5,7 @@ use super::acceptance;
 use super::graph;
 use super::json::{Json, Obj};
 use super::look::Look;
-use crate::run::{Artifacts, RunContract, StepContract};
+use crate::run::{Artifacts, RunContract, SharedContract, StepContract};
 
 /// The fields of a run, but for the graph.
 pub(super) fn run(obj: &mut Obj, contract: &RunContract) {
@@ -58,7 +58,7 @@ pub(super) fn step(obj: &mut Obj, contract: &StepContract) {
     obj.opt("transcriptPath", contract.artifacts.transcript.as_ref());
     obj.opt("transcriptError", contract.transcript_error.as_ref());
     obj.opt("launchContractDigest", contract.launch_digest.as_ref());
-    obj.opt("launchResolvedExtensions", contract.launch_extensions.as_ref());
+    obj.opt("launchResolvedExtensions", contract.launch_extensions.as_deref());
     obj.opt("agentContract", contract.agent_contract.as_ref());
     obj.opt("acceptance", contract.acceptance.as_ref().map(acceptance::encode));
 }
@@ -79,7 +79,7 @@ pub(super) fn whole_step(contract: &StepContract) -> Option<Obj> {
 }
 
 /// The contract of a step, from where its fields stand, and from where those stand that are only ours in a status.
-pub(super) fn read_step(look: &Look<'_>, own: &Look<'_>) -> StepContract {
+pub(super) fn read_step(look: &Look<'_>, own: &Look<'_>) -> SharedContract {
     let object = |key: &str| look.0.get(key).filter(|v| v.is_object()).cloned();
     let mut artifacts = own.obj("artifacts").map(|a| read_artifacts(&a)).unwrap_or_default();
     artifacts.transcript = look.text("transcriptPath");
@@ -88,7 +88,7 @@ pub(super) fn read_step(look: &Look<'_>, own: &Look<'_>) -> StepContract {
         output_name: look.text("outputName"),
         context: look.text("context"),
         launch_digest: look.text("launchContractDigest"),
-        launch_extensions: object("launchResolvedExtensions"),
+        launch_extensions: object("launchResolvedExtensions").map(Into::into),
         agent_contract: object("agentContract"),
         artifacts,
         transcript_error: look.text("transcriptError"),
@@ -96,6 +96,7 @@ pub(super) fn read_step(look: &Look<'_>, own: &Look<'_>) -> StepContract {
         metadata_error: own.text("metadataError"),
         acceptance: acceptance::read(look, "acceptance"),
     }
+    .into()
 }
 
 /// The paths of a step's artifacts (run-directory 5); `None` when there are none.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::identity::{self, RunnerLife};
@@ -90,13 +91,14 @@ pub struct Follower {
     /// The state by the events alone.
     reduced: RunState,
     /// The last snapshot that could be read, and the version of the file it came from.
-    snapshot: Option<RunState>,
+    snapshot: Option<Arc<RunState>>,
     stamp: Option<(u64, i64, i64, u64)>,
     /// How a run without a runner ended by its result, once looked for.
     result: Option<Option<Ending>>,
     /// Why the newest version of the status could not be read, and since when.
     unreadable: Option<(String, Instant)>,
-    view: RunState,
+    /// The picture: the snapshot itself, where nothing else adds to it.
+    view: Arc<RunState>,
     health: Health,
     /// How long the logs of each step were, and whether nothing more comes.
     sizes: Vec<(u64, bool)>,
@@ -130,7 +132,7 @@ impl Follower {
             stamp: None,
             result: None,
             unreadable: None,
-            view: RunState::default(),
+            view: Arc::default(),
             health: Health::Starting,
             sizes: Vec::new(),
             behind: false,
@@ -196,7 +198,7 @@ impl Follower {
 
     /// The run as it is known.
     #[must_use]
-    pub const fn state(&self) -> &RunState {
+    pub fn state(&self) -> &RunState {
         &self.view
     }
 
@@ -249,6 +251,11 @@ impl Follower {
     #[must_use]
     pub fn unreadable(&self) -> Option<&str> {
         self.unreadable.as_ref().map(|(why, _)| why.as_str())
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_shown_by_its_status_alone(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(|snapshot| Arc::ptr_eq(snapshot, &self.view))
     }
 
     /// How much of the event log was read, in bytes of all, while there is more; the picture is that of the status until
@@ -354,7 +361,7 @@ impl Follower {
             Ok(state) => {
                 self.stamp = Some(stamp);
                 self.unreadable = None;
-                self.snapshot = Some(state);
+                self.snapshot = Some(state.into());
                 true
             }
             // The stamp is not kept, so the next look tries again even when nothing changes any more.
@@ -408,7 +415,7 @@ impl Follower {
         self.behind = piece.behind;
         let changed = piece.restarted || !events.is_empty();
         for mut event in events {
-            know_steps(self.snapshot.as_ref(), &mut self.reduced, &mut event);
+            know_steps(self.snapshot.as_deref(), &mut self.reduced, &mut event);
             reduce(&mut self.reduced, &event);
             changes.news.push(event);
         }
@@ -439,7 +446,7 @@ impl Follower {
             self.behind |= piece.behind;
             changed |= !events.is_empty();
             for mut event in events {
-                know_steps(self.snapshot.as_ref(), &mut self.reduced, &mut event);
+                know_steps(self.snapshot.as_deref(), &mut self.reduced, &mut event);
                 reduce(&mut self.reduced, &event);
                 changes.news.push(event);
                 changes.places.push(NOWHERE);
@@ -449,14 +456,16 @@ impl Follower {
     }
 
     /// What both sources say together.
-    fn merged(&self) -> RunState {
+    fn merged(&self) -> Arc<RunState> {
         match &self.snapshot {
             // The first part of what happened tells neither what was used nor what was said last.
-            Some(snapshot) if self.behind && !self.caught_up => snapshot.clone(),
-            Some(snapshot) => merge::merge(&self.reduced, snapshot, self.behind),
+            Some(snapshot) if self.behind && !self.caught_up => Arc::clone(snapshot),
+            // Nothing happened that anybody recorded.
+            Some(snapshot) if self.reduced == RunState::default() => Arc::clone(snapshot),
+            Some(snapshot) => merge::merge(&self.reduced, snapshot, self.behind).into(),
             // What the plan says is all that is known of a run that is being started.
-            None if self.reduced.started_at.is_none() => plan_doc::unstarted(&self.dir),
-            None => self.reduced.clone(),
+            None if self.reduced.started_at.is_none() => plan_doc::unstarted(&self.dir).into(),
+            None => self.reduced.clone().into(),
         }
     }
 
@@ -464,17 +473,20 @@ impl Follower {
     fn picture(&mut self) -> bool {
         let mut view = self.merged();
         if view.id.0.is_empty() {
-            view.id = self.dir.id();
+            Arc::make_mut(&mut view).id = self.dir.id();
         }
         // Told already while the keeper still records how each step ended, or found by this reader.
         let told = view.lost.clone();
         let found = if let Health::Lost(evidence) = &self.health { Some(evidence) } else { None };
         if let Some(evidence) = told.as_ref().or(found) {
-            merge::lose(&mut view, evidence);
+            merge::lose(Arc::make_mut(&mut view), evidence);
         } else if let (Health::Over, None, Some(Some(ending))) = (&self.health, view.ended_at, &self.result) {
-            ending.show(&mut view);
+            ending.show(Arc::make_mut(&mut view));
         }
-        let changed = view != self.view;
+        if self.health == Health::Over && !self.behind {
+            merge::settle(&mut view);
+        }
+        let changed = !Arc::ptr_eq(&view, &self.view) && view != self.view;
         if changed {
             self.view = view;
         }
@@ -489,7 +501,7 @@ impl Follower {
 
     /// Whether somebody runs the run, by its files and by its runner.
     fn look(&self) -> Health {
-        let newest = self.snapshot.as_ref();
+        let newest = self.snapshot.as_deref();
         let over = |s: &RunState| s.phase.is_terminal() && s.ended_at.is_some();
         if over(&self.reduced) {
             return Health::Over;

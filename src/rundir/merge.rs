@@ -1,6 +1,8 @@
 //! One picture of a run from its event log and its status. Pure.
 
-use crate::run::{RunContract, RunState, StepContract, StepMeta, StepPhase, StepState, ToolCall, ToolOutcome};
+use std::sync::Arc;
+
+use crate::run::{RunContract, RunState, SharedContract, StepMeta, StepPhase, StepState, ToolCall, ToolOutcome};
 
 /// What is known of a step before it starts, from a status.
 pub(super) fn meta_of(step: &StepState) -> StepMeta {
@@ -41,9 +43,18 @@ pub(super) fn unstarted(step: &StepState) -> StepState {
         limits: step.limits.clone(),
         thresholds: step.thresholds.clone(),
         steerable: step.steerable.clone(),
-        contract: StepContract { acceptance: None, ..step.contract.clone() },
+        contract: unjudged(&step.contract),
         ..StepState::default()
     }
+}
+
+/// The contract of a step that has not ended.
+fn unjudged(contract: &SharedContract) -> SharedContract {
+    let mut contract = contract.clone();
+    if contract.acceptance.is_some() {
+        contract.acceptance = None;
+    }
+    contract
 }
 
 /// The steps of one source, looked up for those of the other. Ids are positions until a dynamic group moves them, and
@@ -116,6 +127,18 @@ pub(super) fn lose(view: &mut RunState, evidence: &str) {
     if view.ended_at.is_some() {
         return;
     }
+    lose_steps(view);
+}
+
+/// The picture of a run that has ended and says of some steps that they run: nobody will tell how those ended
+/// (runner-behaviour 14.8).
+pub(super) fn settle(view: &mut Arc<RunState>) {
+    if view.is_over() && view.steps.iter().any(|step| step.phase == StepPhase::Running) {
+        lose_steps(Arc::make_mut(view));
+    }
+}
+
+fn lose_steps(view: &mut RunState) {
     for step in &mut view.steps {
         step.ending = None;
         if step.phase == StepPhase::Running {
@@ -212,7 +235,7 @@ fn add_unrecorded(step: &mut StepState, status: &StepState) {
         },
     );
     step.session_file = step.session_file.take().or_else(|| status.session_file.clone());
-    if step.contract == StepContract::default() {
+    if step.contract == SharedContract::default() {
         step.contract.clone_from(&status.contract);
     }
     step.own_run = step.own_run.take().or_else(|| status.own_run.clone());

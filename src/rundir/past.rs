@@ -48,7 +48,7 @@ struct Shared {
 impl Past {
     /// Begins to read what a tail has before it. `reduced` is the state by what was read of it already, `status` what
     /// the run says of its steps. Gives the tail back where no thread can be had.
-    pub(super) fn begin(tail: Tail, reduced: RunState, status: Option<RunState>) -> Result<Self, Tail> {
+    pub(super) fn begin(tail: Tail, reduced: RunState, status: Option<Arc<RunState>>) -> Result<Self, Tail> {
         let (read, len) = tail.progress();
         let shared = Arc::new(Shared { read: AtomicU64::new(read), ..Shared::default() });
         let (give, found) = sync_channel(1);
@@ -57,7 +57,7 @@ impl Past {
         let to_tell = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("past".to_owned()).spawn(move || {
             let Ok(tail) = handed.recv() else { return };
-            if let Some(found) = read_all(tail, len, reduced, status.as_ref(), &to_tell) {
+            if let Some(found) = read_all(tail, len, reduced, status.as_deref(), &to_tell) {
                 let _ = give.send(found);
             }
             drop(give);

@@ -98,12 +98,18 @@ impl<'de> Deserialize<'de> for Steps {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Steps, A::Error> {
-                let mut steps = Vec::new();
+                let mut steps: Vec<StepState> = Vec::new();
                 while let Some(value) = list.next_element::<Value>()? {
                     let id = u32::try_from(steps.len()).unwrap_or(u32::MAX);
                     let look = value.as_object().map(Look);
-                    steps.push(look.map_or_else(|| step_read::unreadable_step(id), |look| step_read::step(&look, id)));
+                    let mut step =
+                        look.map_or_else(|| step_read::unreadable_step(id), |look| step_read::step(&look, id));
+                    if let Some(before) = steps.last() {
+                        step.contract.share_with(&before.contract);
+                    }
+                    steps.push(step);
                 }
+                steps.shrink_to_fit();
                 Ok(Steps(steps))
             }
 

@@ -16,6 +16,13 @@ pub fn width(text: &str) -> usize {
     if is_printable(text.as_bytes()) { text.len() } else { text.width() }
 }
 
+/// Whether a text is printable ASCII throughout: safe as it is, and each byte of it a cell.
+#[must_use]
+pub fn is_plain(text: &str) -> bool {
+    // Most of what is drawn is short: a look at each byte is cheaper than one at whole blocks of them.
+    text.bytes().all(|b| matches!(b, b' '..=b'~'))
+}
+
 #[cfg(test)]
 thread_local! {
     /// How many lines were cleaned on this thread: what a test of a picture's cost counts.

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 
 use super::detail::many;
 use super::layout::{Shape, list_top};
-use super::paint::{Edge, frame, piece, put, put_cut, put_right};
+use super::paint::{Edge, frame, piece, put, put_cut, put_line, put_right};
 use super::sub_row::{self, Place};
 use super::{Scene, elapsed, last_seen, now_text, took};
 use crate::deck::model::{Focus, UiState};
@@ -201,7 +201,7 @@ impl ListRow<'_> {
         };
         // How many more there are is never crowded out by a name.
         let room = columns.name.saturating_sub(u16::try_from(more.len()).unwrap_or(4));
-        let after = put_cut(buf, area, dx, dy, &SafeText::line(step.title()), room, body);
+        let after = put_line(buf, area, dx, dy, step.title(), room, body);
         put(buf, area, after, dy, &more, body);
         dx += columns.name + 2;
         if columns.word > 0 {
@@ -224,8 +224,10 @@ impl ListRow<'_> {
             room_end = room_end.saturating_sub(columns.cost + 1);
         }
         if columns.model > 0 {
-            let model = SafeText::line(step.model.as_deref().unwrap_or(UNKNOWN));
-            put_cut(buf, area, dx, dy, &model, columns.model, theme.dim());
+            match step.model.as_deref() {
+                Some(model) => put_line(buf, area, dx, dy, model, columns.model, theme.dim()),
+                None => put(buf, area, dx, dy, UNKNOWN, theme.dim()),
+            };
             dx += columns.model + 2;
         }
         let failed = matches!(state, StepFace::Failed | StepFace::TimedOut | StepFace::OverBudget | StepFace::Lost);
@@ -234,11 +236,16 @@ impl ListRow<'_> {
             _ if failed => theme.bad(),
             _ => theme.dim(),
         };
-        let now = if members.is_empty() { now_text(scene.state, step, scene.now) } else { counts(members, scene) };
+        let now =
+            if members.is_empty() { now_text(scene.state, step, scene.now) } else { counts(members, scene).into() };
         let room = room_end.saturating_sub(dx);
-        let now = SafeText::line(&now);
         let path = step.current_call().filter(|_| members.is_empty()).and_then(|call| call.path.as_deref());
-        match path.and_then(|path| now.as_str().split_once(path)).filter(|_| now.width() > usize::from(room)) {
+        let Some(path) = path else {
+            put_line(buf, area, dx, dy, &now, room, style);
+            return;
+        };
+        let now = SafeText::line(&now);
+        match now.as_str().split_once(path).filter(|_| now.width() > usize::from(room)) {
             // Of a path the end is kept, which is the name of the file.
             Some((before, _)) => {
                 let from = put(buf, area, dx, dy, before, style);

@@ -22,6 +22,7 @@ mod ticker;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -261,71 +262,76 @@ fn at_end(scene: &Scene<'_>, ui: &UiState) -> &'static str {
 }
 
 /// What a step does just now, in a few words.
-fn now_text(state: &RunState, step: &StepState, now: Timestamp) -> String {
+fn now_text<'s>(state: &'s RunState, step: &'s StepState, now: Timestamp) -> Cow<'s, str> {
     use StepFace as F;
-    let last_line = || step.recent_output.iter().rev().find(|l| !l.trim().is_empty()).cloned();
-    let error = || step.error.as_deref().map(|error| cause(error).into_owned());
+    let last_line = || step.recent_output.iter().rev().find(|l| !l.trim().is_empty()).map(|l| Cow::from(l.as_str()));
+    let error = || step.error.as_deref().map(cause);
     match state.face(step) {
         F::Queued => {
             let waits = waits_for(state, step);
             if waits.is_empty() {
-                return "next".to_owned();
+                return "next".into();
             }
-            format!("after {}", ranges(&waits).join(","))
+            format!("after {}", ranges(&waits).join(",")).into()
         }
-        F::Starting => "starting".to_owned(),
-        F::Stopping => step.ending.as_ref().map_or_else(String::new, |e| {
+        F::Starting => "starting".into(),
+        F::Stopping => step.ending.as_ref().map_or(Cow::Borrowed(""), |e| {
             let what = match (e.kill_at, e.term_at, e.abort_at) {
                 (Some(_), ..) => "killed",
                 (_, Some(_), _) => "asked to end",
                 (.., Some(_)) => "asked to break off",
                 _ => "ending",
             };
-            format!("{what}, {} ago", crate::text::clock(now.since(e.since)))
+            format!("{what}, {} ago", crate::text::clock(now.since(e.since))).into()
         }),
         F::Running | F::Attention => {
             if let Some(retry) = &step.retrying {
                 let left = retry.until.map(|u| format!(" in {}", crate::text::clock(u.since(now)))).unwrap_or_default();
-                return format!("retry {}{left}", crate::text::or_unknown(retry.attempt.map(|a| a.to_string())));
+                let attempt = crate::text::or_unknown(retry.attempt.map(|a| a.to_string()));
+                return format!("retry {attempt}{left}").into();
             }
             match step.current_call() {
                 Some(call) => {
                     let what = call.path.as_deref().unwrap_or(&call.args);
                     let more = if step.open.len() > 1 { format!(" +{}", step.open.len() - 1) } else { String::new() };
-                    format!("{} {what}{more}", call.tool)
+                    format!("{} {what}{more}", call.tool).into()
                 }
-                None if step.turn_count > 0 || step.tool_count > 0 => "thinking…".to_owned(),
+                None if step.turn_count > 0 || step.tool_count > 0 => "thinking…".into(),
                 None => last_line().unwrap_or_else(|| match &step.runner {
-                    RunnerKind::ExternalCli { .. } => "no output yet".to_owned(),
-                    _ => "waiting for the first event".to_owned(),
+                    RunnerKind::ExternalCli { .. } => "no output yet".into(),
+                    _ => "waiting for the first event".into(),
                 }),
             }
         }
         F::Succeeded => step
             .last_message
             .as_deref()
-            .and_then(|m| m.lines().find(|l| !l.trim().is_empty()).map(str::to_owned))
+            .and_then(|m| m.lines().find(|l| !l.trim().is_empty()).map(Cow::from))
             .or_else(last_line)
             .unwrap_or_default(),
-        F::Skipped => "not run".to_owned(),
+        F::Skipped => "not run".into(),
         // What an agent says of being interrupted is no news.
         F::Paused => match (&step.unanswered, &step.error) {
-            (Some(asked), _) => asked.clone(),
-            (None, Some(error)) if !state.interrupted => cause(error).into_owned(),
+            (Some(asked), _) => asked.as_str().into(),
+            (None, Some(error)) if !state.interrupted => cause(error),
             _ if step.session_id.is_some() || step.session_file.is_some() => {
-                "interrupted; its session can be gone on with".to_owned()
+                "interrupted; its session can be gone on with".into()
             }
-            _ => "interrupted; a retry runs it again".to_owned(),
+            _ => "interrupted; a retry runs it again".into(),
         },
         F::Stopped => error().or_else(last_line).unwrap_or_else(|| match step.exit {
-            Some(crate::run::ExitInfo { signal: Some(n), .. }) => format!("ended by signal {n}"),
-            _ => "ended before it was done".to_owned(),
+            Some(crate::run::ExitInfo { signal: Some(n), .. }) => format!("ended by signal {n}").into(),
+            _ => "ended before it was done".into(),
         }),
         F::Unknown => match &step.phase {
-            StepPhase::Unknown(word) => format!("its status says {word}"),
-            _ => String::new(),
+            StepPhase::Unknown(word) => format!("its status says {word}").into(),
+            _ => Cow::Borrowed(""),
         },
-        F::Lost => state.lost.clone().unwrap_or_default(),
+        F::Lost => match &state.lost {
+            Some(evidence) => evidence.as_str().into(),
+            None if state.is_over() => "the run ended and nothing tells how this step did".into(),
+            None => Cow::Borrowed(""),
+        },
         _ => error().or_else(last_line).unwrap_or_default(),
     }
 }

@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier, Style};
 
 use crate::deck::actions::Action;
 use crate::deck::theme::Theme;
-use crate::text::{SafeText, width};
+use crate::text::{SafeText, is_plain, width};
 
 /// A piece of a line.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub fn put(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, text: &str, style: St
     // everything else of a frame.
     let begin = usize::from(y - buf.area.y) * usize::from(buf.area.width) + usize::from(x - buf.area.x);
     let cells = buf.content.get_mut(begin..).unwrap_or_default().iter_mut().take(usize::from(room));
-    if text.bytes().all(|b| matches!(b, b' '..=b'~')) {
+    if is_plain(text) {
         return dx + fill(cells, text.bytes().map(char::from), style);
     }
     if text.chars().all(is_a_cell) {
@@ -97,16 +97,35 @@ fn fill<'c>(cells: impl Iterator<Item = &'c mut Cell>, text: impl Iterator<Item 
     let modifier = style.add_modifier.difference(style.sub_modifier);
     let mut written = 0;
     for (cell, ch) in cells.zip(text) {
-        cell.set_char(ch);
+        // Most of what a blank is written over is blank, and to see that is cheaper than to write.
+        if ch != ' ' || cell.symbol() != " " {
+            cell.set_char(ch);
+        }
         (cell.fg, cell.bg, cell.modifier, cell.underline_color) = (fg, bg, modifier, underline);
         written += 1;
     }
     written
 }
 
-/// Whether a character takes one cell, whatever of these stands beside it: plain ASCII, lines and blocks, and `…`.
+/// Whether a character takes one cell, whatever of these stands beside it: plain ASCII, lines, blocks and shapes, and
+/// the other marks of ours.
 const fn is_a_cell(ch: char) -> bool {
-    matches!(ch, ' '..='~' | '\u{2500}'..='\u{259f}' | '…')
+    matches!(ch, ' '..='~' | '\u{2500}'..='\u{25fc}' | '…' | '✓' | '✗' | '–' | '›' | '†' | '·')
+}
+
+/// Writes a text from outside into at most `cells` cells, cleaned, with an ellipsis where it does not fit.
+pub fn put_line(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, text: &str, cells: u16, style: Style) -> u16 {
+    if !is_plain(text) {
+        return put_cut(buf, area, dx, dy, &SafeText::line(text), cells, style);
+    }
+    // Most names and messages are plain: nothing has to be made of them to be drawn.
+    let room = cells.min(area.width.saturating_sub(dx));
+    if text.len() <= usize::from(room) {
+        return put(buf, area, dx, dy, text, style);
+    }
+    let Some(kept) = room.checked_sub(1) else { return dx };
+    let after = put(buf, area, dx, dy, text.get(..usize::from(kept)).unwrap_or_default(), style);
+    put(buf, area, after, dy, "…", style)
 }
 
 /// Writes a text with an ellipsis where it does not fit into `cells`.
@@ -296,7 +315,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_cell_by_cell_is_what_the_library_writes(
-            text in "([ -~]|[─-▟]|…|●|é|e\u{301}|日|👩\u{200d}👧|\u{7}){0,24}",
+            text in "([ -~]|[─-◼]|[…✓✗–›†·]|é|e\u{301}|日|👩\u{200d}👧|\u{fe0f}|\u{7}){0,24}",
             before in "([ -~]|日){0,12}",
             dx in 0_u16..12,
         ) {
@@ -307,6 +326,19 @@ mod tests {
             let style = Style::new().fg(ratatui::style::Color::Blue);
             let end = put(&mut buf, area, dx, 0, &text, style);
             let expected = other.set_stringn(dx, 0, &text, usize::from(12 - dx), Style::reset().patch(style)).0;
+            prop_assert_eq!((end, buf), (expected, other));
+        }
+
+        #[test]
+        fn a_line_from_outside_is_cut_as_a_clean_one_is(
+            text in "([ -~]|é|日|\u{7}|\u{1b}){0,24}",
+            dx in 0_u16..14,
+            cells in 0_u16..14,
+        ) {
+            let area = Rect::new(0, 0, 12, 1);
+            let (mut buf, mut other) = (Buffer::empty(area), Buffer::empty(area));
+            let end = put_line(&mut buf, area, dx, 0, &text, cells, Style::new());
+            let expected = put_cut(&mut other, area, dx, 0, &SafeText::line(&text), cells, Style::new());
             prop_assert_eq!((end, buf), (expected, other));
         }
     }

@@ -278,7 +278,9 @@ fn step_ended(step: &mut StepState, outcome: &StepOutcome, at: Timestamp) {
     step.error.clone_from(&outcome.error);
     step.timed_out = outcome.timed_out;
     step.stopped = outcome.stopped;
-    step.contract.acceptance = outcome.acceptance.as_deref().cloned();
+    if step.contract.acceptance.as_ref() != outcome.acceptance.as_deref() {
+        step.contract.acceptance = outcome.acceptance.as_deref().cloned();
+    }
     step.started_at = step.started_at.or(Some(at));
     step.ended_at = Some(at);
     step.pid = None;

@@ -298,6 +298,40 @@ fn a_finished_foreign_run_is_over_whatever_its_process() {
     assert!(follower.lost().is_none());
 }
 
+/// What its status says of a step that it forgot is not believed (runner-behaviour 14.8).
+#[test]
+fn no_step_of_a_finished_foreign_run_goes_on() {
+    let temp = tempfile::tempdir().unwrap();
+    for (state, expected) in [("complete", StepFace::Lost), ("running", StepFace::Attention)] {
+        let dir = foreign(&RunRoot::at(temp.path()), &format!("{state}\", \"endedAt\": 1764000000600, \"x\": \""), 1);
+        let before = fs::read(dir.status()).unwrap();
+        let mut follower = Follower::open(dir.path()).unwrap();
+        follower.poll();
+        let faces: Vec<_> = follower.state().steps.iter().map(|s| follower.state().face(s)).collect();
+        assert_eq!(faces, [StepFace::Succeeded, expected, StepFace::Unknown], "{state}");
+        assert_eq!(follower.state().lost, None, "the run itself has ended");
+        assert_eq!(fs::read(dir.status()).unwrap(), before);
+    }
+}
+
+/// A picture that the status alone gives is not there twice, which for ten thousand steps is much.
+#[test]
+fn a_run_without_events_is_shown_by_its_status_itself() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = foreign(&RunRoot::at(temp.path()), "paused\", \"endedAt\": 1764000000600, \"x\": \"", 1);
+    fs::remove_file(dir.events()).unwrap();
+    let status = fs::read_to_string(dir.status()).unwrap().replace("\"running\"", "\"paused\"");
+    fs::write(dir.status(), status).unwrap();
+    let mut follower = Follower::open(dir.path()).unwrap();
+    follower.poll();
+    assert_eq!(follower.state().steps.len(), 3);
+    assert!(follower.is_shown_by_its_status_alone());
+    fs::write(dir.events(), FOREIGN_EVENTS).unwrap();
+    follower.poll();
+    assert!(!follower.is_shown_by_its_status_alone());
+    assert_eq!(follower.state().steps[1].last_message.as_deref(), Some("Half done."));
+}
+
 #[test]
 fn waiting_ends_when_something_is_written() {
     let temp = tempfile::tempdir().unwrap();

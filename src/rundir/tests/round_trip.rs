@@ -347,7 +347,7 @@ fn step_contract() -> impl Strategy<Value = StepContract> {
                 output_name,
                 context,
                 launch_digest,
-                launch_extensions: object(),
+                launch_extensions: object().map(Into::into),
                 agent_contract: object(),
                 artifacts,
                 transcript_error,
@@ -383,7 +383,7 @@ fn step_meta() -> impl Strategy<Value = StepMeta> {
             limits,
             thresholds,
             carried_over,
-            contract,
+            contract: contract.into(),
         }
     })
 }

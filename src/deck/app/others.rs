@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crossterm::event::EventStream;
 use rustix::process::{Pid, WaitOptions, waitpid};
@@ -20,6 +21,9 @@ use crate::text::StyledLine;
 
 /// Lines of a log that are read at once for a pager.
 const LINES: usize = 512;
+
+/// Whoever is done with a log sooner than this has not shown it to anybody: it was printed and not paged.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// The terminal, and the input that goes with it.
 type Keys = Option<EventStream>;
@@ -95,10 +99,16 @@ impl<S: Source> App<'_, S> {
         // An event stream reads even when nobody polls it, so it has to go first.
         *keys = None;
         self.lent = true;
+        let paged = input.is_some();
+        let begun = Instant::now();
         let ended = screen.lend(|| wait_for(&mut command, input)).map_err(DeckError::Terminal)?;
         *keys = Some(EventStream::new());
+        let program = command.get_program().to_string_lossy();
+        if paged && ended.is_ok() && begun.elapsed() < MOMENT {
+            let told = format!("{program} ended at once: $PAGER is to name a program that stays, such as less");
+            say(&mut self.ui, now, false, &told);
+        }
         if let Err(error) = ended {
-            let program = command.get_program().to_string_lossy();
             say(&mut self.ui, now, true, &format!("{program} could not be started: {error}"));
         }
         self.repaint(screen)
@@ -111,23 +121,28 @@ fn wait_for(command: &mut Command, input: Option<StepLog>) -> io::Result<()> {
     if input.is_some() {
         command.stdin(Stdio::piped());
     }
+    // From before it is there: the keys that end something are its own from its first moment on.
+    guard::lend(true);
+    let ended = run(command, input);
+    guard::lend(false);
+    ended
+}
+
+fn run(command: &mut Command, input: Option<StepLog>) -> io::Result<()> {
     let mut child = command.spawn()?;
     if let (Some(log), Some(to)) = (input, child.stdin.take()) {
         // Whoever has seen enough closes the pipe, which ends the thread.
         std::thread::Builder::new().name("deck-pager".to_owned()).spawn(move || clean(&log, to))?;
     }
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    guard::lend(true);
-    let ended = loop {
+    loop {
         match waitpid(pid, WaitOptions::UNTRACED) {
             Ok(Some((_, status))) if status.stopped() => terminal::stop_self(),
-            Ok(_) => break Ok(()),
+            Ok(_) => return Ok(()),
             Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => break Err(errno.into()),
+            Err(errno) => return Err(errno.into()),
         }
-    };
-    guard::lend(false);
-    ended
+    }
 }
 
 /// Writes a log as text: what would act on the terminal is no more in it than on the screen.

@@ -65,7 +65,8 @@ impl Case {
 
     /// What is true once the runner is gone without an end.
     fn lost(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.lines.iter().skip(1).map(|l| l.replacen(" running ", " lost ", 1)).collect();
+        let never = |line: &String| line.replacen(" running ", " lost ", 1).replacen(" pending ", " skipped ", 1);
+        let mut lines: Vec<String> = self.lines.iter().skip(1).map(never).collect();
         lines.insert(0, self.lines[0].replacen(" running exit -", " lost exit 7", 1));
         lines
     }

@@ -87,7 +87,7 @@ fn a_run_without_runner_and_keeper_is_told_as_lost_and_no_look_changes_anything(
     let json = world.output(&["status", "--json", run.id()]);
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
     let states: Vec<_> = json["steps"].as_array().unwrap().iter().map(|s| s["state"].as_str().unwrap()).collect();
-    assert_eq!(states, ["lost", "lost", "pending"]);
+    assert_eq!(states, ["lost", "lost", "skipped"]);
     assert!(json["lost"].as_str().unwrap().contains("is gone"), "{json}");
     let mut left: Vec<_> = json["leftovers"].as_array().unwrap().iter().map(|l| l["pid"].as_u64().unwrap()).collect();
     left.sort_unstable();

@@ -412,7 +412,7 @@ fn every_what() -> Vec<What> {
         all.push(What::AttentionRaised { step, notice: Box::new(Notice::new(step, condition, since)) });
     }
     for metric in Metric::ALL {
-        for stage in [Stage::Soft, Stage::Deferred, Stage::Hard] {
+        for stage in [Stage::Soft, Stage::Deferred, Stage::Hard, Stage::Late] {
             for step in [Some(step), None] {
                 all.push(What::BudgetReached { step, metric, stage, used: 1.5, message: text() });
             }

@@ -109,10 +109,12 @@ fn tell_unanswered(state: &RunState) {
         let Some(text) = &step.unanswered else { continue };
         let line = format!("step {} {} asks: {text}", step.id.number(), step.title());
         tell!("subdeck: {}", SafeText::line(&line));
+    }
+    // Of the whole run: one step alone would leave behind the others that were paused with it, and those after them.
+    if state.steps.iter().any(|step| step.unanswered.is_some()) {
         tell!(
             "subdeck: nobody can be asked here, so the run was paused; start it with --on-permission allow, deny or ask, \
-             permit it in the plan, or go on where it can be answered: subdeck resume {id}:{}",
-            step.id.number()
+             permit it in the plan, or go on where it can be answered: subdeck resume {id}"
         );
     }
 }

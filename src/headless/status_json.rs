@@ -83,7 +83,17 @@ fn placed(mut value: Value, dir: &RunDir, lost: Option<&str>) -> Value {
     value
 }
 
+/// The word for how a step stands: that of the files, but what never ran is told as one thing, whatever it was that
+/// kept it from running.
+fn word<'a>(state: &RunState, step: &'a StepState) -> &'a str {
+    match state.face(step) {
+        face @ (StepFace::Lost | StepFace::Skipped) => face.word(),
+        _ => step.phase.as_str(),
+    }
+}
+
 fn step(state: &RunState, step: &StepState) -> Value {
+    let skipped = state.face(step) == StepFace::Skipped;
     let (runner, command) = match &step.runner {
         RunnerKind::Pi => ("pi", None),
         RunnerKind::PiJson => ("pi-json", None),
@@ -102,9 +112,9 @@ fn step(state: &RunState, step: &StepState) -> Value {
         "phase": step.phase_title,
         "runner": runner,
         "command": command,
-        "state": if state.face(step) == StepFace::Lost { StepFace::Lost.word() } else { step.phase.as_str() },
+        "state": word(state, step),
         "ending": step.ending.is_some().then_some(true),
-        "exit_code": step.exit_code,
+        "exit_code": step.exit_code.filter(|_| !skipped),
         "error": step.error,
         "timed_out": step.timed_out.then_some(true),
         "stopped": step.stopped.then_some(true),
@@ -115,8 +125,8 @@ fn step(state: &RunState, step: &StepState) -> Value {
         "pid": step.pid,
         "session": step.session_id,
         "session_file": step.session_file,
-        "started_at": ms(step.started_at),
-        "ended_at": ms(step.ended_at),
+        "started_at": ms(step.started_at.filter(|_| !skipped)),
+        "ended_at": ms(step.ended_at.filter(|_| !skipped)),
         "last_activity": ms(step.last_activity),
         "turns": step.turn_count,
         "tool_calls": step.tool_count,

@@ -16,6 +16,57 @@ fn signal(pty: &Pty, signal: Signal) {
 }
 
 #[test]
+fn one_stream_of_the_output_is_shown_searched_and_left_again() {
+    let home = Home::new();
+    let script = "echo fine one; echo BAD one >&2; echo fine two; echo BAD two >&2; exec sleep 1000";
+    let pty = home.deck(&["run", "--name", "both", "--", "sh", "-c", script], 120, 36);
+    pty.keys("z");
+    pty.wait_for("both streams", |s| s.contents().contains("BAD one") && s.contents().contains("fine one"));
+    pty.keys("&");
+    pty.wait_for("standard error only", |s| {
+        let text = s.contents();
+        text.contains("stderr only") && text.contains("err│ BAD one") && !text.contains("fine one")
+    });
+    pty.keys("/one\r");
+    pty.wait_text("1/1");
+    pty.keys("&");
+    pty.wait_for("all but standard error", |s| {
+        let text = s.contents();
+        text.contains("without stderr") && text.contains("fine one") && !text.contains("BAD one")
+    });
+    pty.keys("/bad\r");
+    pty.wait_text("is nowhere in what is shown of this output");
+    pty.keys("&");
+    pty.wait_for("both streams", |s| {
+        let text = s.contents();
+        !text.contains("without stderr") && text.contains("BAD one") && text.contains("fine one")
+    });
+    pty.keys("n");
+    pty.wait_text("2/2");
+}
+
+#[test]
+fn a_locale_of_ascii_gets_ascii_and_a_terminal_without_colours_none_unless_one_says_so() {
+    let home = Home::new();
+    drop(home.run(80, 24));
+    let sees = |variables: &[(&str, &str)]| {
+        let pty = home.deck_with(&["attach", "@last"], variables, 80, 24);
+        pty.wait_text("hello from the child");
+        let bytes = pty.bytes();
+        let text = String::from_utf8_lossy(&bytes);
+        let styles =
+            text.split("\x1b[").filter_map(|part| part.split_once('m')).flat_map(|(style, _)| style.split(';'));
+        let colours = styles.filter_map(|number| number.parse::<u8>().ok()).any(|n| matches!(n, 31..=38 | 91..=97));
+        (bytes.is_ascii(), colours)
+    };
+    assert_eq!(sees(&[("LC_ALL", "C.UTF-8")]), (false, true));
+    assert_eq!(sees(&[("LC_ALL", "C")]), (true, true));
+    assert_eq!(sees(&[("LC_ALL", "C"), ("SUBDECK_ASCII", "false")]), (false, true));
+    assert_eq!(sees(&[("LC_ALL", "C"), ("TERM", "vt100")]), (true, false));
+    assert_eq!(sees(&[("LC_ALL", "C.UTF-8"), ("TERM", "vt100"), ("SUBDECK_THEME", "dark")]), (false, true));
+}
+
+#[test]
 fn a_run_is_watched_left_and_found_again() {
     let home = Home::new();
     let mut pty = home.run(120, 36);

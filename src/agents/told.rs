@@ -25,6 +25,13 @@ pub(super) fn preview(text: &str) -> String {
     prefix(text, AgentEvent::PREVIEW).to_owned()
 }
 
+/// What the log says of a call as it begins: its tool and what it is to do, with a mark where that was cut.
+pub(super) fn call(tool: &str, args: &str) -> String {
+    // Cut at the end of a character, it is shorter by up to three bytes.
+    let cut = if args.len() + 4 > AgentEvent::ARGS_PREVIEW { "…" } else { "" };
+    if args.is_empty() { tool.to_owned() } else { format!("{tool}: {args}{cut}") }
+}
+
 /// Largest text that the record of a message keeps, and as much of what was thought before it, in bytes.
 pub(super) const KEPT: usize = 256 * 1024;
 

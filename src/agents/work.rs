@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::look::shorten;
 use super::pi::args::{Described, describe, tail};
 use super::pi::live::Live;
-use super::told::{Answer, preview, tell, think, think_anew};
+use super::told::{self, Answer, preview, tell, think, think_anew};
 use super::{Sink, outside};
 use crate::run::{AgentEvent, MessageRole, Report, StopReason, Stream, ToolOutcome, Usage};
 use crate::text::prefix;
@@ -218,8 +218,7 @@ impl Work {
             self.tell_message(Some(StopReason::ToolUse), None, true, sink);
         }
         let Begun { id, tool, said } = begun;
-        let line = if said.args.is_empty() { tool.clone() } else { format!("{tool}: {}", said.args) };
-        self.live.line(Stream::Out, &line, sink);
+        self.live.line(Stream::Out, &told::call(&tool, &said.args), sink);
         let id = id.to_owned();
         self.calls.push(Call { id: id.clone(), tool: tool.clone(), args: said.args.clone(), text: String::new() });
         let event =

@@ -9,9 +9,8 @@ use super::args::{AttachArgs, Output, RootArgs, ShowArgs};
 use super::load::World;
 use super::show::{is_headless, is_unreadable, tell_summary, tell_unreadable};
 use super::shown::{Fate, Shown};
-use super::{again, find, keys, out, read_only};
+use super::{again, find, keys, looks, out, read_only};
 use crate::deck::notify::Channel;
-use crate::deck::theme::Palette;
 use crate::deck::{DeckExit, DeckOptions, GoOn, Retry};
 use crate::run::{ExitCause, StepId, exit_code};
 use crate::rundir::{Follower, RunDir};
@@ -75,8 +74,8 @@ pub fn look(
         let options = DeckOptions {
             run_dir: dir.path().to_path_buf(),
             read_only: read_only.or_else(|| find::writable(&dir).err().map(|why| why.to_string())),
-            ascii: show.ascii || world.config.ascii(),
-            palette: palette(world),
+            ascii: looks::ascii(world, show.ascii),
+            palette: looks::palette(world),
             mouse: world.config.mouse(),
             notify: Channel::named(world.config.notify(), |name| std::env::var(name).ok().filter(|v| !v.is_empty())),
             hook: world.config.notify_hook(),
@@ -127,14 +126,6 @@ pub fn left(dir: &RunDir, exit: DeckExit) -> anyhow::Result<ExitCode> {
         DeckExit::Stopped | DeckExit::Ended => Ok(out::code(exit_code(state))),
         DeckExit::Signalled(signal) => crate::deck::die_by(signal),
     }
-}
-
-/// The colours that the person wants; `None` leaves it to the terminal. `NO_COLOR` goes before everything else.
-pub fn palette(world: &World) -> Option<Palette> {
-    if std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()) {
-        return Some(Palette::Mono);
-    }
-    Palette::named(world.config.theme())
 }
 
 /// Follows a run and prints it. Ctrl-C ends only the following: the run belongs to somebody else.

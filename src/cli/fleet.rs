@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use super::args::{FleetArgs, LsArgs, ShowArgs};
 use super::attach::{self, How};
 use super::load::{self, World};
-use super::{find, launch, ls, read_only};
+use super::{find, launch, looks, ls, read_only};
 use crate::deck::DeckExit;
 use crate::deck::fleet::{self, AgentChoice, Doors, FleetExit, FleetOptions, FleetUi, Wish};
 use crate::plan::agents;
@@ -28,8 +28,8 @@ pub fn fleet(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let read_only = read_only::asked(&world, &args.root);
     let mut ui = FleetUi::default();
     let options = FleetOptions {
-        ascii: args.ascii || world.config.ascii(),
-        palette: attach::palette(&world),
+        ascii: looks::ascii(&world, args.ascii),
+        palette: looks::palette(&world),
         folder: world.env.current_dir.clone(),
     };
     let doors = Doors {

@@ -28,6 +28,7 @@ mod launch;
 mod lines;
 mod load;
 mod logs;
+mod looks;
 mod ls;
 mod man;
 mod out;

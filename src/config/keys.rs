@@ -150,7 +150,7 @@ pub const KEYS: &[Key] = &[
         &["SUBDECK_THEME"],
         "auto",
     ),
-    key("ui.ascii", Kind::Bool, &["SUBDECK_ASCII"], "false"),
+    key("ui.ascii", Kind::Bool, &["SUBDECK_ASCII"], ""),
     key("ui.mouse", Kind::Bool, &["SUBDECK_MOUSE"], "false"),
     key("ui.notify", Kind::Word(&["auto", "off", "bell", "osc9", "osc777", "osc99"]), &["SUBDECK_NOTIFY"], "auto"),
     Key { needs_trust: true, ..key("ui.notify_hook", Kind::Words, &["SUBDECK_NOTIFY_HOOK"], "") },

@@ -201,10 +201,10 @@ impl Config {
         self.text("ui.theme").unwrap_or("auto")
     }
 
-    /// Whether the deck draws with ASCII characters only.
+    /// Whether the deck draws with ASCII characters only; `None` leaves it to the locale.
     #[must_use]
-    pub fn ascii(&self) -> bool {
-        self.truth("ui.ascii").unwrap_or(false)
+    pub fn ascii(&self) -> Option<bool> {
+        self.truth("ui.ascii")
     }
 
     /// Whether nothing is to be written into any run, and none started.

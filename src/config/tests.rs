@@ -68,7 +68,7 @@ fn without_anything_the_built_in_values_hold() {
     let config = world.config();
     assert_eq!((config.root(), config.roots(), config.pi_program()), (None, &[][..], None));
     assert_eq!((config.capture_step(), config.capture_run()), (2 << 30, 8 << 30));
-    assert_eq!((config.theme(), config.output(), config.ascii(), config.mouse()), ("auto", "text", false, false));
+    assert_eq!((config.theme(), config.output(), config.ascii(), config.mouse()), ("auto", "text", None, false));
     assert_eq!(config.user_file(), Some(world.path("home/.config/subdeck/config.toml").as_path()));
     assert_eq!(config.project_file(), None);
     // The built-in words are values of their keys.
@@ -146,7 +146,7 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     }
     assert_eq!(config.root(), Some(world.path("home/runs").as_path()));
     assert_eq!(config.roots(), [world.path("home/.config/subdeck/a"), PathBuf::from("/b")]);
-    assert_eq!((config.capture_step(), config.theme(), config.ascii()), (5 << 20, "mono", true));
+    assert_eq!((config.capture_step(), config.theme(), config.ascii()), (5 << 20, "mono", Some(true)));
     let of_file = config.defaults();
     let thresholds = of_file.attention.thresholds();
     assert_eq!((thresholds.idle_ms, thresholds.long_turns, thresholds.repeats), (Some(90_000), Some(40), None));

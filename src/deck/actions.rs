@@ -175,7 +175,7 @@ pub const TABLE: &[Row] = actions![
     Action::Wrap, "wrap", "wrap", [ch('W')], Look, false, "wrap long lines or cut them";
     Action::Fold, "fold", "fold", [ch('F')], Look, false, "show lines that say the same once, or every time";
     Action::Reveal, "reveal", "reveal", [ch('M')], Look, false, "show what looks like a key, or mask it";
-    Action::Filter, "filter", "filter", [ch('&')], Look, false, "only the steps with these words; zoomed, only errors or text";
+    Action::Filter, "filter", "filter", [ch('&')], Look, false, "only the steps with these words; zoomed, only errors or text, of the output one stream";
     Action::Search, "search", "find", [ch('/')], Look, false, "look for a text in the whole output, of one step or of all";
     Action::SearchNext, "search next", "next", [ch('n')], Look, false, "the next match in the same direction";
     Action::SearchPrevious, "search previous", "previous", [ch('N')], Look, false, "the next match in the other direction";
@@ -384,6 +384,8 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     }
     if ui.zoom && entries::lists(ui.tab(ui.selected)) {
         wanted.extend([Action::Open, Action::Filter]);
+    } else if ui.zoom && ui.tab(ui.selected) == Tab::Output {
+        wanted.extend([Action::Search, Action::Filter]);
     } else if ui.shows_one() || ui.focus == Focus::Output {
         wanted.push(Action::Search);
     }

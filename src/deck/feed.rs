@@ -170,6 +170,12 @@ pub trait Feed {
     /// The length of a step's log in virtual bytes, as of the last look at it; looks.
     fn log_len(&mut self, step: StepId) -> u64;
 
+    /// Only one stream of a step is looked at from here on, or all; `Out` stands for all that is not of standard error.
+    /// All positions of the step are those of what is looked at.
+    fn show(&mut self, step: StepId, only: Option<Stream>) {
+        _ = (step, only);
+    }
+
     /// At most `n` lines that end at or before `position`, oldest first.
     fn lines_before(&mut self, step: StepId, position: u64, n: usize) -> Vec<LogLine>;
 

@@ -145,6 +145,14 @@ impl Feed for LiveFeed {
         log.len()
     }
 
+    fn show(&mut self, step: StepId, only: Option<Stream>) {
+        if self.logs.show(step, only) {
+            // Positions mean something else now.
+            self.lines.remove(&step);
+            self.search = self.search.take().filter(|search| search.step != step);
+        }
+    }
+
     fn lines_before(&mut self, step: StepId, position: u64, n: usize) -> Vec<LogLine> {
         if let Some(mut lines) = self.stand_in(step) {
             lines.retain(|line| line.end <= position);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::run::StepId;
+use crate::run::{StepId, Stream};
 use crate::rundir::{RunDir, StepLog};
 
 /// How many logs have their files open.
@@ -12,18 +12,37 @@ const OPEN_MOST: usize = 24;
 pub(super) struct Logs {
     dir: RunDir,
     logs: BTreeMap<StepId, StepLog>,
+    /// Of which steps one stream is looked at.
+    only: BTreeMap<StepId, Stream>,
     /// The steps whose logs are open, the one that was looked at last at the end.
     open: Vec<StepId>,
 }
 
 impl Logs {
     pub(super) const fn new(dir: RunDir) -> Self {
-        Self { dir, logs: BTreeMap::new(), open: Vec::new() }
+        Self { dir, logs: BTreeMap::new(), only: BTreeMap::new(), open: Vec::new() }
+    }
+
+    /// Looks at one stream of a step, or at all again. Returns whether that is another log than before.
+    pub(super) fn show(&mut self, step: StepId, only: Option<Stream>) -> bool {
+        if self.only.get(&step).copied() == only {
+            return false;
+        }
+        match only {
+            Some(stream) => self.only.insert(step, stream),
+            None => self.only.remove(&step),
+        };
+        self.logs.remove(&step);
+        true
     }
 
     /// The log of a step; the one that was not looked at for the longest time lets go of its files.
     pub(super) fn get(&mut self, step: StepId) -> &mut StepLog {
-        let dir = &self.dir;
+        let (dir, only) = (&self.dir, self.only.get(&step).copied());
+        let opened = || match only {
+            Some(stream) => StepLog::open_only(dir, step, stream),
+            None => StepLog::open(dir, step),
+        };
         if self.open.last() != Some(&step) {
             self.open.retain(|other| *other != step);
             self.open.push(step);
@@ -33,7 +52,7 @@ impl Logs {
                 log.rest();
             }
         }
-        let log = self.logs.entry(step).or_insert_with(|| StepLog::open(dir, step));
+        let log = self.logs.entry(step).or_insert_with(opened);
         if log.is_resting() {
             log.refresh();
         }
@@ -42,7 +61,7 @@ impl Logs {
             self.open.retain(|other| *other == step);
             self.logs.iter_mut().filter(|(other, _)| **other != step).for_each(|(_, log)| log.rest());
         }
-        let log = self.logs.entry(step).or_insert_with(|| StepLog::open(dir, step));
+        let log = self.logs.entry(step).or_insert_with(opened);
         if log.is_starved() {
             log.refresh();
         }

@@ -12,7 +12,7 @@ use super::keymap::Keymap;
 pub use super::overlay::{AnswerDialog, BudgetDialog, Composer, Danger, Overlay, Question};
 use super::replay::Replay;
 use super::rows;
-use crate::run::{RunState, RunnerKind, SteerMode, Steerable, StepId, StepPhase, StepState, Timestamp};
+use crate::run::{RunState, RunnerKind, SteerMode, Steerable, StepId, StepPhase, StepState, Stream, Timestamp};
 use crate::text::SafeText;
 
 /// Everything that is remembered between two frames.
@@ -188,6 +188,8 @@ pub struct PaneState {
     pub tab: Tab,
     /// Where the output stands.
     pub output: Position,
+    /// The one stream of it that is shown; `Out` stands for all that is not of standard error.
+    pub only: Option<Stream>,
     /// Scrolling that was asked for and not yet carried out: only the log knows how far a row is.
     pub asked: Vec<Scroll>,
     /// How far the other tabs are scrolled back from their end, in rows.
@@ -327,6 +329,10 @@ impl UiState {
     /// Begins to show the run as it was at another moment.
     pub fn begin_replay(&mut self, replay: Replay) {
         self.replay = Some(replay);
+        // What a stream alone was at a moment no mark tells.
+        for pane in self.panes.values_mut().filter(|pane| pane.only.is_some()) {
+            (pane.only, pane.output) = (None, Position::Follow);
+        }
         // These speak of the whole logs.
         self.unread.clear();
         self.search = None;

@@ -17,11 +17,12 @@ use super::attention::{Attention, attention, foremost};
 use super::entries;
 use super::history::History;
 use super::model::{
-    Danger, Focus, Notice, Overlay, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, inner_run, living,
+    Danger, Focus, Notice, Overlay, Position, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, inner_run,
+    living,
 };
 use super::view::layout::{grid_fits, layout};
 use super::{answer_dialog, budget_dialog, compose, rows};
-use crate::run::{RunState, StepId, Timestamp};
+use crate::run::{RunState, StepId, Stream, Timestamp};
 use crate::text::SafeText;
 use mouse::on_mouse;
 use overlays::{on_confirm_key, on_filter_key, on_palette_key, on_quit_key, on_reading_key, on_search_key};
@@ -96,6 +97,27 @@ pub fn expires_at(ui: &UiState) -> Option<Timestamp> {
     let armed = ui.armed.map(|q| q.since + ARMED_FOR);
     let notice = ui.notice.as_ref().map(|n| n.until);
     [armed, notice].into_iter().flatten().min()
+}
+
+/// Shows all of an output, standard error only, or all but it.
+fn next_stream(ui: &mut UiState, cx: Context<'_>) {
+    if ui.replay.is_some() || ui.frozen.is_some() {
+        return say(ui, cx.now, true, "a picture that stands still shows both streams");
+    }
+    let step = ui.selected;
+    let pane = ui.pane_mut(step);
+    pane.only = match pane.only {
+        None => Some(Stream::Err),
+        Some(Stream::Err) => Some(Stream::Out),
+        Some(Stream::Out | Stream::Own) => None,
+    };
+    // Positions mean something else now.
+    pane.output = Position::Follow;
+    pane.asked.clear();
+    ui.searching = None;
+    if let Some(search) = &mut ui.search {
+        (search.found, search.count) = (None, None);
+    }
 }
 
 fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
@@ -219,6 +241,8 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
             let sieve = pane.sieve.entry(pane.tab).or_default();
             *sieve = sieve.next(pane.tab);
         }
+        Action::Filter if ui.zoom && ui.tab(ui.selected) == Tab::Output => next_stream(ui, cx),
+        Action::Filter if ui.zoom => say(ui, cx.now, false, "there is nothing to leave out on this tab"),
         Action::Filter => {
             ui.zoom = false;
             ui.mode = ViewMode::List;

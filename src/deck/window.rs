@@ -79,11 +79,14 @@ const MOST_LINES: usize = 2048;
 
 /// Rows that are put before a line of standard error, in cells.
 pub const ERR_MARK: &str = "err│ ";
+/// The same before a line of the program's own.
+pub const OWN_MARK: &str = "── ";
 
 /// Carries out what was asked of the pane and reads the rows that it shows. `size` is the inside of the pane in cells.
 ///
 /// Nothing behind `limit` is shown, where there is one: a picture that stands still ends where the log did then.
 pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u16), limit: Option<u64>) -> Window {
+    feed.show(step, ui.panes.get(&step).and_then(|pane| pane.only));
     let len = feed.log_len(step).min(limit.unwrap_or(u64::MAX));
     let (wide, high) = (usize::from(size.0.max(1)), usize::from(size.1));
     let found = ui.search.as_ref().and_then(|search| {
@@ -359,7 +362,12 @@ impl View {
             // Before it is wrapped, because no row has the whole of it then.
             styled.mask(above);
         }
-        let room = if line.stream == Stream::Err { self.wide.saturating_sub(width(ERR_MARK)) } else { self.wide };
+        let mark = match line.stream {
+            Stream::Err => ERR_MARK,
+            Stream::Own => OWN_MARK,
+            Stream::Out => "",
+        };
+        let room = self.wide.saturating_sub(width(mark));
         let cut = styled.cut || line.cut;
         let left = styled.left as u64;
         let parts = if self.wrap { wrap(styled.runs, room.max(4)) } else { vec![self.around(line, styled.runs, room)] };
@@ -452,6 +460,17 @@ mod tests {
         assert_eq!(shown(&mut feed, &mut ui).1.rows[0].anchor.row, 0);
         ui.wrap = false;
         assert_eq!(shown(&mut feed, &mut ui).0.len(), 1);
+    }
+
+    #[test]
+    fn marks_before_a_line_take_no_word_from_it_where_it_is_wrapped() {
+        for (stream, mark) in [(Stream::Out, ""), (Stream::Err, ERR_MARK), (Stream::Own, OWN_MARK)] {
+            let mut feed = FakeFeed::default();
+            feed.print(0, stream, "w01 w02 w03 w04 w05 w06 w07 w08 w09");
+            let (rows, _) = shown(&mut feed, &mut UiState::new((20, 4)));
+            assert_eq!(rows.concat().replace(' ', ""), "w01w02w03w04w05w06w07w08w09", "{stream:?}");
+            assert!(rows.iter().all(|row| width(row.trim_end()) + width(mark) <= 20), "{stream:?} {rows:?}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::marks::MarkReader;
 use crate::run::{StepId, Stream, Timestamp};
 
 mod lines;
+mod only;
 mod search;
 mod streams;
 mod times;
@@ -85,6 +86,8 @@ pub struct StepLog {
     seen: u64,
     /// No file is open until the next look.
     resting: bool,
+    /// Only one stream is looked at.
+    only: Option<only::Only>,
 }
 
 /// Files of a step's log that are there and are not read: links, pipes, and whatever else is no regular file.
@@ -99,7 +102,14 @@ impl StepLog {
     /// (run-directory 2.15).
     #[must_use]
     pub fn open(dir: &RunDir, step: StepId) -> Self {
-        let mut log = Self {
+        let mut log = Self::closed(dir, step);
+        log.refresh();
+        log
+    }
+
+    /// Before the first look.
+    fn closed(dir: &RunDir, step: StepId) -> Self {
+        Self {
             dir: dir.clone(),
             step,
             settled: false,
@@ -110,9 +120,8 @@ impl StepLog {
             runs: Vec::new(),
             seen: 0,
             resting: false,
-        };
-        log.refresh();
-        log
+            only: None,
+        }
     }
 
     /// At most `most` lines from the one that holds `position` on, oldest first; fewer of very long ones, never none.
@@ -222,7 +231,7 @@ impl StepLog {
             start,
             end,
             bytes,
-            stream: if self.err.is_some() { place.stream } else { mark.map_or(Stream::Out, |m| m.stream) },
+            stream: if self.err.is_some() { place.stream } else { mark.map_or(self.unmarked(place), |m| m.stream) },
             at: mark.map(|m| m.at),
             attempt: mark.map_or(1, |m| m.attempt.max(1)),
             cut: !whole && end < self.len(),

@@ -47,10 +47,14 @@ impl Pty {
     pub fn spawn(mut command: CommandBuilder, columns: u16, rows: u16) -> Self {
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
-        command.env("TERM", "xterm-256color");
-        for name in ["NO_COLOR", "CI", "TMUX", "COLUMNS", "LINES"] {
-            // What a test sets is meant; what it only inherits is not.
-            if command.get_env(name) == std::env::var_os(name).as_deref() {
+        // What a test sets is meant; what it only inherits is not.
+        let inherited =
+            |command: &CommandBuilder, name: &str| command.get_env(name) == std::env::var_os(name).as_deref();
+        if inherited(&command, "TERM") {
+            command.env("TERM", "xterm-256color");
+        }
+        for name in ["NO_COLOR", "CI", "TMUX", "COLUMNS", "LINES", "LC_ALL", "LC_CTYPE", "LANG"] {
+            if inherited(&command, name) {
                 command.env_remove(name);
             }
         }

@@ -14,7 +14,7 @@ use super::usage::Spent;
 use super::{Dialect, INITIALIZE, SETTLE, Session};
 use crate::agents::jsonrpc::{Message, number, parse, text, within};
 use crate::agents::pi::live::Live;
-use crate::agents::told::{Answer, preview, tell, think, think_anew, unknown};
+use crate::agents::told::{self, Answer, preview, tell, think, think_anew, unknown};
 use crate::agents::{Adapter, Line, Oversize, Sink, outside};
 use crate::run::{AgentEvent, Report, StopReason, Stream, ToolOutcome, Window};
 
@@ -367,8 +367,7 @@ impl AcpAdapter {
             self.tell_message(Some(StopReason::ToolUse), None, true, sink);
         }
         let said = call.describe();
-        let line =
-            if said.args.is_empty() { call.name().to_owned() } else { format!("{}: {}", call.name(), said.args) };
+        let line = told::call(call.name(), &said.args);
         self.live.line(Stream::Out, &line, sink);
         let (tool, id) = (call.name().to_owned(), Some(call.id.clone()));
         tell(AgentEvent::ToolStarted { call: id, tool, args: said.args, path: said.path, about: said.about }, sink);

@@ -6,7 +6,7 @@ use super::adapter::ClaudeAdapter;
 use crate::agents::Sink;
 use crate::agents::look::{Look, shorten, text_of};
 use crate::agents::pi::{decode_line, line_of};
-use crate::agents::told::KEPT;
+use crate::agents::told::{self, KEPT};
 use crate::run::{AgentEvent, StopReason, Stream};
 use crate::text::prefix;
 
@@ -26,8 +26,7 @@ impl ClaudeAdapter {
         let record = json!({"type": "tool_execution_start", "toolCallId": id, "toolName": tool, "args": args});
         decode_line(line_of(record.clone()).as_bytes(), &mut self.events);
         if let Some(AgentEvent::ToolStarted { tool, args, .. }) = self.events.get(at) {
-            let told = if args.is_empty() { tool.clone() } else { format!("{tool}: {args}") };
-            self.live.line(Stream::Out, &told, sink);
+            self.live.line(Stream::Out, &told::call(tool, args), sink);
         }
         self.events.truncate(at);
         self.emit(record, sink);

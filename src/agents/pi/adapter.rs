@@ -12,6 +12,7 @@ use super::live::Live;
 use super::record::{Record, with_record};
 use super::talk::PROMPT_ID;
 use crate::agents::acceptance;
+use crate::agents::told;
 use crate::agents::wrapping::unwrapped;
 use crate::agents::{Adapter, Facts, Line, Oversize, Sink, outside};
 use crate::run::{AgentEvent, CallFacts, MessageRole, Report, StopReason, Stream, ToolOutcome, broken_off};
@@ -52,8 +53,7 @@ impl PiAdapter {
         self.keep(line, kind, record, &found, sink);
         for event in found.drain(..) {
             if let AgentEvent::ToolStarted { tool, args, .. } = &event {
-                let line = if args.is_empty() { tool.clone() } else { format!("{tool}: {args}") };
-                self.live.line(Stream::Out, &line, sink);
+                self.live.line(Stream::Out, &told::call(tool, args), sink);
             }
             if let AgentEvent::Asked(asking) = &event {
                 self.live.line(Stream::Own, &format!("an extension asks: {}", asking.text), sink);

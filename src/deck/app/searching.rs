@@ -150,7 +150,8 @@ impl<S: Source> App<'_, S> {
         let nothing = if everywhere {
             format!("nothing found: \"{needle}\" is in the output of no step")
         } else {
-            format!("nothing found: \"{needle}\" is nowhere in this output")
+            let part = if self.ui.pane(step).only.is_some() { "what is shown of this output" } else { "this output" };
+            format!("nothing found: \"{needle}\" is nowhere in {part}")
         };
         if shown && !everywhere {
             let side = if back { "above" } else { "below" };

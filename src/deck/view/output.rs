@@ -11,7 +11,7 @@ use super::{Scene, at_end, elapsed, entries, sections, waits};
 use crate::deck::actions::Action;
 use crate::deck::entries::lists;
 use crate::deck::model::{Focus, Position, Tab, UiState};
-use crate::deck::window::{ERR_MARK, Row, Window, Windows};
+use crate::deck::window::{ERR_MARK, OWN_MARK, Row, Window, Windows};
 use crate::run::{StepPhase, StepState, Stream};
 use crate::text::{SafeText, bytes, clock, grouped};
 
@@ -135,6 +135,10 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
     let theme = scene.theme;
     let follows = ui.pane(step.id).output == Position::Follow;
     let mut out = Vec::new();
+    if let Some(only) = ui.panes.get(&step.id).and_then(|pane| pane.only) {
+        let text = if only == Stream::Err { "stderr only" } else { "without stderr" };
+        out.push(piece(text, theme.accent()).rank(6));
+    }
     if !ui.wrap {
         out.push(piece("not wrapped", theme.dim()).rank(2));
     }
@@ -221,7 +225,7 @@ fn log_row(buf: &mut Buffer, area: Rect, dy: u16, row: &Row, scene: &Scene<'_>) 
         Stream::Err => dx = put(buf, area, 0, dy, ERR_MARK, theme.bad()),
         Stream::Own => {
             let text: String = row.runs.iter().map(|r| r.text.as_str()).collect();
-            let text = SafeText::line(&format!("── {}", text.strip_prefix("── ").unwrap_or(&text)));
+            let text = SafeText::line(&format!("{OWN_MARK}{}", text.strip_prefix(OWN_MARK).unwrap_or(&text)));
             let dx = put_cut(buf, area, 0, dy, &text, area.width, theme.halted()) + 1;
             put(buf, area, dx, dy, &"─".repeat(usize::from(area.width.saturating_sub(dx))), theme.dim());
             return;

@@ -133,6 +133,7 @@ impl StepLog {
             self.settled = true;
             self.out = Half::new(self.dir.external_out(self.step));
             self.err = Some(Half::new(self.dir.external_err(self.step)));
+            self.settle_only();
         } else {
             // Its output log is made before the files of the streams are, so only one that holds something decides.
             self.settled = std::fs::metadata(&self.out.path).is_ok_and(|m| m.len() > 0);
@@ -174,6 +175,7 @@ impl StepLog {
         if shrunk {
             self.marks = None;
         }
+        let anew = self.marks.is_none();
         match &mut self.marks {
             Some(marks) => marks.refresh(),
             None => {
@@ -185,12 +187,16 @@ impl StepLog {
         if self.err.is_some() {
             self.extend_runs();
         }
+        self.extend_only(anew);
         LogChange { grown: out.grown || err.grown, shrunk }
     }
 
     /// How many bytes there are.
     #[must_use]
     pub fn len(&self) -> u64 {
+        if let Some(len) = self.only_len() {
+            return len;
+        }
         self.out.size + self.err.as_ref().map_or(0, |e| e.size)
     }
 
@@ -272,6 +278,9 @@ impl StepLog {
     pub(super) fn place(&self, position: u64) -> Option<Place> {
         if position >= self.len() {
             return None;
+        }
+        if let Some(place) = self.only_place(position) {
+            return place;
         }
         if self.err.is_none() {
             let marks = (0, u64::MAX);

@@ -105,6 +105,65 @@ fn marks_of_an_agent_tell_stream_time_and_attempt() {
     assert_eq!(seen, [(Stream::Out, 1, 1), (Stream::Err, 2, 1), (Stream::Own, 3, 2)]);
 }
 
+fn only(dir: &RunDir, stream: Stream) -> Vec<String> {
+    let log = StepLog::open_only(dir, STEP, stream);
+    let all = words(&log.lines_from(0, 99));
+    assert_eq!(words(&log.lines_before(log.len(), 99)), all);
+    let mut bytes = vec![0; usize::try_from(log.len()).unwrap() + 9];
+    assert_eq!(log.read_at(0, &mut bytes) as u64, log.len());
+    all
+}
+
+#[test]
+fn one_stream_of_a_command_is_read_by_itself() {
+    let (_temp, dir) = dir();
+    let mut marks = MarkWriter::open(&dir.marks(STEP)).unwrap();
+    let (mut out, mut err) = (StepLog::open_only(&dir, STEP, Stream::Out), StepLog::open_only(&dir, STEP, Stream::Err));
+    assert!(out.is_empty() && err.is_empty());
+    for (at, stream, text) in [
+        (1, Stream::Out, "one\nha"),
+        (2, Stream::Err, "bad\n"),
+        (3, Stream::Out, "lf\n"),
+        (4, Stream::Err, "wor"),
+        (5, Stream::Out, "two\n"),
+        (6, Stream::Err, "se\n"),
+    ] {
+        print(&dir, &mut marks, at * 1000, stream, text.as_bytes());
+        out.refresh();
+        err.refresh();
+    }
+    // Cut where the other stream came in between, as in the whole log.
+    assert_eq!(words(&out.lines_from(0, 9)).concat().replace('~', ""), "onehalftwo");
+    assert_eq!(words(&err.lines_from(0, 9)).concat().replace(['~', '!'], ""), "badworse");
+    assert_eq!(only(&dir, Stream::Err), words(&err.lines_from(0, 9)), "the same at once as piece by piece");
+    assert_eq!(only(&dir, Stream::Out), words(&out.lines_from(0, 9)));
+    let line = err.lines_from(0, 1).pop().unwrap();
+    assert_eq!((line.at, line.stream), (Some(Timestamp::from_millis(2000)), Stream::Err));
+    let mut search = LogSearch::new("worse").unwrap();
+    while search.advance(&err) {}
+    assert_eq!(search.total(), 1, "also across what the other stream printed in between");
+}
+
+#[test]
+fn one_stream_of_an_agent_and_of_a_log_without_marks_is_read_by_itself() {
+    let (_temp, dir) = dir();
+    let path = dir.output(STEP);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "a\nb\n").unwrap();
+    assert_eq!((only(&dir, Stream::Out), only(&dir, Stream::Err).len()), (vec!["a".into(), "b".into()], 0));
+    let mut marks = MarkWriter::open(&dir.marks(STEP)).unwrap();
+    let mut size = 4;
+    for (at, stream, text) in
+        [(1, Stream::Err, "e1\n"), (2, Stream::Own, "own\n"), (3, Stream::Out, "c\n"), (4, Stream::Err, "e2\n")]
+    {
+        marks.note(size, Timestamp::from_millis(at * 1000), stream, 1).unwrap();
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(text.as_bytes()).unwrap();
+        size += text.len() as u64;
+    }
+    assert_eq!(only(&dir, Stream::Err), ["!e1", "!e2"]);
+    assert_eq!(only(&dir, Stream::Out), ["a", "b", "own", "c"]);
+}
+
 #[test]
 fn a_log_that_was_cut_is_noticed() {
     let (_temp, dir) = dir();

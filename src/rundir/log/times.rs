@@ -5,11 +5,14 @@ use crate::run::{Stream, Timestamp};
 
 impl StepLog {
     /// How many bytes there were at this moment, as exactly as the marks tell it: what came within a quarter of a second after
-    /// the last mark counts as there. `None` where no marks tell it, as of runs of others.
+    /// the last mark counts as there. `None` where no marks tell it, as of runs of others, and where one stream is looked at.
     #[must_use]
     pub fn len_at(&self, at: Timestamp) -> Option<u64> {
         let marks = self.marks.as_ref().filter(|marks| marks.count() > 0);
         let Some(marks) = marks else { return self.is_empty().then_some(0) };
+        if self.only.is_some() {
+            return None;
+        }
         let mut next = self.mark_after(at)?;
         if self.err.is_none() {
             return Some(marks.get(next).map_or(self.len(), |mark| mark.offset.min(self.len())));

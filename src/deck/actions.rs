@@ -175,7 +175,7 @@ pub const TABLE: &[Row] = actions![
     Action::Wrap, "wrap", "wrap", [ch('W')], Look, false, "wrap long lines or cut them";
     Action::Fold, "fold", "fold", [ch('F')], Look, false, "show lines that say the same once, or every time";
     Action::Reveal, "reveal", "reveal", [ch('M')], Look, false, "show what looks like a key, or mask it";
-    Action::Filter, "filter", "filter", [ch('&')], Look, false, "only the steps with these words; zoomed, only errors or text, of the output one stream";
+    Action::Filter, "filter", "filter", [ch('&')], Look, false, "only steps with these words; zoomed errors, text or stderr";
     Action::Search, "search", "find", [ch('/')], Look, false, "look for a text in the whole output, of one step or of all";
     Action::SearchNext, "search next", "next", [ch('n')], Look, false, "the next match in the same direction";
     Action::SearchPrevious, "search previous", "previous", [ch('N')], Look, false, "the next match in the other direction";

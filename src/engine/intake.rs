@@ -94,8 +94,8 @@ impl Intake {
         let granted = self.allowance.take(piece.many);
         piece.cut = granted < piece.many;
         if granted > 0 {
-            piece.start = Some(raw.end());
             let kept = raw.append(piece.bytes.get(..granted).unwrap_or_default());
+            piece.start = raw.began();
             piece.trouble = kept.err().map(|error| error.to_string());
         }
     }

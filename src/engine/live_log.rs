@@ -46,6 +46,7 @@ impl LiveLog {
                 file.append(b"\n")?;
                 log.at_line_start = true;
             }
+            file.retry()?;
             note(&mut log.marks, file.end(), at, stream, attempt)?;
             file.append(bytes)
         })();

@@ -178,7 +178,11 @@ impl Engine {
         // known which of two came first.
         let mut trouble = Vec::new();
         let marks = MarkWriter::open(&way.marks(id)).map_err(|error| trouble.push(error)).ok();
-        let mut open = |path: &Path| append(path).map_err(|error| trouble.push(error)).ok();
+        let mut open = |path: &Path| {
+            let named =
+                |error: std::io::Error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+            append(path).map_err(|error| trouble.push(named(error))).ok()
+        };
         let live = if plain { None } else { open(&way.output(id)) };
         let (raw_out, raw_err) = (open(&out_path), open(&err_path));
         let log = LiveLog::new(live, marks);

@@ -66,6 +66,10 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
             let line = SafeText::line(&format!("waits for another attempt: {}", next.reason));
             let _ = writeln!(out, "         {line}");
         }
+        if let Some(error) = &step.log_error {
+            let line = SafeText::line(&format!("not all of its output is kept: {error}"));
+            let _ = writeln!(out, "         {line}");
+        }
         if let Some(cap) = step.truncated_at {
             let _ = writeln!(out, "         {}", not_kept(cap));
         }

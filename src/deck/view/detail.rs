@@ -600,6 +600,9 @@ pub fn epitaph(step: &StepState, log_bytes: u64) -> String {
     if let Some(cap) = step.truncated_at {
         parts.push(format!("cut at {}", bytes(cap)));
     }
+    if step.log_error.is_some() {
+        parts.push("not all of its output is kept".to_owned());
+    }
     let agent = matches!(step.runner, RunnerKind::Agent(_));
     let command = resume_command(step).filter(|_| agent);
     let session = || step.session_id.as_deref().map(|id| format!("session {}", SafeText::line(id)));

@@ -678,5 +678,5 @@ fn what_goes_wrong_beside_a_child_ends_in_order() {
     assert_eq!((states(&status).as_slice(), done.code), (["complete"].as_slice(), 0), "{done:?}");
     assert_eq!(scene.result(&run)["results"][0]["output"], "fine");
     let failed = run.events_of("subdeck.log.failed");
-    assert_eq!(failed[0]["error"], "it is not a regular file", "{failed:?}");
+    assert_eq!(failed[0]["error"], "output-0.log: it is not a regular file", "{failed:?}");
 }

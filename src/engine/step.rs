@@ -179,8 +179,9 @@ impl Engine {
         let mut trouble = Vec::new();
         let marks = MarkWriter::open(&way.marks(id)).map_err(|error| trouble.push(error)).ok();
         let mut open = |path: &Path| {
-            let named =
-                |error: std::io::Error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+            // The run directory is reached by another way than the one that people know.
+            let name = path.file_name().unwrap_or_default().display();
+            let named = |error: std::io::Error| std::io::Error::new(error.kind(), format!("{name}: {error}"));
             append(path).map_err(|error| trouble.push(named(error))).ok()
         };
         let live = if plain { None } else { open(&way.output(id)) };

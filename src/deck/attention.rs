@@ -146,6 +146,10 @@ pub fn outlook(step: &StepState, now: Timestamp) -> Option<String> {
         Reason::Idle => step.limits.idle_ms,
         _ => return None,
     };
+    // Of a runner that tells no threshold the limits are not known either.
+    if notice.condition.threshold.is_none() && limit.is_none() {
+        return None;
+    }
     let warned = match notice.condition.threshold {
         Some(Amount::Millis(ms)) => format!("warned at {}, ", time(ms)),
         _ => String::new(),

@@ -1,6 +1,8 @@
 //! What one picture costs: sixteen noisy panes at 200x60, from the rows of their logs to the bytes for the terminal, in
-//! CPU time of this thread, in instructions where `perf` is, and in bytes.
+//! CPU time of this thread, in bytes, and when asked for in instructions.
 
+#[path = "counted.rs"]
+mod counted;
 #[path = "support.rs"]
 mod support;
 
@@ -26,8 +28,10 @@ use support::{Samples, rounds};
 
 const SIZE: (u16, u16) = (200, 60);
 const PANES: u32 = 16;
-/// The variable that makes this program draw so many pictures and say nothing.
-const FRAMES: &str = "SUBDECK_BENCH_FRAMES";
+/// The variable that makes this program the one whose instructions are counted.
+const COUNTED: &str = "SUBDECK_BENCH_COUNTED";
+/// Pictures that fill caches before what is measured.
+const WARM: u64 = 100;
 
 fn state() -> RunState {
     let step = |n: u32| StepState {
@@ -83,8 +87,9 @@ impl Write for Counter {
     }
 }
 
-/// Draws pictures one after the other; gives the CPU time of each in milliseconds, and its bytes.
-fn draw(count: u64) -> (Samples, Samples) {
+/// Draws pictures one after the other; gives the CPU time of each in milliseconds, and its bytes. The last one
+/// has its marks where instructions are counted.
+fn draw(count: u64, counted: bool) -> (Samples, Samples) {
     let state = state();
     let mut ui = UiState::new(SIZE);
     ui.mode = ViewMode::Grid;
@@ -115,12 +120,19 @@ fn draw(count: u64) -> (Samples, Samples) {
             reveal: false,
             zone: &jiff::tz::TimeZone::UTC,
         };
+        let marked = counted && frame + 1 == count;
         written.set(0);
+        if marked {
+            counted::mark();
+        }
         let begun = cpu();
         next.reset();
         view::draw(&mut next, &scene, &ui, &windows);
         let changed = shown.diff(&next);
         out.draw(changed.into_iter()).unwrap();
+        if marked {
+            counted::mark();
+        }
         times.push((cpu() - begun) * 1e3);
         sizes.push(written.get() as f64 / 1024.0);
         std::mem::swap(&mut shown, &mut next);
@@ -134,36 +146,26 @@ fn cpu() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Instructions of a process that draws so many pictures; `None` where perf is not, or may not count.
-fn instructions(count: u64) -> Option<f64> {
-    let exe = std::env::current_exe().unwrap();
-    let output = Command::new("perf")
-        .args(["stat", "-x,", "-e", "instructions:u", "--"])
-        .arg(exe)
-        .env(FRAMES, count.to_string())
-        .output()
-        .ok()?;
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    told.lines().find(|l| l.contains("instructions"))?.split(',').next()?.parse().ok()
-}
-
 fn main() {
     support::play();
-    if let Some(count) = std::env::var(FRAMES).ok().and_then(|text| text.parse().ok()) {
-        draw(count);
+    if std::env::var_os(COUNTED).is_some() {
+        draw(WARM, true);
         return;
     }
     let count = u64::from(rounds(2000));
     // The first pictures fill caches.
-    draw(count.min(100));
-    let (times, sizes) = draw(count);
+    draw(count.min(WARM), false);
+    let (times, sizes) = draw(count, false);
     let name = format!("frame: {PANES} panes, {}x{}", SIZE.0, SIZE.1);
     times.print_p95(&name, "ms CPU", "");
     sizes.print_p95(&format!("{name}, written"), "KiB", "");
-    // The difference of two counts is what the pictures cost without the start of the program; it holds the making of
-    // the lines that are drawn too.
-    match (instructions(200), instructions(1200)) {
-        (Some(few), Some(many)) => println!("{name}: {:.2} million instructions", (many - few) / 1e9),
-        _ => println!("{name}: instructions are not counted here (no perf, or it may not)"),
+    // Step by step it takes minutes.
+    if !std::env::args().any(|argument| argument == "instructions") {
+        return;
+    }
+    let exe = std::env::current_exe().unwrap();
+    match counted::instructions(Command::new(exe).env(COUNTED, "1")) {
+        Some(all) => println!("{name}: {:.2} million instructions", all as f64 / 1e6),
+        None => println!("{name}: instructions are not counted here (nobody may trace a program)"),
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,9 +24,25 @@ const SIGQUIT: i32 = 3;
 /// Another program has the terminal: what its keys send to everybody is meant for that one.
 static LENT: AtomicBool = AtomicBool::new(false);
 
+/// When it had it last: the thread that hears of signals may take its time.
+static RETURNED: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// So long after that a Ctrl-\ is taken for one of the other program. The keys themselves are no signals while the deck
+/// has the terminal.
+const LATE: Duration = Duration::from_secs(1);
+
 /// Says that another program has the terminal, or has it no longer.
 pub fn lend(lent: bool) {
+    if !lent {
+        *RETURNED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
     LENT.store(lent, Ordering::SeqCst);
+}
+
+/// Whether a signal that keys send to everybody on the terminal was meant for another program.
+fn is_of_another() -> bool {
+    let returned = *RETURNED.lock().unwrap_or_else(PoisonError::into_inner);
+    LENT.load(Ordering::SeqCst) || returned.is_some_and(|at| at.elapsed() < LATE)
 }
 
 /// Every signal that would end the deck and that can be listened to; SIGINT is a key here.
@@ -103,7 +119,7 @@ fn start() -> io::Result<()> {
     };
     let listen = move || {
         let first = std::future::poll_fn(|cx| {
-            let meant = |number: i32| !(number == SIGQUIT && LENT.load(Ordering::SeqCst));
+            let meant = |number: i32| !(number == SIGQUIT && is_of_another());
             for (number, signal) in &mut listened {
                 while signal.poll_recv(cx).is_ready() {
                     if meant(*number) {

@@ -135,6 +135,45 @@ fn a_stop_ends_a_child_that_ignores_sigterm_with_everything_below_it() {
     assert_eq!(world.output(&["wait", run.id()]).code, 3);
 }
 
+/// What an agent may leave where its output goes neither holds the runner nor leads the text elsewhere, and is told.
+#[test]
+fn an_output_that_cannot_be_written_is_told_and_holds_nothing() {
+    let world = World::new();
+    world.file("victim.txt", "as it was");
+    let odd = r#"mkfifo fifo; ln -s victim.txt link; mkdir folder; echo done"#;
+    let say = |id: &str, output: &str| {
+        format!(
+            "[[step]]\nid = \"{id}\"\noutput = \"{output}\"\n\
+             runner = {{ type = \"external-cli\", command = \"sh\", args = [\"-c\", \"echo of {id}\"] }}\n"
+        )
+    };
+    let plan = format!(
+        "[[step]]\nid = \"odd\"\nrunner = {{ type = \"external-cli\", command = \"sh\", args = [\"-c\", \"{odd}\"] }}\n{}{}{}{}",
+        say("a", "fifo"),
+        say("b", "link"),
+        say("c", "folder"),
+        say("d", "fine.md")
+    );
+    let plan = world.file("plan.toml", &plan);
+    let done = world.output(&["run", "--no-tui", plan.to_str().unwrap()]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let run = world.only_run();
+    for (step, why) in [(1, "not a regular file"), (2, "a symbolic link"), (3, "not a regular file")] {
+        let told = run.status()["steps"][step]["subdeck"]["fileError"].to_string();
+        assert!(told.contains("could not be saved") && told.contains(why), "{step}: {told}");
+    }
+    assert_eq!(
+        done.stdout.matches("the output could not be saved to ").count(),
+        6,
+        "when it happens and at the end: {done:?}"
+    );
+    assert_eq!(run.events_of("subdeck.artifact.failed").len(), 3);
+    assert_eq!(std::fs::read_to_string(world.project().join("victim.txt")).unwrap(), "as it was");
+    assert_eq!(std::fs::read_to_string(world.project().join("fine.md")).unwrap().trim_end(), "of d");
+    let status = world.output(&["status", run.id()]);
+    assert!(status.stdout.contains("the output could not be saved to "), "{status:?}");
+}
+
 #[test]
 fn output_that_a_grandchild_holds_open_does_not_hold_the_run() {
     let world = World::new();

@@ -42,15 +42,18 @@ pub(super) struct Examining {
     stopping: bool,
 }
 
+/// An attempt that is over, as others get it.
+pub(super) struct Settled {
+    pub(super) judgement: Judgement,
+    pub(super) reported: Option<Reported>,
+    /// Why its output is not in its file.
+    pub(super) failed: Option<String>,
+}
+
 impl Engine {
     /// The text of an attempt that is over as others get it, in its file too, and what its agent reports of its work when
     /// something is asked of that.
-    pub(super) fn settle(
-        &self,
-        id: StepId,
-        mut judgement: Judgement,
-        file: Option<&OutputFile>,
-    ) -> (Judgement, Option<Reported>) {
+    pub(super) fn settle(&self, id: StepId, mut judgement: Judgement, file: Option<&OutputFile>) -> Settled {
         let asked = self.plan.flat().nth(id.flat()).map(|s| &s.acceptance).filter(|a| **a != Acceptance::default());
         let mut reported = asked.map(|_| acceptance::report(&judgement.text));
         if asked.is_some_and(|a| a.level != AcceptanceLevel::None) {
@@ -60,9 +63,9 @@ impl Engine {
                 judgement.text = text.to_owned();
             }
         }
-        let Some(file) = file else { return (judgement, reported) };
+        let Some(file) = file else { return Settled { judgement, reported, failed: None } };
         let said = judgement.text.clone();
-        let judgement = file.settle(judgement);
+        let (judgement, failed) = file.settle(judgement);
         // What the agent wrote to the file itself may hold its report.
         if judgement.text != said
             && let Some(found) = reported.as_mut().filter(|r| r.is_err())
@@ -70,7 +73,7 @@ impl Engine {
         {
             *found = Ok(report);
         }
-        (judgement, reported)
+        Settled { judgement, reported, failed }
     }
 
     /// Ends a step once it is known whether its work is accepted; `reported` is what its agent reports of it, for a step

@@ -1,9 +1,11 @@
 //! The file that a step's final text goes to (runner-behaviour 9, "outputPath").
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use crate::run::{Judgement, StepPhase};
+use crate::rundir::open;
 
 /// The most bytes of an output that are taken into the result.
 const MOST: u64 = 64 * 1024 * 1024;
@@ -37,36 +39,39 @@ impl OutputFile {
     }
 
     /// After a success: what the agent wrote to the file itself is the output; otherwise the text is written there.
-    /// A failure to write is noted in the text and changes nothing else.
+    /// A failure is noted in the text and given back, and changes nothing else.
     #[must_use]
-    pub fn settle(&self, mut judgement: Judgement) -> Judgement {
+    pub fn settle(&self, mut judgement: Judgement) -> (Judgement, Option<String>) {
         if judgement.outcome.phase != StepPhase::Complete {
-            return judgement;
+            return (judgement, None);
         }
         let after = stamp(&self.path);
         if after.is_some() && after != self.before {
-            match read(&self.path) {
-                Ok(text) => judgement.text = self.tell(text),
-                Err(error) => {
-                    let path = self.path.display();
-                    judgement.text.push_str(&format!("\n\n(the output in {path} could not be read: {error})"));
+            return match read(&self.path) {
+                Ok(text) => {
+                    judgement.text = self.tell(text);
+                    (judgement, None)
                 }
-            }
-            return judgement;
+                Err(error) => {
+                    failed(judgement, format!("the output in {} could not be read: {error}", self.path.display()))
+                }
+            };
         }
         let written = self
             .path
             .parent()
             .map_or(Ok(()), std::fs::create_dir_all)
-            .and_then(|()| std::fs::write(&self.path, &judgement.text));
+            .and_then(|()| open::overwrite_shared(&self.path))
+            .and_then(|mut file| file.write_all(judgement.text.as_bytes()));
         match written {
-            Ok(()) => judgement.text = self.tell(judgement.text),
+            Ok(()) => {
+                judgement.text = self.tell(judgement.text);
+                (judgement, None)
+            }
             Err(error) => {
-                let path = self.path.display();
-                judgement.text.push_str(&format!("\n\n(the output could not be saved to {path}: {error})"));
+                failed(judgement, format!("the output could not be saved to {}: {error}", self.path.display()))
             }
         }
-        judgement
     }
 
     /// The text as others get it.
@@ -81,21 +86,20 @@ impl OutputFile {
     }
 }
 
+/// Says it in the text, which others get, too.
+fn failed(mut judgement: Judgement, why: String) -> (Judgement, Option<String>) {
+    judgement.text.push_str(&format!("\n\n({why})"));
+    (judgement, Some(why))
+}
+
 /// What the agent wrote: text in a regular file, and not without end.
 fn read(path: &std::path::Path) -> std::io::Result<String> {
-    let other = std::io::Error::other::<String>;
-    let meta = std::fs::metadata(path)?;
-    if !meta.is_file() {
-        return Err(other("it is not a regular file".to_owned()));
-    }
-    if meta.len() > MOST {
-        return Err(other(format!("it has more than {} MiB", MOST / (1024 * 1024))));
-    }
-    std::fs::read_to_string(path)
+    let bytes = open::read_at_most(&open::regular(path)?, MOST)?;
+    String::from_utf8(bytes).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
 }
 
 fn stamp(path: &std::path::Path) -> Option<(SystemTime, u64)> {
-    let meta = std::fs::metadata(path).ok()?;
+    let meta = std::fs::symlink_metadata(path).ok()?;
     Some((meta.modified().ok()?, meta.len()))
 }
 
@@ -114,13 +118,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/out.md");
         let file = OutputFile::watch(path.clone(), Told::Nothing);
-        assert_eq!(file.settle(done("no", StepPhase::Failed)).text, "no");
+        assert_eq!(file.settle(done("no", StepPhase::Failed)).0.text, "no");
         assert!(!path.exists());
-        assert_eq!(file.settle(done("yes", StepPhase::Complete)).text, "yes");
+        assert_eq!(file.settle(done("yes", StepPhase::Complete)).0.text, "yes");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "yes");
         let file = OutputFile::watch(path.clone(), Told::Nothing);
         std::fs::write(&path, "the agent's own").unwrap();
-        assert_eq!(file.settle(done("said", StepPhase::Complete)).text, "the agent's own");
+        assert_eq!(file.settle(done("said", StepPhase::Complete)).0.text, "the agent's own");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "the agent's own");
     }
 
@@ -128,10 +132,25 @@ mod tests {
     fn a_file_that_cannot_be_written_is_noted() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("file"), "").unwrap();
-        let file = OutputFile::watch(folder.path().join("file/below"), Told::LineOnly);
-        let settled = file.settle(done("text", StepPhase::Complete));
-        assert!(settled.text.starts_with("text\n\n(the output could not be saved"), "{}", settled.text);
-        assert_eq!(settled.outcome.phase, StepPhase::Complete);
+        std::fs::create_dir(folder.path().join("folder")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("file"), folder.path().join("link")).unwrap();
+        let fifo = folder.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        for odd in ["file/below", "folder", "link", "fifo"] {
+            let file = OutputFile::watch(folder.path().join(odd), Told::LineOnly);
+            let (settled, why) = file.settle(done("text", StepPhase::Complete));
+            let why = why.expect(odd);
+            assert!(why.starts_with("the output could not be saved to "), "{odd}: {why}");
+            assert_eq!(settled.text, format!("text\n\n({why})"));
+            assert_eq!(settled.outcome.phase, StepPhase::Complete);
+        }
+        assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"", "nothing is written through a link");
+        // What an agent put there while it ran is not read without looking what it is.
+        let place = folder.path().join("later");
+        let file = OutputFile::watch(place.clone(), Told::Nothing);
+        rustix::fs::mknodat(rustix::fs::CWD, &place, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let (_, why) = file.settle(done("text", StepPhase::Complete));
+        assert!(why.is_some_and(|why| why.contains("could not be read: it is not a regular file")));
     }
 
     #[test]
@@ -145,7 +164,7 @@ mod tests {
             (Told::LineOnly, line),
         ] {
             let file = OutputFile::watch(path.clone(), told);
-            assert_eq!(file.settle(done("one\ntwo\n", StepPhase::Complete)).text, text);
+            assert_eq!(file.settle(done("one\ntwo\n", StepPhase::Complete)).0.text, text);
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
             std::fs::remove_file(&path).unwrap();
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::accept::Settled;
 use super::attempt::Over;
 use super::child::{self, Child};
 use super::clock::now;
@@ -21,8 +22,8 @@ use super::understand::{Meaning, Whose};
 use crate::agents::Talk;
 use crate::plan::LogicalStep;
 use crate::run::{
-    AgentEvent, EndingCause, Evidence, ExitInfo, Judgement, NamedOutput, StepId, StepOutcome, StepPhase, Stream,
-    TERM_TO_KILL, Timestamp, What, judge,
+    AgentEvent, Artifact, EndingCause, Evidence, ExitInfo, Judgement, NamedOutput, StepId, StepOutcome, StepPhase,
+    Stream, TERM_TO_KILL, Timestamp, What, judge,
 };
 use crate::rundir::MarkWriter;
 
@@ -391,7 +392,10 @@ impl Engine {
             ending: ending.as_ref(),
             stderr_tail: &stderr_tail,
         });
-        let (judgement, reported) = self.settle(id, judgement, active.output.as_ref());
+        let Settled { judgement, reported, failed } = self.settle(id, judgement, active.output.as_ref());
+        if let Some(error) = failed {
+            self.recorder.record(What::ArtifactFailed { step: id, which: Artifact::File, error });
+        }
         if active.plain {
             // Foreign readers look for the final text of a plain command here (run-directory 2.6).
             let written = append(&self.home.way().output(id)).and_then(|mut file| {

@@ -175,6 +175,7 @@ fn step(state: &RunState, step: &StepState) -> Value {
         fields.insert("acceptance".into(), json!(acceptance));
         fields.insert("unknown_events".into(), unknown(&step.unknown));
         fields.insert("log_error".into(), json!(step.log_error));
+        fields.insert("output_error".into(), json!(step.contract.file_error));
         fields.insert("resume_command".into(), json!(resume_command(step)));
     }
     if let (Some(fields), Value::Object(more)) = (value.as_object_mut(), status_watch::step(state, step)) {

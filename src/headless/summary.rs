@@ -70,6 +70,9 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
             let line = SafeText::line(&format!("not all of its output is kept: {error}"));
             let _ = writeln!(out, "         {line}");
         }
+        if let Some(error) = &step.contract.file_error {
+            let _ = writeln!(out, "         {}", SafeText::line(error));
+        }
         if let Some(cap) = step.truncated_at {
             let _ = writeln!(out, "         {}", not_kept(cap));
         }

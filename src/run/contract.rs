@@ -56,6 +56,8 @@ pub struct StepContract {
     pub output_error: Option<String>,
     /// Why the file about it could not be written.
     pub metadata_error: Option<String>,
+    /// Why its output is not in the file that its plan names.
+    pub file_error: Option<String>,
     /// How its acceptance went, once that is known.
     pub acceptance: Option<Ledger>,
 }

@@ -348,11 +348,13 @@ pub enum Artifact {
     Output,
     /// What it was and how it ended.
     Metadata,
+    /// The file that its plan names for its output.
+    File,
 }
 
 impl Artifact {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Transcript, Self::Output, Self::Metadata];
+    pub const ALL: [Self; 4] = [Self::Transcript, Self::Output, Self::Metadata, Self::File];
 
     /// The word that records use.
     #[must_use]
@@ -361,6 +363,7 @@ impl Artifact {
             Self::Transcript => "transcript",
             Self::Output => "output",
             Self::Metadata => "metadata",
+            Self::File => "file",
         }
     }
 

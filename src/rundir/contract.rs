@@ -68,6 +68,7 @@ pub(super) fn own_step(own: &mut Obj, contract: &StepContract) {
     own.opt("models", Some(&contract.models).filter(|m| !m.is_empty()).map(|m| m.iter().collect::<Json>()));
     own.opt("artifacts", artifacts(&contract.artifacts));
     own.opt("outputError", contract.output_error.as_ref()).opt("metadataError", contract.metadata_error.as_ref());
+    own.opt("fileError", contract.file_error.as_ref());
 }
 
 /// All of it, for the record that begins a run.
@@ -94,6 +95,7 @@ pub(super) fn read_step(look: &Look<'_>, own: &Look<'_>) -> SharedContract {
         transcript_error: look.text("transcriptError"),
         output_error: own.text("outputError"),
         metadata_error: own.text("metadataError"),
+        file_error: own.text("fileError"),
         acceptance: acceptance::read(look, "acceptance"),
     }
     .into()

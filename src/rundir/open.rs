@@ -34,7 +34,7 @@ pub fn is_odd(path: &Path) -> bool {
 /// # Errors
 /// As [`regular`].
 pub fn append(path: &Path) -> io::Result<File> {
-    made(path, OFlags::RDWR | OFlags::APPEND)
+    made(path, OFlags::RDWR | OFlags::APPEND, OWN)
 }
 
 /// Opens a regular file whose contents are to be others, mode 0600, and makes it when there is none. It is empty then.
@@ -42,15 +42,28 @@ pub fn append(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As [`regular`].
 pub fn overwrite(path: &Path) -> io::Result<File> {
-    let file = made(path, OFlags::WRONLY)?;
+    let file = made(path, OFlags::WRONLY, OWN)?;
     file.set_len(0)?;
     Ok(file)
 }
 
+/// The same for a file that is the user's and not the run's: who may read it is for the umask to say.
+///
+/// # Errors
+/// As [`regular`].
+pub fn overwrite_shared(path: &Path) -> io::Result<File> {
+    let file = made(path, OFlags::WRONLY, Mode::from_raw_mode(0o666))?;
+    file.set_len(0)?;
+    Ok(file)
+}
+
+/// Who may read and write what is made for a run.
+const OWN: Mode = Mode::RUSR.union(Mode::WUSR);
+
 /// A FIFO is opened without waiting for somebody at its other end, or refused at once.
-fn made(path: &Path, access: OFlags) -> io::Result<File> {
+fn made(path: &Path, access: OFlags, mode: Mode) -> io::Result<File> {
     let flags = access | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| match errno {
+    let file = File::from(rustix::fs::open(path, flags, mode).map_err(|errno| match errno {
         rustix::io::Errno::LOOP => not_regular("a symbolic link"),
         rustix::io::Errno::NXIO | rustix::io::Errno::ISDIR => not_regular("not a regular file"),
         errno => errno.into(),

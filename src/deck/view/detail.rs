@@ -603,6 +603,9 @@ pub fn epitaph(step: &StepState, log_bytes: u64) -> String {
     if step.log_error.is_some() {
         parts.push("not all of its output is kept".to_owned());
     }
+    if step.contract.file_error.is_some() {
+        parts.push("its output file was not written".to_owned());
+    }
     let agent = matches!(step.runner, RunnerKind::Agent(_));
     let command = resume_command(step).filter(|_| agent);
     let session = || step.session_id.as_deref().map(|id| format!("session {}", SafeText::line(id)));

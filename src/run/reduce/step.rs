@@ -203,6 +203,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
                 Artifact::Transcript => &mut step.contract.transcript_error,
                 Artifact::Output => &mut step.contract.output_error,
                 Artifact::Metadata => &mut step.contract.metadata_error,
+                Artifact::File => &mut step.contract.file_error,
             };
             *told = Some(error.clone());
         }

@@ -352,6 +352,7 @@ fn step_contract() -> impl Strategy<Value = StepContract> {
                 artifacts,
                 transcript_error,
                 output_error,
+                file_error: metadata_error.clone(),
                 metadata_error,
                 acceptance: None,
             }

@@ -527,3 +527,46 @@ fn a_question_to_the_supervisor_goes_with_its_call() {
     assert_eq!(run.wait_end()["state"], "complete");
     assert_eq!(answers(&run)[0]["by"], "gone");
 }
+
+#[test]
+fn what_was_answered_reaches_the_agent_although_another_question_of_the_request_is_dismissed() {
+    const TWO: &str = r#"{"type":"control_request","request_id":"r-ID","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which?","options":[{"label":"Red"},{"label":"Blue"}]},{"question":"Why?","options":[]}]},"tool_use_id":"t1"}}"#;
+    for dismissed_first in [false, true] {
+        let world = World::new();
+        let run = start(&world, "claude", &[TWO], "", "");
+        let names: Vec<Value> = wait_open(&run, 2).iter().map(|question| question["id"].clone()).collect();
+        let [which, why] = [&names[0], &names[1]].map(|name| name.as_str().unwrap());
+        let mut both = [vec!["2", "--question", which], vec!["--dismiss", "--question", why]];
+        if dismissed_first {
+            both.reverse();
+        }
+        for args in both {
+            let done = answer(&world, &run, &args);
+            assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+        }
+        wait_for("the answer", || (heard(&world).len() == 1).then_some(()));
+        let response = heard(&world)[0]["response"]["response"].clone();
+        assert_eq!(response["behavior"], "allow", "{response}");
+        let answers = &response["updatedInput"]["answers"];
+        assert_eq!(answers["Which?"], "Blue");
+        assert!(answers["Why?"].as_str().unwrap().contains("nobody answered"), "{answers}");
+    }
+}
+
+#[test]
+fn what_looks_like_a_key_is_printed_to_nobody() {
+    const KEY: &str = "q8Zk2LmN0pR7sT4vW9xYb3Cd6Ef1Gh5J";
+    let question = CLAUDE.replace("make ID", &format!("curl -H 'Authorization: Bearer {KEY}' x"));
+    let world = World::new();
+    let run = start(&world, "claude", &[&question], "", "");
+    wait_open(&run, 1);
+    for command in ["answer", "status"] {
+        let done = world.output(&[command, run.id()]);
+        assert!(done.stdout.contains("Bearer ****") && !done.stdout.contains("q8Z"), "{command}: {}", done.stdout);
+    }
+    let plan =
+        format!("[[step]]\nrunner = {{ type = \"external-cli\", command = \"echo\", args = [\"token={KEY}\"] }}\n");
+    let plan = world.file("echo.toml", &plan);
+    let done = world.output(&["run", "--no-tui", plan.to_str().unwrap()]);
+    assert!(done.stdout.contains("token=****") && !done.stdout.contains("q8Z"), "{}", done.stdout);
+}

@@ -68,22 +68,20 @@ pub(super) fn request_of(id: &str) -> &str {
     }
 }
 
+/// The answers to the questions of one request by their keys; `None` where nobody answers one.
+pub(super) type Answered = BTreeMap<String, Option<String>>;
+
 /// The answers to questions of one request, until all are there: the agent takes them together.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Together(BTreeMap<String, BTreeMap<String, String>>);
+pub(super) struct Together(BTreeMap<String, Answered>);
 
 impl Together {
-    /// Takes the answer to a question by its `key`; returns all `of` them once they are there.
-    pub(super) fn take(
-        &mut self,
-        asking: &Asking,
-        key: &str,
-        said: &str,
-        of: usize,
-    ) -> Option<BTreeMap<String, String>> {
+    /// Takes the answer to a question by its `key`, or that nobody answers it; returns all `of` them once the last has
+    /// one or the other. What a person said to one is not lost because nobody says anything to another.
+    pub(super) fn take(&mut self, asking: &Asking, key: &str, said: Option<String>, of: usize) -> Option<Answered> {
         let request = request_of(&asking.id);
         let answers = self.0.entry(request.to_owned()).or_default();
-        answers.insert(key.to_owned(), said.to_owned());
+        answers.insert(key.to_owned(), said);
         if answers.len() < of { None } else { self.0.remove(request) }
     }
 

@@ -13,7 +13,7 @@ use crate::engine::now;
 use crate::headless::{json_document, question_json};
 use crate::run::{Answer, Question, RunState, StepId, StepState};
 use crate::rundir::{Follower, Inbox};
-use crate::text::{SafeText, span};
+use crate::text::{SafeText, SecretLines, span};
 
 /// `subdeck answer`.
 pub fn answer(args: &AnswerArgs) -> anyhow::Result<ExitCode> {
@@ -87,6 +87,7 @@ fn line(step: &StepState, question: &Question) -> SafeText {
         step.title(),
         question.asking.text.replace('\n', " ")
     ))
+    .masked()
 }
 
 fn list(open: &[(&StepState, &Question)], json: bool) -> anyhow::Result<ExitCode> {
@@ -111,8 +112,9 @@ fn list(open: &[(&StepState, &Question)], json: bool) -> anyhow::Result<ExitCode
             let waits = span(now().since(question.asked_at));
             let until = question.until.map(|until| format!(", refused in {}", span(until.since(now()))));
             writeln!(to, "    asked {waits} ago{}", until.unwrap_or_default())?;
+            let mut above = SecretLines::default();
             for line in SafeText::block(&question.asking.detail) {
-                writeln!(to, "    {line}")?;
+                writeln!(to, "    {}", line.masked_below(&mut above))?;
             }
             writeln!(to, "    {}", SafeText::line(&question.asking.instead()))?;
         }

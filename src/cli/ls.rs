@@ -175,7 +175,7 @@ fn row(run: &FleetRun, part: bool, now: Timestamp) -> Vec<String> {
 /// What a run does just now; of one that does nothing, its first task.
 fn doing(run: &FleetRun) -> String {
     let task = || run.task.lines().next().unwrap_or_default().to_owned();
-    SafeText::line(&run.doing().unwrap_or_else(task)).truncate(48).to_string()
+    SafeText::line(&run.doing().unwrap_or_else(task)).masked().truncate(48).to_string()
 }
 
 fn word(state: &RunState) -> &'static str {

@@ -118,7 +118,6 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
     // What a key means that goes to a choice: while words are typed it is one of them.
     let to = |c: char| lines.iter().position(|line| line.key == Some(c));
     let chooses = dialog.index.is_some() || !question.asking.takes_text();
-    let page = usize::from(ui.size.1 / 2).max(1);
     let words = question.asking.takes_text();
     match key.code {
         KeyCode::Esc => drop(ui.overlays.pop()),
@@ -134,11 +133,11 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
         KeyCode::Backspace => drop(dialog.text.pop()),
         KeyCode::Char('u') if ctrl => dialog.text.clear(),
         KeyCode::PageDown => {
-            let most = view::answer::most_top(ui.size, dialog, question, ui.reveal);
+            let (page, most) = view::answer::pages(ui.size, dialog, question, ui.reveal);
             dialog.top = dialog.top.saturating_add(page).min(most);
         }
         KeyCode::PageUp => {
-            let most = view::answer::most_top(ui.size, dialog, question, ui.reveal);
+            let (page, most) = view::answer::pages(ui.size, dialog, question, ui.reveal);
             dialog.top = dialog.top.min(most).saturating_sub(page);
         }
         KeyCode::Enter => return confirm(dialog, question, &lines),
@@ -379,6 +378,31 @@ mod tests {
         keys(&mut stage, &[KeyCode::PageUp; 50]);
         assert!(shows(&mut stage, "+ row 1 "));
         assert_eq!(typed(&mut stage, "y"), answered(2, "q1", Answer::Allow));
+    }
+
+    #[test]
+    fn on_the_smallest_screens_all_that_is_allowed_can_be_read() {
+        let rest: String = (1..=40).map(|n| format!(" part-{n}-")).collect();
+        for high in 4..=12 {
+            let mut stage = Stage::new(30, high);
+            asks(&mut stage, 2, "q1", Asking { text: format!("May it use Bash?{rest}"), ..Asking::default() }, 5);
+            typed(&mut stage, "A");
+            let mut seen = std::collections::BTreeSet::new();
+            let mut look = |stage: &mut Stage| {
+                let text = stage.text();
+                seen.extend((1..=40).filter(|n| text.contains(&format!("part-{n}-"))));
+            };
+            look(&mut stage);
+            for _ in 0..60 {
+                keys(&mut stage, &[KeyCode::PageDown]);
+                look(&mut stage);
+            }
+            let text = stage.text();
+            let allowed = !typed(&mut stage, "y").is_empty();
+            assert!(!allowed || seen.len() == 40, "30x{high}: only {seen:?} was seen\n{text}");
+            assert!(allowed || text.contains("enlarge"), "30x{high}\n{text}");
+            assert!(high < 8 || allowed && text.contains("pgup pgdn"), "30x{high}\n{text}");
+        }
     }
 
     #[test]

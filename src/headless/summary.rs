@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::limits::{Gauge, counted};
 use super::sub_agents;
 use crate::run::{RunPhase, RunState, RunnerKind, Timestamp, cause, needs, resume_command};
-use crate::text::{self as units, SafeText};
+use crate::text::{self as units, SafeText, masked_lines};
 
 /// A few lines that say how the run ended (or stands), step by step. Ends with a line feed.
 #[must_use]
@@ -114,7 +114,7 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
             let _ = writeln!(out, "  {line}");
         }
     }
-    out
+    masked_lines(&out).into_owned()
 }
 
 /// What is said of output that was more than may be captured.

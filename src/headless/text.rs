@@ -6,12 +6,13 @@ use std::io::{self, Write};
 use super::output::{Output, Piece, left_out, text_of};
 use crate::run::{AgentEvent, ControlSource, Event, RunState, StepId, Stream, TargetState, What, cause, words};
 use crate::rundir::{Changes, RunDir};
-use crate::text::{self as units, SafeText};
+use crate::text::{self as units, SafeText, SecretLines, masked_lines};
 
 /// Prints text.
 pub struct TextPrinter {
     dir: RunDir,
-    logs: BTreeMap<StepId, Output>,
+    /// With what the lines above were, of which a key may have several.
+    logs: BTreeMap<StepId, (Output, SecretLines)>,
     width: usize,
 }
 
@@ -34,7 +35,7 @@ impl TextPrinter {
                 self.output(out, state, *step, true)?;
             }
             if let Some(line) = self.happened(state, event) {
-                writeln!(out, "{line}")?;
+                writeln!(out, "{}", masked_lines(&line))?;
             }
         }
         for step in &changes.output {
@@ -69,11 +70,12 @@ impl TextPrinter {
     fn output(&mut self, out: &mut impl Write, state: &RunState, id: StepId, last: bool) -> io::Result<()> {
         let prefix = self.prefix(state, id);
         let dir = &self.dir;
-        let output = self.logs.entry(id).or_insert_with(|| Output::open(dir, id, false));
+        let (output, above) =
+            self.logs.entry(id).or_insert_with(|| (Output::open(dir, id, false), SecretLines::default()));
         output.read(last, |piece| match piece {
             Piece::Line(line) => {
                 let mark = if line.stream == Stream::Err { "err│" } else { "│" };
-                writeln!(out, "{prefix}{mark} {}", text_of(line))
+                writeln!(out, "{prefix}{mark} {}", SafeText::line(&text_of(line)).masked_below(above))
             }
             Piece::LeftOut(bytes) => writeln!(out, "{prefix}│ {}", left_out(bytes)),
         })

@@ -20,7 +20,7 @@ pub use bare::Bare;
 #[cfg(test)]
 pub(crate) use safe::MADE;
 pub use safe::{SafeText, is_plain, width};
-pub use secret::{REDACTED, SecretLines, redact, secrets};
+pub use secret::{REDACTED, SecretLines, masked_lines, redact, secrets};
 pub use shell::quoted;
 pub use stream::Sanitizer;
 pub use units::{

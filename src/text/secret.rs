@@ -71,6 +71,8 @@ const BODY_LEAST: usize = 60;
 const BODY_MOST: usize = 80;
 /// A value shorter than this is no secret but a word.
 const VALUE_LEAST: usize = 8;
+/// Ends what was cut, by us or by whoever told it: of a key before it only the beginning is left, which may be short.
+const CUT: &str = "…";
 
 /// The first two bytes of words. Every row of a picture is looked at, and nearly every place in it is ruled out by two
 /// bytes, which costs less than to compare.
@@ -121,11 +123,12 @@ pub fn secrets(text: &str) -> Vec<Range<usize>> {
         return found;
     }
     let long = has_long_word(text.as_bytes());
-    if long {
+    let cut = memchr::memmem::find(text.as_bytes(), CUT.as_bytes()).is_some();
+    if long || cut {
         issued(text, &mut found);
     }
     if memchr::memchr2(b'=', b':', text.as_bytes()).is_some() {
-        if has_value(text.as_bytes()) {
+        if cut || has_value(text.as_bytes()) {
             named(text, &mut found);
         }
         if memchr::memmem::find(text.as_bytes(), b"://").is_some() {
@@ -184,6 +187,20 @@ impl SecretLines {
     }
 }
 
+/// A text of several lines with a mask over what looks like a secret, for people to read.
+#[must_use]
+pub fn masked_lines(text: &str) -> Cow<'_, str> {
+    let mut above = SecretLines::default();
+    let mut begin = 0;
+    let mut found = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let here = above.next(line.trim_end_matches('\n'));
+        found.extend(here.into_iter().map(|range| begin + range.start..begin + range.end));
+        begin += line.len();
+    }
+    if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(masked(text, 0, &found)) }
+}
+
 /// The text with [`REDACTED`] where secrets were.
 #[must_use]
 pub fn redact(text: &str) -> Cow<'_, str> {
@@ -236,6 +253,11 @@ fn has_value(bytes: &[u8]) -> bool {
         let rest = rest.get(skip(rest, b"\\\"'`")..).unwrap_or_default();
         rest.iter().take(VALUE_LEAST).take_while(|b| !b.is_ascii_whitespace()).count() >= VALUE_LEAST
     })
+}
+
+/// Whether a text was cut here.
+fn is_cut(bytes: &[u8], at: usize) -> bool {
+    bytes.get(at..).is_some_and(|rest| rest.starts_with(CUT.as_bytes()))
 }
 
 /// How many bytes of a key there are from here on.
@@ -307,7 +329,8 @@ fn issued(text: &str, found: &mut Vec<Range<usize>>) {
         let key = bytes.get(from..from + len).unwrap_or_default();
         // A long name with a prefix by chance has neither digits nor capitals.
         let mixed = key.iter().any(u8::is_ascii_digit) || key.iter().any(u8::is_ascii_uppercase);
-        if len >= *least && mixed {
+        let cut = len > 0 && is_cut(bytes, from + len);
+        if (len >= *least || cut) && mixed {
             found.push(if issuer.is_some() { at..from + len } else { from..from + len });
         }
     }
@@ -333,7 +356,9 @@ fn named(text: &str, found: &mut Vec<Range<usize>>) {
 fn value_of(bytes: &[u8], end: usize) -> Option<Range<usize>> {
     // The rest of the name, `TOKEN_FILE` for one; then what stands between it and its value.
     let rest = bytes.iter().skip(end).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count();
-    let value = value_after(bytes, end + rest)?;
+    let mut value = value_after(bytes, end + rest)?;
+    let cut = memchr::memmem::find(bytes.get(value.clone())?, CUT.as_bytes());
+    value.end = cut.map_or(value.end, |at| value.start + at);
     let tail = String::from_utf8_lossy(bytes.get(end..end + rest)?).to_ascii_lowercase();
     if !matches!(tail.as_str(), "" | "s" | "_id" | "_key" | "id") && !tail.starts_with(['_', '-'])
         || ["file", "path", "name", "count", "limit", "env", "url", "type"].iter().any(|word| tail.contains(word))
@@ -348,7 +373,9 @@ fn value_of(bytes: &[u8], end: usize) -> Option<Range<usize>> {
     let others = word.iter().any(|b| b.is_ascii_digit() || quoted && !b.is_ascii_lowercase());
     let code =
         word.iter().any(|b| b.is_ascii_whitespace() || matches!(b, b'(' | b'{' | b'[')) || word.starts_with(b"$");
-    (value.len() >= VALUE_LEAST && letters && others && !code).then_some(value)
+    // The digits of one that was cut may be among what is missing.
+    let whole = value.len() >= VALUE_LEAST && letters && others;
+    ((whole || cut.is_some() && letters) && !code).then_some(value)
 }
 
 /// The value behind a name: after `=` or `:`, in quotes or not.
@@ -389,7 +416,13 @@ fn in_address(text: &str, found: &mut Vec<Range<usize>>) {
         let Some(rest) = text.get(from..) else { continue };
         let end =
             rest.find(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '?' | '#')).unwrap_or(rest.len());
-        let Some((who, _)) = rest.get(..end).and_then(|host| host.rsplit_once('@')) else { continue };
+        let Some(part) = rest.get(..end) else { continue };
+        // What was cut before its host may be a host with its port as well.
+        let cut = || {
+            let (who, _) = part.split_once(CUT)?;
+            who.split_once(':').is_some_and(|(_, port)| port.bytes().any(|b| !b.is_ascii_digit())).then_some(who)
+        };
+        let Some(who) = part.rsplit_once('@').map(|(who, _)| who).or_else(cut) else { continue };
         if let Some((user, password)) = who.split_once(':').filter(|(_, password)| !password.is_empty()) {
             found.push(from + user.len() + 1..from + user.len() + 1 + password.len());
         }
@@ -444,7 +477,7 @@ mod tests {
                 proptest::sample::select(vec![
                     "sk-", "ghp_", "AKIA", "SG.", "Bearer ", "token", "API_KEY", "password", "=", ":", ": ", "::", "=  ", "\"",
                     "\\\"", "'", " ", "  ", "\t", "\n", "a", "B1", "x9Y8z7", "abcdefgh", "1:02", "│", "日", "://", "me:pw@h",
-                    "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----", "0123456789", ",", "/", "-",
+                    "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----", "0123456789", ",", "/", "-", "…",
                 ]),
                 0..14,
             )
@@ -476,6 +509,32 @@ mod tests {
         ] {
             assert_eq!(redact(&text), want);
         }
+    }
+
+    #[test]
+    fn of_what_was_cut_the_beginning_is_masked_too() {
+        for (text, want) in [
+            ("curl -H 'Authorization: Bearer q8Zk2LmN0pR7…", "curl -H 'Authorization: Bearer [redacted]…"),
+            ("Bearer q8…", "Bearer [redacted]…"),
+            ("AWS_SECRET_ACCESS_KEY=wJalrXU…", "AWS_SECRET_ACCESS_KEY=[redacted]…"),
+            (r#"{"password":"hunt… 3 s"#, r#"{"password":"[redacted]… 3 s"#),
+            ("and AIzaSyA123456… 12:00", "and [redacted]… 12:00"),
+            ("git clone https://me:pa55w…", "git clone https://me:[redacted]…"),
+        ] {
+            assert_eq!(redact(text), want);
+            assert_eq!(masked_lines(&format!("a\n{text}\n")).matches('…').count(), 1);
+        }
+        for text in [
+            "the token: …",
+            "see https://host:8080…",
+            "tokens: 4000…",
+            "a task-list-of-ma…",
+            "Basic usag…",
+            "let token = lexer.n(…",
+        ] {
+            assert_eq!(redact(text), text);
+        }
+        assert_eq!(masked_lines("x\ntoken=Abcd1234\ny\n"), "x\ntoken=********\ny\n");
     }
 
     #[test]

@@ -13,6 +13,8 @@ use crate::text::prefix;
 const PERSON: &str = "AskUserQuestion";
 /// What it is told when nobody answers a question of its own.
 const SILENCE: &str = "Nobody answers this. Decide yourself, or end with what you would need to know.";
+/// What stands for the answer to one of several that nobody answers, beside the answers to the others.
+const UNANSWERED: &str = "(nobody answered this; decide yourself)";
 
 /// The questions of a request; one for most.
 pub(super) fn questions(id: &str, request: Look<'_>) -> Vec<Asking> {
@@ -96,10 +98,10 @@ impl Answers {
         let request = request_of(&asking.id).to_owned();
         let mut input: Value =
             asking.repeat.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let own = asking.kind == QuestionKind::Choice;
         let said = match answer {
-            Answer::Choose(_) | Answer::Several(..) | Answer::Text(_) if asking.kind == QuestionKind::Choice => {
-                answer.words().unwrap_or_default()
-            }
+            Answer::Choose(_) | Answer::Several(..) | Answer::Text(_) if own => answer.words(),
+            Answer::Dismiss if own => None,
             Answer::Allow => return Next::Say(request, json!({"behavior": "allow", "updatedInput": input})),
             Answer::Deny(why) => {
                 self.0.forget(asking);
@@ -108,14 +110,23 @@ impl Answers {
             }
             Answer::Choose(_) | Answer::Several(..) | Answer::Text(_) | Answer::Dismiss => {
                 self.0.forget(asking);
-                let why = if asking.kind == QuestionKind::Choice { SILENCE } else { REFUSED };
-                return Next::Say(request, json!({"behavior": "deny", "message": why}));
+                return Next::Say(request, json!({"behavior": "deny", "message": REFUSED}));
             }
         };
-        let wanted = Look::new(&input).list("questions").len();
-        let Some(answers) = self.0.take(asking, &asking.text, &said, wanted) else { return Next::Wait };
+        // By the number of each: two may ask the same, and a long text is cut where a person reads it.
+        let asked = Look::new(&input).list("questions");
+        let of = asked.len();
+        let Some(all) = self.0.take(asking, &asking.id, said, of) else { return Next::Wait };
+        if all.values().all(Option::is_none) {
+            return Next::Say(request, json!({"behavior": "deny", "message": SILENCE}));
+        }
+        let answers = asked.iter().enumerate().map(|(n, question)| {
+            let said = all.get(&numbered(&request, n, of)).and_then(Option::as_deref);
+            (Look::new(question).word("question").to_owned(), json!(said.unwrap_or(UNANSWERED)))
+        });
+        let answers: serde_json::Map<String, Value> = answers.collect();
         if let Some(fields) = input.as_object_mut() {
-            fields.insert("answers".to_owned(), json!(answers));
+            fields.insert("answers".to_owned(), Value::Object(answers));
         }
         Next::Say(request, json!({"behavior": "allow", "updatedInput": input}))
     }
@@ -214,10 +225,19 @@ mod tests {
         let mut expected = input.clone();
         expected["answers"] = json!({"Which colour?": "Red", "How many?": "three"});
         assert_eq!((id.as_str(), value), ("r", json!({"behavior": "allow", "updatedInput": expected})));
-        // Nobody answers one of them: there is no answer to the other either.
-        answers.take(&asked[0], &Answer::Choose("Red".into()));
+        // What was answered goes on its way although nobody answers the other, whichever of them comes first.
+        for order in [[0, 1], [1, 0]] {
+            let said_to = |n: usize| if n == 0 { Answer::Choose("Red".into()) } else { Answer::Dismiss };
+            assert!(matches!(answers.take(&asked[order[0]], &said_to(order[0])), Next::Wait));
+            let value = said(answers.take(&asked[order[1]], &said_to(order[1]))).1;
+            expected["answers"] = json!({"Which colour?": "Red", "How many?": UNANSWERED});
+            assert_eq!(value, json!({"behavior": "allow", "updatedInput": expected}));
+        }
+        assert!(matches!(answers.take(&asked[0], &Answer::Dismiss), Next::Wait));
         assert_eq!(said(answers.take(&asked[1], &Answer::Dismiss)).1, json!({"behavior": "deny", "message": SILENCE}));
         assert!(matches!(answers.take(&asked[1], &Answer::Text("x".into())), Next::Wait), "it begins anew");
+        let one = said(answers.take(&asked[0], &Answer::Deny(None))).1;
+        assert_eq!(one, json!({"behavior": "deny", "message": REFUSED}), "a no is one to all");
         let one = json!({"questions": [{"question": "Sure?", "options": []}]});
         assert_eq!(read(json!({"tool_name": "AskUserQuestion", "input": one}))[0].id, "r");
     }

@@ -259,7 +259,7 @@ mod tests {
         for id in ["r#0", "r#1", "x"] {
             talk.answer(&AgentEvent::Asked(Box::new(asking(id))));
         }
-        let reply = parse(talk.reply(&asking("r#0"), &Answer::Dismiss));
+        let reply = parse(talk.reply(&asking("r#0"), &Answer::Deny(None)));
         assert_eq!((&reply["response"]["request_id"], talk.given_up()), (&json!("r"), vec!["r#1".to_owned()]));
         assert!(talk.reply(&asking("x"), &Answer::Allow).is_some());
     }

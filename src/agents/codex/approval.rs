@@ -97,17 +97,18 @@ fn granted(params: Look<'_>) -> Value {
 /// The result that an answer of a person makes; `None` while answers to other questions of the request are missing.
 pub(super) fn result(asking: &Asking, answer: &Answer, together: &mut Together) -> Option<Value> {
     if let Some((id, of)) = own_question(asking) {
-        return match answer {
-            Answer::Choose(_) | Answer::Several(..) | Answer::Text(_) => {
-                let all = together.take(asking, &id, &answer.words()?, of)?;
-                let all = all.into_iter().map(|(id, text)| (id, json!({"answers": [text]})));
-                Some(json!({"answers": all.collect::<Map<String, Value>>()}))
-            }
-            Answer::Allow | Answer::Deny(_) | Answer::Dismiss => {
+        let said = match answer {
+            Answer::Choose(_) | Answer::Several(..) | Answer::Text(_) => answer.words(),
+            Answer::Dismiss => None,
+            Answer::Allow | Answer::Deny(_) => {
                 together.forget(asking);
-                Some(json!({"answers": {}}))
+                return Some(json!({"answers": {}}));
             }
         };
+        // A question that nobody answers has no entry.
+        let all = together.take(asking, &id, said, of)?.into_iter();
+        let all = all.filter_map(|(id, text)| Some((id, json!({"answers": [text?]}))));
+        return Some(json!({"answers": all.collect::<Map<String, Value>>()}));
     }
     if let Some(rights) = &asking.repeat {
         let given = if *answer == Answer::Allow { serde_json::from_str(rights).unwrap_or_default() } else { json!({}) };

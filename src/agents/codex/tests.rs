@@ -432,9 +432,16 @@ fn its_own_questions_are_answered_together() {
     for asking in &asked {
         talk.answer(&AgentEvent::Asked(Box::new(asking.clone())));
     }
-    let reply = parse(talk.reply(&asked[0], &Answer::Dismiss));
+    let reply = parse(talk.reply(&asked[0], &Answer::Deny(None)));
     assert_eq!(reply, [json!({"id": 7, "result": {"answers": {}}})]);
     assert_eq!(talk.given_up(), ["7#1"], "the other is answered by it");
+    // What was answered goes on its way although nobody answers the other.
+    for asking in &asked {
+        talk.answer(&AgentEvent::Asked(Box::new(asking.clone())));
+    }
+    assert_eq!(talk.reply(&asked[0], &Answer::Text("left".into())), Some(Vec::new()));
+    let reply = parse(talk.reply(&asked[1], &Answer::Dismiss));
+    assert_eq!(reply, [json!({"id": 7, "result": {"answers": {"a": {"answers": ["left"]}}}})]);
     talk.answer(&AgentEvent::Asked(Box::new(asked[0].clone())));
     talk.abort();
     assert_eq!(talk.given_up(), ["7#0"]);

@@ -14,6 +14,7 @@ use super::model::{FleetUi, Over, runs};
 use crate::deck::keymap::key_name;
 use crate::deck::theme::{Theme, asciify};
 use crate::deck::view::paint::{Edge, Piece, frame, piece, put, put_cut, row};
+use crate::deck::view::secrets;
 use crate::run::{Timestamp, cause, needs};
 use crate::rundir::fleet::{Class, FleetRun, Row, Spent};
 use crate::text::{self as units, SafeText};
@@ -74,6 +75,8 @@ pub(super) fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &FleetUi) {
         if preview_high > 0 {
             preview(buf, Rect { y: message_at - preview_high, height: preview_high, ..area }, scene, ui);
         }
+        // Who wants to see what looks like a key opens its run.
+        secrets::mask(buf, area);
         message(buf, Rect { y: message_at, height: 1, ..area }, scene, ui);
         footer(buf, Rect { y: footer_at, height: 1, ..area }, scene, ui);
         match &ui.over {

@@ -83,11 +83,13 @@ fn beside(question: &Question) -> &'static str {
     }
 }
 
-/// How far what is asked can be scrolled on a screen of this size.
+/// How many rows of what is asked a page has on a screen of this size, so that no row is passed over, and how far it can
+/// be scrolled.
 #[must_use]
-pub fn most_top(size: (u16, u16), dialog: &AnswerDialog, question: &Question, reveal: bool) -> usize {
+pub fn pages(size: (u16, u16), dialog: &AnswerDialog, question: &Question, reveal: bool) -> (usize, usize) {
     let sheet = Sheet::new((size.0, size.1.saturating_sub(1)), dialog, question, reveal);
-    sheet.text.len().saturating_sub(sheet.seen())
+    let seen = sheet.seen();
+    (seen, sheet.text.len().saturating_sub(seen))
 }
 
 /// Draws it. Of what is asked a part is seen where there is more than fits, of the answers always all: who answers has to
@@ -121,7 +123,8 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
         dy += 1;
     }
     if all > seen && sheet.room > 1 {
-        let text = format!("lines {}-{} of {all}   pgup pgdn", top + 1, top + seen);
+        let lines = if inner.width < 40 { "" } else { "lines " };
+        let text = format!("{lines}{}-{} of {all}   pgup pgdn", top + 1, top + seen);
         put(buf, inner, 0, dy, &text, theme.dim());
         dy += 1;
     }

@@ -13,7 +13,7 @@ pub(super) mod paint;
 mod rail;
 mod raise;
 mod scrubber;
-mod secrets;
+pub(super) mod secrets;
 mod sections;
 mod sub_row;
 pub mod tabs;
@@ -181,7 +181,8 @@ pub fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &UiState, windows: &Windows
         secrets::mask(buf, area);
     }
     overlay::draw(buf, area, scene, ui);
-    if !ui.reveal && matches!(ui.overlays.last(), Some(Overlay::Why { .. })) {
+    // Of what a person is writing to an agent every letter is seen.
+    if !ui.reveal && !matches!(ui.overlays.last(), None | Some(Overlay::Composer(_))) {
         secrets::mask(buf, area);
     }
     if scene.theme.ascii {

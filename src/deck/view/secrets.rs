@@ -12,7 +12,7 @@ pub(super) fn wrapped(text: &SafeText, cells: usize, reveal: bool) -> Vec<SafeTe
 }
 
 /// Masks what looks like a key in each row of a picture.
-pub(super) fn mask(buf: &mut Buffer, area: Rect) {
+pub fn mask(buf: &mut Buffer, area: Rect) {
     let area = area.intersection(buf.area);
     let mut text = String::new();
     // To which column each byte of the text belongs.
@@ -46,6 +46,8 @@ pub(super) fn mask(buf: &mut Buffer, area: Rect) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deck::view::tests::Stage;
+    use crate::run::{Asking, Question, Timestamp};
 
     #[test]
     fn a_row_that_shows_a_key_is_masked_and_others_are_not() {
@@ -60,6 +62,34 @@ mod tests {
         assert!(row(&buf, 0).contains("API_KEY=******** │ done"), "{}", row(&buf, 0));
         assert_eq!(row(&buf, 1), row(&before, 1));
         assert!(row(&buf, 2).contains("KEY-----* │ next"), "{}", row(&buf, 2));
+    }
+
+    /// What is asked, what is called and what was called with a key in it, at sizes where it is cut here or there: on the
+    /// line about who needs somebody, in the list, with the tools, in what happened and in the dialog.
+    #[test]
+    fn a_key_is_seen_nowhere_before_it_is_revealed_wherever_it_is_cut() {
+        let key = "q8Zk2LmN0pR7sT4vW9xYb3Cd6Ef1Gh5J";
+        let command = format!("curl -H 'Authorization: Bearer {key}' https://example.com/a/very/long/path");
+        for wide in (30..=200).step_by(7) {
+            let mut stage = Stage::new(wide, 36);
+            let text = format!("May it use Bash? {command}");
+            let asking = Asking { text, args: command.clone(), ..Asking::default() };
+            let question = Question { id: "q1".into(), asking, asked_at: Timestamp::from_millis(5), until: None };
+            stage.feed.state.steps[2].questions.push(question);
+            for step in &mut stage.feed.state.steps {
+                step.error = step.error.as_ref().map(|_| command.clone());
+                step.open.iter_mut().for_each(|call| (call.args, call.path) = (command.clone(), None));
+                step.recent_tools.iter_mut().for_each(|call| (call.args, call.path) = (command.clone(), None));
+            }
+            for keys in ["", "w", "A", "z"] {
+                stage.ui.overlays.clear();
+                stage.keys(keys);
+                let text = stage.text();
+                assert!(!text.contains("q8") && !text.contains("sT4vW9"), "{wide} {keys:?}\n{text}");
+            }
+            stage.keys("zM");
+            assert!(wide < 120 || stage.text().contains("q8Zk"), "{wide}\n{}", stage.text());
+        }
     }
 
     #[test]

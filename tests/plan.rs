@@ -524,6 +524,16 @@ fn odd_things_are_warnings() {
             "list of processes",
         ),
         (
+            "[[step]]\nrunner = { command = \"x\", args = [\"-c\", \"say {outputs.b}\"] }",
+            "step[1].runner",
+            "`{outputs.b}` is not filled in in the arguments",
+        ),
+        (
+            "[[step]]\nrunner = { command = \"x\", args = [\"{previous}\"] }\ntask = \"t\"",
+            "step[1].runner",
+            "`{previous}` is not filled in in the arguments",
+        ),
+        (
             "[[step]]\nrunner = { command = \"x\", prompt = \"arg\" }\ntask = \"t\"",
             "step[1].runner",
             "list of processes",

@@ -9,7 +9,7 @@ use super::draft::{DraftLogical, DraftPlan, DraftRunner, DraftStep};
 use super::ids::{self, members};
 use super::nearest::{nearest, one_of};
 use super::reader::{Reader, Spanned};
-use super::template::{Filling, takes_prompt};
+use super::template::{Filling, stays, takes_prompt};
 use super::{
     Budget, Defaults, Limit, LoadOptions, LogicalStep, Plan, Runner, Step, SystemPromptMode, programs, read_agent,
 };
@@ -423,6 +423,15 @@ impl Resolver<'_, '_> {
             }
             _ => None,
         };
+        // What another step said is never put among arguments, where a shell would read it.
+        if let (DraftRunner::ExternalCli { args, .. }, Some(written), false) = (runner, &draft.runner, self.foreign) {
+            let filling = self.filling();
+            for word in args.iter().filter_map(|arg| stays(arg, filling)) {
+                self.reader
+                    .warn_at(written, format!("`{word}` is not filled in in the arguments of a command"))
+                    .suggest("write it in the step's `task`, which the command gets on standard input");
+            }
+        }
         let is_agent = !matches!(runner, DraftRunner::ExternalCli { .. });
         let task = match &draft.task {
             Some(task) => task.value.clone(),

@@ -129,6 +129,14 @@ pub fn takes_prompt(arg: &str, filling: Filling) -> bool {
     placeholders(arg, filling).any(|(_, found)| found == Placeholder::Task)
 }
 
+/// A placeholder in an argument of a plain command that is filled in in tasks alone.
+#[must_use]
+pub fn stays(arg: &str, filling: Filling) -> Option<&str> {
+    let in_tasks = |found: &Placeholder<'_>| matches!(found, Placeholder::Previous | Placeholder::Output(_));
+    let (range, _) = placeholders(arg, filling).find(|(_, found)| in_tasks(found))?;
+    arg.get(range)
+}
+
 /// The arguments of a plain command with its prompt in place of `{task}`, and whether the prompt stands in them; when
 /// it does not, it belongs on standard input. A step without a task has no prompt, and its arguments are literal.
 #[must_use]

@@ -17,12 +17,13 @@ pub struct Folded {
 }
 
 /// Folds neighbours of one stream and one attempt with the same bytes. Blank lines and lines of ours stay as they are:
-/// they are the shape of the text.
+/// they are the shape of the text. A line that holds the position `seen` stands before those that say the same after it.
 #[must_use]
-pub fn fold(lines: Vec<LogLine>) -> Vec<Folded> {
+pub fn fold(lines: Vec<LogLine>, seen: Option<u64>) -> Vec<Folded> {
     let mut folded: Vec<Folded> = Vec::new();
     for line in lines {
-        let same = folded.last_mut().filter(|f| says_the_same(&f.line, &line));
+        let apart = seen.is_some_and(|at| (line.start..line.end).contains(&at));
+        let same = folded.last_mut().filter(|f| !apart && says_the_same(&f.line, &line));
         match same {
             Some(group) => {
                 group.more += 1;
@@ -62,7 +63,7 @@ mod tests {
         }
         let lines = feed.logs.remove(&StepId(0)).unwrap();
         let count = lines.len();
-        let folded = fold(lines);
+        let folded = fold(lines, None);
         let shape: Vec<(&str, usize)> =
             folded.iter().map(|f| (std::str::from_utf8(&f.line.bytes).unwrap(), f.more)).collect();
         let own = ("attempt 2", 0);

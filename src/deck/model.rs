@@ -291,6 +291,13 @@ impl UiState {
         Self { size, wrap: true, fold: true, ..Self::default() }
     }
 
+    /// Where the match is in the log of a step that was gone to last.
+    #[must_use]
+    pub fn match_in(&self, step: StepId) -> Option<u64> {
+        let (_, at) = self.search.as_ref()?.found.filter(|(found, _)| *found == step)?;
+        Some(at)
+    }
+
     /// The pane of a step.
     pub fn pane_mut(&mut self, step: StepId) -> &mut PaneState {
         self.panes.entry(step).or_default()

@@ -38,10 +38,25 @@ pub struct Window {
     pub at_end: bool,
     /// How far the last visible row is into the log, in per cent.
     pub percent: u8,
-    /// The number of the last visible line, from 1, and of all, where they were counted.
+    /// The number of the line that [`Window::told_by`] tells, from 1, and of all, where they were counted.
     pub line: Option<(u64, u64)>,
     /// Nothing tells how long the log was at the moment that is shown, so none of it is.
     pub untimed: bool,
+}
+
+impl Window {
+    /// A position in the line whose number tells where this is: that of the match which is looked for when it can be
+    /// seen, or the last visible one. Nothing where nothing is visible.
+    #[must_use]
+    pub fn told_by(&self, found: Option<u64>) -> Option<u64> {
+        let holds = |row: &Row, at: u64| row.again.is_none() && (row.anchor.line..row.end).contains(&at);
+        if let Some(at) = found.filter(|at| self.rows.iter().any(|row| holds(row, *at))) {
+            return Some(at);
+        }
+        let row = self.rows.last()?;
+        // A note stands for the lines up to its end.
+        Some(if row.again.is_some() { row.end.saturating_sub(1).max(row.anchor.line) } else { row.anchor.line })
+    }
 }
 
 /// One row: a line of the log, or a part of one that was wrapped.
@@ -76,6 +91,8 @@ pub struct Again {
 
 /// Of a log that says the same over and over no more lines than this are looked at for one picture.
 const MOST_LINES: usize = 2048;
+/// Downwards twice as many: a row that was reached upwards has what lies below it in the same picture.
+const MOST_DOWN: usize = 2 * MOST_LINES;
 
 /// Rows that are put before a line of standard error, in cells.
 pub const ERR_MARK: &str = "err│ ";
@@ -89,10 +106,10 @@ pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u1
     feed.show(step, ui.panes.get(&step).and_then(|pane| pane.only));
     let len = feed.log_len(step).min(limit.unwrap_or(u64::MAX));
     let (wide, high) = (usize::from(size.0.max(1)), usize::from(size.1));
-    let found = ui.search.as_ref().and_then(|search| {
-        let (_, at) = search.found.filter(|(found, _)| *found == step)?;
-        Some((at, width(SafeText::line(&search.needle).as_str())))
-    });
+    let found = ui
+        .search
+        .as_ref()
+        .and_then(|search| Some((ui.match_in(step)?, width(SafeText::line(&search.needle).as_str()))));
     let (wrap, fold, reveal) = (ui.wrap, ui.fold, ui.reveal);
     let mut view = View { step, len, wide, high, wrap, fold, reveal, found, opened: None };
     let pane = ui.pane_mut(step);
@@ -111,7 +128,7 @@ pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u1
     };
     let reaches_end = |rows: &[Row]| rows.last().is_none_or(|row| row.end >= len);
     // A position near the end of a log leaves no empty rows below it.
-    let rows = if rows.len() < view.high && reaches_end(&rows) { view.tail(feed) } else { rows };
+    let rows = if rows.len() < view.high && reaches_end(&rows) { view.filled(feed, rows) } else { rows };
     let last = rows.last().map_or(0, |r| r.anchor.line);
     let at_end = pane.output == Position::Follow || reaches_end(&rows);
     let percent = if at_end || len == 0 { 100 } else { u8::try_from(last.saturating_mul(100) / len).unwrap_or(100) };
@@ -190,6 +207,12 @@ impl View {
         self.back(feed, self.len, self.high)
     }
 
+    /// The last rows of the log instead of these where they are more of it: not where fewer lines are looked at upwards.
+    fn filled(&self, feed: &mut dyn Feed, rows: Vec<Row>) -> Vec<Row> {
+        let tail = self.tail(feed);
+        if tail.len() > rows.len() { tail } else { rows }
+    }
+
     fn from(&self, feed: &mut dyn Feed, top: Anchor) -> Vec<Row> {
         let mut rows = self.forward(feed, top, self.high).0;
         rows.truncate(self.high);
@@ -214,10 +237,10 @@ impl View {
             let top = Anchor { row: top.row.min(last_of_line.unwrap_or(0)), ..top };
             let rows: Vec<Row> = rows.into_iter().skip_while(|r| r.anchor < top).collect();
             let enough = rows.get(wanted.saturating_sub(1)).is_some_and(|row| row.anchor.line < known.end);
-            if all || enough || count >= MOST_LINES {
+            if all || enough || count >= MOST_DOWN {
                 return (rows, all);
             }
-            count = (count * 4).min(MOST_LINES);
+            count = (count * 4).min(MOST_DOWN);
         }
     }
 
@@ -274,7 +297,7 @@ impl View {
         if !self.fold {
             return (lines.iter().flat_map(|line| self.rows_of(line, line.end, &mut above)).collect(), 0..u64::MAX);
         }
-        let folded = fold::fold(lines);
+        let folded = fold::fold(lines, self.found.map(|(at, _)| at));
         let start = folded.first().filter(|_| before).map_or(0, |f| f.end);
         let end = folded.last().filter(|_| after).map_or(u64::MAX, |f| f.line.start);
         let last = folded.len().saturating_sub(1);
@@ -588,6 +611,47 @@ mod tests {
             last = first;
         }
         assert!(looks < 20, "{looks}");
+    }
+
+    #[test]
+    fn a_match_among_lines_that_come_again_is_in_sight_and_has_its_number() {
+        let mut feed = FakeFeed::default();
+        let same = "same\n".repeat(3 * MOST_LINES);
+        feed.print(0, Stream::Out, &format!("{same}NEEDLE\n{same}the same last"));
+        let same = same.len() as u64;
+        let ending = feed.log_len(StepId(0)) - 14;
+        let mut ui = UiState::new((20, 10));
+        let mut look = |at: u64, needle: &str| {
+            ui.search = Some(crate::deck::model::Search {
+                needle: needle.to_owned(),
+                back: true,
+                everywhere: false,
+                found: Some((StepId(0), at)),
+                count: None,
+            });
+            let line = feed.lines_from(StepId(0), at, 1)[0].start;
+            let pane = ui.pane_mut(StepId(0));
+            pane.output = Position::At { top: Anchor { line, row: 0 }, seen: 0 };
+            pane.asked = vec![Scroll::To(at), Scroll::Rows(-3)];
+            let window = fetch(&mut feed, &mut ui, StepId(0), (20, 10), None);
+            let told = window.told_by(Some(at)).unwrap();
+            let number = feed.line_number(StepId(0), told).unwrap().0;
+            let text = |r: &Row| r.runs.iter().map(|r| r.text.as_str()).collect::<String>();
+            let rows: Vec<String> = window.rows.iter().filter(|row| row.again.is_none()).map(text).collect();
+            (rows, number as usize)
+        };
+        assert_eq!(look(same, "NEEDLE"), (["same", "NEEDLE", "same"].map(str::to_owned).to_vec(), 3 * MOST_LINES + 1));
+        let (rows, number) = look(ending, "last");
+        assert_eq!((rows.last().map(String::as_str), number), (Some("the same last"), 6 * MOST_LINES + 2));
+        // Also one of those that say the same, which is shown by itself then.
+        let (rows, number) = look(same + 7 + 5 * 4000, "same");
+        assert_eq!((rows.len(), number), (2, 3 * MOST_LINES + 4002), "{rows:?}");
+        // Scrolled away from it, the last visible line counts, also where a note stands for it.
+        ui.search = None;
+        ui.pane_mut(StepId(0)).asked = vec![Scroll::Start];
+        let window = fetch(&mut feed, &mut ui, StepId(0), (20, 2), None);
+        let told = window.told_by(Some(same)).unwrap();
+        assert_eq!(feed.line_number(StepId(0), told).unwrap().0 as usize, window.rows[1].again.unwrap().times + 1);
     }
 
     #[test]

@@ -105,9 +105,9 @@ impl<S: Source> App<'_, S> {
             if id == self.ui.selected
                 && self.ui.replay.is_none()
                 && matches!(self.ui.pane(id).output, Position::At { .. })
-                && let Some(row) = window.rows.last()
+                && let Some(told) = window.told_by(self.ui.match_in(id))
             {
-                window.line = self.source.line_number(id, row.anchor.line);
+                window.line = self.source.line_number(id, told);
             }
             self.counted.insert(id, window.len);
             if let Some(unread) = self.ui.unread.get_mut(&id) {

@@ -154,7 +154,7 @@ impl<D: Disk> Recorder<D> {
 
     /// Tells that a request is settled and did not arrive everywhere (run-directory 3.6).
     fn notice(&self, request: &str, at: Timestamp) {
-        let Some(found) = self.state.steering.recent.iter().rev().find(|r| r.id == request) else { return };
+        let Some(found) = self.state.steering.all().rev().find(|r| r.id == request) else { return };
         let lost = |state: TargetState| matches!(state, TargetState::Failed | TargetState::Late);
         let Some(failed) = found.targets.iter().find(|t| t.state == TargetState::Failed) else { return };
         if found.targets.iter().any(|t| t.state.is_open()) {

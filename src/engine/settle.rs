@@ -147,7 +147,7 @@ fn record_lost(
         recorder.record(What::StepEnded { step, outcome: Box::new(outcome) });
     }
     recorder.close_inbox(RunPhase::Failed.as_str());
-    let unsettled: Vec<_> = recorder.state().steering.recent.iter().flat_map(open_targets).collect();
+    let unsettled: Vec<_> = recorder.state().steering.all().flat_map(open_targets).collect();
     for (id, step) in unsettled {
         let detail = Some("child terminated before steering delivery".to_owned());
         recorder.record(What::SteerMoved { id, step, to: TargetState::Failed, detail });

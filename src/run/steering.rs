@@ -167,6 +167,8 @@ pub struct Steering {
     pub last_delivered_at: Option<Timestamp>,
     /// The newest [`SteerRequest::KEPT`] requests, oldest first.
     pub recent: Vec<SteerRequest>,
+    /// Older ones that are still open for a target, oldest first: each gets its end. Documents do not hold them.
+    pub older: Vec<SteerRequest>,
 }
 
 impl Steering {
@@ -185,15 +187,22 @@ impl Steering {
         self.recent.push(request);
         if self.recent.len() > SteerRequest::KEPT {
             let surplus = self.recent.len() - SteerRequest::KEPT;
-            self.recent.drain(..surplus);
+            let is_open = |request: &SteerRequest| request.targets.iter().any(|target| target.state.is_open());
+            self.older.extend(self.recent.drain(..surplus).filter(is_open));
         }
+    }
+
+    /// The requests that are known, oldest first.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = &SteerRequest> {
+        self.older.iter().chain(&self.recent)
     }
 
     /// Moves one target; unknown requests and targets are ignored (run-directory 3.6).
     pub fn advance(&mut self, id: &str, step: StepId, to: TargetState, detail: Option<&str>, at: Timestamp) {
         let Some(target) = self
-            .recent
+            .older
             .iter_mut()
+            .chain(&mut self.recent)
             .rev()
             .find(|r| r.id == id)
             .and_then(|r| r.targets.iter_mut().find(|t| t.step == step))
@@ -227,17 +236,18 @@ impl Steering {
             TargetState::Recovered => self.recovered += 1,
             TargetState::Unknown => {}
         }
+        self.older.retain(|request| request.targets.iter().any(|target| target.state.is_open()));
     }
 
     /// Where a request is for a step.
     #[must_use]
     pub fn target(&self, id: &str, step: StepId) -> Option<&SteerTarget> {
-        self.recent.iter().rev().find(|r| r.id == id)?.targets.iter().find(|t| t.step == step)
+        self.all().rev().find(|r| r.id == id)?.targets.iter().find(|t| t.step == step)
     }
 
     /// Requests that are still open for a step: `(request id, state)`, oldest first.
     pub fn open_for(&self, step: StepId) -> impl Iterator<Item = (&SteerRequest, TargetState)> {
-        self.recent.iter().flat_map(move |request| {
+        self.all().flat_map(move |request| {
             request.targets.iter().filter(move |t| t.step == step && t.state.is_open()).map(move |t| (request, t.state))
         })
     }
@@ -284,5 +294,44 @@ mod tests {
             let found = (steering.requested, steering.pending, steering.delivered, steering.failed);
             assert_eq!(found, (1, pending, delivered, failed), "{way:?}");
         }
+    }
+
+    #[test]
+    fn an_open_request_is_known_until_its_end_however_many_come_after_it() {
+        let at = Timestamp::from_millis(1);
+        let step = StepId(3);
+        let most = 3 * SteerRequest::KEPT;
+        let mut steering = Steering::default();
+        for n in 0..most {
+            let target = SteerTarget {
+                step,
+                state: TargetState::Routed,
+                routed_at: None,
+                delivered_at: None,
+                failed_at: None,
+                reason: None,
+            };
+            steering.add(SteerRequest {
+                id: n.to_string(),
+                requested_at: at,
+                source: None,
+                mode: SteerMode::FollowUp,
+                message: String::new(),
+                preview: String::new(),
+                targets: vec![target],
+            });
+            // Some are settled before they are old.
+            if n % 3 == 0 {
+                steering.advance(&n.to_string(), step, TargetState::Delivered, None, at);
+            }
+        }
+        assert_eq!(steering.recent.len(), SteerRequest::KEPT);
+        let open: Vec<String> = steering.open_for(step).map(|(request, _)| request.id.clone()).collect();
+        let expected: Vec<String> = (0..most).filter(|n| n % 3 != 0).map(|n| n.to_string()).collect();
+        assert_eq!(open, expected);
+        assert_eq!(steering.target("1", step).map(|target| target.state), Some(TargetState::Routed));
+        open.iter().for_each(|id| steering.advance(id, step, TargetState::Failed, None, at));
+        assert_eq!((steering.open_for(step).count(), steering.older.len()), (0, 0));
+        assert_eq!((steering.pending, steering.failed, steering.delivered), (0, 40, 20));
     }
 }

@@ -326,6 +326,7 @@ pub(super) fn steering(look: &Look<'_>) -> Steering {
         last_requested_at: look.time("lastRequestedAt"),
         last_delivered_at: look.time("lastDeliveredAt"),
         recent: recent.into(),
+        older: Vec::new(),
     }
 }
 

@@ -181,6 +181,42 @@ fn a_child_cannot_drive_the_terminal() {
 }
 
 #[test]
+fn a_step_that_prints_no_line_feed_is_not_said_to_be_silent() {
+    let home = Home::new();
+    // Its own words are on the screen too, and are not to be taken for what it prints.
+    let script = "for n in 1 2; do printf \"progress $n\\\\r\"; done; sleep 1000";
+    let pty = home.deck(&["run", "--name", "bar", "--", "sh", "-c", script], 100, 30);
+    // In the list as in the output beside it.
+    pty.wait_for("its state in two places", |s| s.contents().matches("progress 2").count() == 2);
+    assert!(!pty.text().contains("no output yet"));
+    pty.keys("X");
+    pty.wait_text("End the whole run?");
+    pty.keys("y");
+    home.wait_state("stopped");
+}
+
+#[test]
+fn a_match_among_lines_that_come_again_is_in_sight() {
+    let home = Home::new();
+    let script = "yes same | head -n 9000; echo NEEDLE; yes same | head -n 9000; echo needle2";
+    let pty = home.deck(&["run", "--name", "same", "--", "sh", "-c", script], 100, 30);
+    pty.wait_text("the run is over");
+    let sees = |place: &str, line: &str, text: &str| {
+        pty.wait_for(place, |s| {
+            let shown = s.contents();
+            let in_log = shown.lines().any(|row| row.trim_matches([' ', '│']) == text);
+            shown.contains(place) && shown.contains(line) && in_log
+        });
+    };
+    pty.keys("z/needle\r");
+    sees(" 2/2 ", "line 18,002 of 18,002", "needle2");
+    pty.keys("n");
+    sees(" 1/2 ", "line 9,001 of 18,002", "NEEDLE");
+    pty.keys("N");
+    sees(" 2/2 ", "line 18,002 of 18,002", "needle2");
+}
+
+#[test]
 fn a_flood_leaves_the_deck_quick() {
     let home = Home::new();
     let pty = home.deck(&["run", "--name", "flood", "--", "sh", "-c", "yes flooded; sleep 1000"], 100, 30);

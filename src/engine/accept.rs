@@ -93,7 +93,7 @@ impl Engine {
         }
         for verify in &asked.verify {
             let line = format!("acceptance: {}", verify.command);
-            self.recorder.absorb(now(), What::OutputLines { step: id, lines: vec![line] });
+            self.recorder.absorb(now(), What::OutputLines { step: id, lines: vec![line], open: false });
         }
         let examining = Examining { judgement, pid: Arc::default(), stop: Arc::default(), stopping: false };
         let marks = [(RUN_MARK, self.dir.id_str().to_owned()), (STEP_MARK, id.flat().to_string())];

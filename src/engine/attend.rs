@@ -21,7 +21,7 @@ impl Engine {
         let told = if sent { "it was asked to wrap up" } else { "it cannot be told to wrap up" };
         let line = format!("turn budget: {turns} of {} turns; {told}", limit.max);
         let told = active.tell_log(&line);
-        self.recorder.absorb(now(), What::OutputLines { step, lines: vec![line] });
+        self.recorder.absorb(now(), What::OutputLines { step, lines: vec![line], open: false });
         if let Err(error) = told {
             self.recorder.record(What::LogFailed { step, error: error.to_string() });
         }

@@ -358,12 +358,14 @@ impl Engine {
                     self.agent_said(step, at, event);
                 }
                 if !lines.is_empty() {
-                    self.recorder.absorb(now(), What::OutputLines { step, lines });
+                    self.recorder.absorb(now(), What::OutputLines { step, lines, open: false });
                 }
             }
-            Note::Seen { step, bytes, lines } => {
-                let what =
-                    if lines.is_empty() { What::OutputSeen { step, bytes } } else { What::OutputLines { step, lines } };
+            Note::Seen { step, bytes, lines, open } => {
+                let what = match lines.is_empty() {
+                    true => What::OutputSeen { step, bytes },
+                    false => What::OutputLines { step, lines, open },
+                };
                 self.recorder.absorb(now(), what);
             }
             Note::Truncated { step, stream, cap } => self.recorder.record(What::OutputTruncated { step, stream, cap }),

@@ -8,7 +8,7 @@ use super::intake::{Intake, Piece};
 use super::live_log::LiveLog;
 use super::notes::Note;
 use crate::run::{AgentEvent, StepId, StepState, Stream, Timestamp};
-use crate::text::prefix;
+use crate::text::{StyledLine, prefix};
 
 /// Bytes of a stream's end that are kept in memory for errors and final texts (runner-behaviour 1.6).
 const TAIL: usize = 128 * 1024;
@@ -61,6 +61,8 @@ impl Pending {
 pub(super) struct Told {
     pub(super) truncated: bool,
     pub(super) trouble: bool,
+    /// The newest state of a line that has no end yet.
+    pub(super) open: String,
 }
 
 impl Keeper {
@@ -164,8 +166,7 @@ impl Keeper {
         let text = String::from_utf8_lossy(end);
         let mut pieces = text.split('\n').peekable();
         while let Some(piece) = pieces.next() {
-            let room = LINE_BYTES.saturating_sub(self.pending.partial.len());
-            self.pending.partial.push_str(prefix(piece, room));
+            go_on(&mut self.pending.partial, piece);
             if pieces.peek().is_some() {
                 let line = std::mem::take(&mut self.pending.partial);
                 if !line.trim().is_empty() {
@@ -177,6 +178,29 @@ impl Keeper {
         self.pending.lines.drain(known..known + surplus);
         let surplus = self.pending.lines.len().saturating_sub(StepState::KEPT_LINES);
         self.pending.lines.drain(..surplus);
+    }
+
+    /// The stream is over: what it left without a line feed is a line.
+    pub(super) fn close_line(&mut self) {
+        let line = std::mem::take(&mut self.pending.partial);
+        if !StyledLine::parse(line.as_bytes()).is_blank() {
+            self.pending.lines.push(line.trim_end().to_owned());
+        }
+    }
+
+    /// What there is of a line that has no end yet, where it is another state of it than the engine was told. A command
+    /// that only prints how far it is would seem silent otherwise.
+    fn open_line(&mut self) -> Option<String> {
+        let line = self.pending.partial.trim_end();
+        let news = !self.pending.lines.is_empty() || line != self.told.open;
+        if !self.plain || !news {
+            return None;
+        }
+        self.told.open.clear();
+        self.told.open.push_str(line);
+        // As the pane shows it: what moves the cursor or erases leaves no trace.
+        let seen = StyledLine::parse(line.as_bytes());
+        (!seen.is_blank()).then(|| seen.text().to_string())
     }
 
     /// Tells the engine what has gathered; `false` when the engine is gone.
@@ -195,17 +219,34 @@ impl Keeper {
             return false;
         }
         let events = std::mem::take(&mut self.pending.events);
-        let lines = std::mem::take(&mut self.pending.lines);
+        let open = self.open_line();
+        let mut lines = std::mem::take(&mut self.pending.lines);
         let bytes = std::mem::take(&mut self.pending.bytes);
         let note = if events.is_empty() {
             if bytes == 0 && lines.is_empty() {
                 return true;
             }
-            Note::Seen { step, bytes, lines }
+            let is_open = open.is_some();
+            lines.extend(open);
+            Note::Seen { step, bytes, lines, open: is_open }
         } else {
             Note::Agent { step, events, lines }
         };
         notes.blocking_send(note).is_ok()
+    }
+}
+
+/// Adds to a line that has no end yet, of which the beginning is kept. A carriage return begins it anew with what comes
+/// behind it.
+fn go_on(line: &mut String, piece: &str) {
+    let text = piece.trim_end_matches('\r');
+    let newest = text.rsplit('\r').next().unwrap_or(text);
+    if newest.len() < text.len() || !text.is_empty() && line.ends_with('\r') {
+        line.clear();
+    }
+    line.push_str(prefix(newest, LINE_BYTES.saturating_sub(line.len())));
+    if text.len() < piece.len() && !line.ends_with('\r') {
+        line.push('\r');
     }
 }
 
@@ -228,5 +269,72 @@ impl Tail {
         let surplus = self.0.len().saturating_sub(TAIL);
         self.0.drain(..surplus);
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keeper() -> Keeper {
+        Keeper {
+            step: StepId(0),
+            stream: Stream::Out,
+            plain: true,
+            log: LiveLog::new(None, None),
+            attempt: 1,
+            cap: 0,
+            pending: Pending::default(),
+            tail: Tail::default(),
+            told: Told::default(),
+            at: Timestamp::from_millis(0),
+        }
+    }
+
+    /// What the engine is told after each piece: the lines, and whether the last has no end yet.
+    fn told(keeper: &mut Keeper, pieces: &[&str]) -> Vec<(String, bool)> {
+        let (notes, mut taken) = tokio::sync::mpsc::channel(pieces.len() + 1);
+        for piece in pieces {
+            keeper.pending.bytes += piece.len() as u64;
+            keeper.gather_lines(piece.as_bytes());
+            assert!(keeper.tell(&notes));
+        }
+        let note = |note| match note {
+            Note::Seen { lines, open, .. } => (lines.join("|"), open),
+            other => panic!("{other:?}"),
+        };
+        std::iter::from_fn(|| taken.try_recv().ok()).map(note).collect()
+    }
+
+    #[test]
+    fn the_newest_state_of_a_line_without_an_end_is_told() {
+        let mut keeper = keeper();
+        let pieces = ["begin\nprog 1\r", "prog 2\r", "\r\x1b[K", "prog 3", " of 9", "", "\rdone\r", "\nnext"];
+        let expected = [
+            ("begin|prog 1", true),
+            ("prog 2", true),
+            // Nothing is to be read in it, so what was there stays.
+            ("", false),
+            ("prog 3", true),
+            ("prog 3 of 9", true),
+            ("done", true),
+            ("done|next", true),
+        ];
+        assert_eq!(told(&mut keeper, &pieces), expected.map(|(text, open)| (text.to_owned(), open)));
+        keeper.close_line();
+        assert_eq!(told(&mut keeper, &[""]), [("next".to_owned(), false)], "the stream is over");
+    }
+
+    #[test]
+    fn a_long_line_without_an_end_is_told_once_and_in_part() {
+        let long = "x".repeat(3000);
+        let found = told(&mut keeper(), &[&long, &long, &long]);
+        assert_eq!(found, [("x".repeat(LINE_BYTES), true), (String::new(), false), (String::new(), false)]);
+    }
+
+    #[test]
+    fn a_line_that_was_written_over_is_told_as_it_is_at_its_end() {
+        let bar: String = (0..200).map(|n| format!("\r{n} of 199")).collect();
+        assert_eq!(told(&mut keeper(), &[&bar, "\r\n"])[1], ("199 of 199".to_owned(), false));
     }
 }

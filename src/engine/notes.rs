@@ -25,6 +25,8 @@ pub enum Note {
         bytes: u64,
         /// The newest non-blank lines.
         lines: Vec<String>,
+        /// The last of them has no end yet.
+        open: bool,
     },
     /// The cap on captured bytes was reached.
     Truncated {

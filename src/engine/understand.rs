@@ -109,7 +109,10 @@ impl Understanding {
                 write_records(&events, records);
                 None
             }
-            Meaning::Plain => None,
+            Meaning::Plain => {
+                keeper.close_line();
+                None
+            }
         }
     }
 }

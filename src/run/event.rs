@@ -70,6 +70,8 @@ pub enum What {
         step: StepId,
         /// Non-blank lines, oldest first.
         lines: Vec<String>,
+        /// The last of them has no end yet: what comes next takes its place.
+        open: bool,
     },
     /// The child printed bytes that carry no event (plain commands); activity only.
     OutputSeen {

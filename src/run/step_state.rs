@@ -83,6 +83,8 @@ pub struct StepState {
     pub last_message: Option<String>,
     /// The newest non-blank lines of output, oldest first, at most [`StepState::KEPT_LINES`].
     pub recent_output: VecDeque<String>,
+    /// The last of them has no end yet. Known to the runner only.
+    pub open_line: bool,
     /// The agent waits to try its provider again: attempt, of how many, until when, why.
     pub retrying: Option<Retrying>,
     /// When the agent said that nothing more will come for its prompt; it is expected to exit soon after.

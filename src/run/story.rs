@@ -255,8 +255,8 @@ every! { What: what, whats, kind {
         .prop_map(|(step, attempt, model)| What::AttemptStarted { step, attempt, reason: model.clone(), model }),
     ChildSpawned * 8 => (step(), 7u32..9).prop_map(|(step, pid)| What::ChildSpawned { step, pid, start_ticks: None }),
     Agent * 50 => (step(), agent_event()).prop_map(|(step, event)| What::Agent { step, event }),
-    OutputLines * 4 => (step(), 1usize..60)
-        .prop_map(|(step, many)| What::OutputLines { step, lines: vec!["l".to_owned(); many] }),
+    OutputLines * 4 => (step(), 1usize..60, any::<bool>())
+        .prop_map(|(step, many, open)| What::OutputLines { step, lines: vec!["l".to_owned(); many], open }),
     OutputSeen * 4 => (step(), 0u64..9).prop_map(|(step, bytes)| What::OutputSeen { step, bytes }),
     ChildExited * 3 => (step(), option::of(0i32..2))
         .prop_map(|(step, code)| What::ChildExited { step, exit: ExitInfo { code, signal: None } }),

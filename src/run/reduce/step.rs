@@ -176,8 +176,11 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
                 changed = Some(path.as_str());
             }
         }
-        What::OutputLines { lines, .. } => {
+        What::OutputLines { lines, open, .. } => {
             active = true;
+            if std::mem::replace(&mut step.open_line, *open) {
+                step.recent_output.pop_back();
+            }
             for line in lines {
                 step.recent_output.push_back(line.clone());
             }

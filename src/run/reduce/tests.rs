@@ -280,3 +280,18 @@ fn nothing_happens_twice_and_unknown_steps_only_count() {
     apply(&mut s, 8, What::RunStopped { message: "m".into(), source: None });
     assert!(!s.stopped);
 }
+
+#[test]
+fn a_line_without_an_end_gives_way_to_what_comes_next() {
+    let mut state = run(1);
+    start(&mut state, 1, 0);
+    let mut printed = |lines: &[&str], open: bool| {
+        let lines = lines.iter().map(|line| (*line).to_owned()).collect();
+        apply(&mut state, 2, What::OutputLines { step: StepId(0), lines, open });
+        Vec::from(state.steps[0].recent_output.clone()).join("|")
+    };
+    assert_eq!(printed(&["begin", "1 of 9"], true), "begin|1 of 9");
+    assert_eq!(printed(&["2 of 9"], true), "begin|2 of 9");
+    assert_eq!(printed(&["done"], false), "begin|done");
+    assert_eq!(printed(&["end"], false), "begin|done|end");
+}

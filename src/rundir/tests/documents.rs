@@ -90,7 +90,7 @@ fn under_way() -> RunState {
             calls_tools: false,
         },
     ));
-    happen(What::OutputLines { step: StepId(0), lines: vec!["Found it.".into()] });
+    happen(What::OutputLines { step: StepId(0), lines: vec!["Found it.".into()], open: false });
     let output = NamedOutput { text: "Found it.".into(), agent: "scout".into(), logical: 0 };
     let outcome =
         StepOutcome { phase: StepPhase::Complete, output: Some(("scout".into(), output)), ..StepOutcome::default() };

@@ -504,7 +504,7 @@ every! { What: what, whats, kind {
     // What a child says is recorded as its own line, except what is no line of its.
     Agent * 1 => (step(), text())
         .prop_map(|(step, message)| What::Agent { step, event: AgentEvent::ProtocolFailure { message } }),
-    OutputLines * 1 => step().prop_map(|step| What::OutputLines { step, lines: Vec::new() }),
+    OutputLines * 1 => step().prop_map(|step| What::OutputLines { step, lines: Vec::new(), open: false }),
     OutputSeen * 1 => step().prop_map(|step| What::OutputSeen { step, bytes: 1 }),
     ChildExited * 1 => (step(), maybe(0i32..256), maybe(1i32..32))
         .prop_map(|(step, code, signal)| What::ChildExited { step, exit: ExitInfo { code, signal } }),

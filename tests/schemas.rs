@@ -498,6 +498,7 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
     step.error = text();
     step.contract.artifacts.transcript = text();
     step.contract.acceptance = Some(subdeck::run::Ledger::default());
+    step.contract.file_error = text();
     step.model = text();
     step.thinking = text();
     step.session_id = text();

@@ -71,6 +71,8 @@ const BODY_LEAST: usize = 60;
 const BODY_MOST: usize = 80;
 /// A value shorter than this is no secret but a word.
 const VALUE_LEAST: usize = 8;
+/// So many bytes of a word that was cut are looked at.
+const LOOKED_BACK: usize = 64;
 /// Ends what was cut, by us or by whoever told it: of a key before it only the beginning is left, which may be short.
 const CUT: &str = "…";
 
@@ -123,12 +125,17 @@ pub fn secrets(text: &str) -> Vec<Range<usize>> {
         return found;
     }
     let long = has_long_word(text.as_bytes());
-    let cut = memchr::memmem::find(text.as_bytes(), CUT.as_bytes()).is_some();
-    if long || cut {
+    let cut = memchr::memmem::rfind(text.as_bytes(), CUT.as_bytes());
+    if long || cut.is_some_and(|_| cuts_a_word(text.as_bytes())) {
         issued(text, &mut found);
     }
-    if memchr::memchr2(b'=', b':', text.as_bytes()).is_some() {
-        if cut || has_value(text.as_bytes()) {
+    if let Some(at) = memchr::memchr2(b'=', b':', text.as_bytes()) {
+        // Before what was cut stands a name with its value, or an option; behind it is the next column of a list.
+        let named_before = |cut: usize| {
+            let before = text.as_bytes().get(..cut).unwrap_or_default();
+            at < cut || memchr::memmem::find(before, b"--").is_some()
+        };
+        if cut.is_some_and(named_before) || has_value(text.as_bytes()) {
             named(text, &mut found);
         }
         if memchr::memmem::find(text.as_bytes(), b"://").is_some() {
@@ -139,6 +146,15 @@ pub fn secrets(text: &str) -> Vec<Range<usize>> {
         blocks(text, &mut found);
     }
     merged(found)
+}
+
+/// Whether a word was cut that may be the beginning of a key: words of talk have neither digits nor capitals in them.
+fn cuts_a_word(text: &[u8]) -> bool {
+    memchr::memmem::find_iter(text, CUT.as_bytes()).any(|at| {
+        let before = text.get(..at).unwrap_or_default();
+        let word = before.iter().rev().take_while(|byte| !byte.is_ascii_whitespace());
+        word.take(LOOKED_BACK).any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+    })
 }
 
 /// The lines of a text that is looked at one by one, for secrets that have several: private keys. One for a text whose

@@ -118,14 +118,20 @@ fn a_run_without_runner_and_keeper_is_told_as_lost_and_no_look_changes_anything(
     assert_eq!(world.processes(), living, "a look ends nothing");
 }
 
-#[test]
-fn what_lives_on_of_a_lost_run_is_ended_by_a_stop_and_by_nothing_else() {
-    let world = World::new();
+/// A run that nobody runs any more and that has left processes, beside the processes of another one that goes on.
+fn left_behind(world: &World) -> (Vec<u32>, Run) {
     let other = world.detach(&["--", "sh", "-c", "echo up; sleep 300"]);
     other.wait_output(0, "up");
     let kept = world.processes();
-    let run = busy(&world);
+    let run = busy(world);
     kill_both(&run);
+    (kept, run)
+}
+
+#[test]
+fn what_lives_on_of_a_lost_run_is_ended_by_a_stop_and_by_nothing_else() {
+    let world = World::new();
+    let (kept, run) = left_behind(&world);
     let one = world.output(&["stop", &format!("{}:one", run.id())]);
     assert_eq!(one.code, 0, "{one:?}");
     assert!(one.stderr.contains("ended what the run had left, which nobody runs any more"), "{one:?}");
@@ -149,11 +155,7 @@ fn what_lives_on_of_a_lost_run_is_ended_by_a_stop_and_by_nothing_else() {
 #[test]
 fn what_lives_on_of_a_run_whose_status_cannot_be_read_is_ended_by_a_stop() {
     let world = World::new();
-    let other = world.detach(&["--", "sh", "-c", "echo up; sleep 300"]);
-    other.wait_output(0, "up");
-    let kept = world.processes();
-    let run = busy(&world);
-    kill_both(&run);
+    let (kept, run) = left_behind(&world);
     fs::remove_file(run.dir.join("status.json")).unwrap();
     let fifo = std::process::Command::new("mkfifo").arg(run.dir.join("status.json")).status().unwrap();
     assert!(fifo.success());

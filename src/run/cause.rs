@@ -91,7 +91,7 @@ mod tests {
     fn the_cause_is_told_first() {
         let python = "warming up\nTraceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    go()\n  \
                       File \"a.py\", line 2, in go\n    raise ValueError(\"no\")\nValueError: no\nsecond line\n";
-        let node = "/w/a.js:1\nthrow new Error(\"no\")\n^\n\nError: no\n    at Object.<anonymous> (/w/a.js:1:7)\n    \
+        let node = "/srv/a.js:1\nthrow new Error(\"no\")\n^\n\nError: no\n    at Object.<anonymous> (/srv/a.js:1:7)\n    \
                     at node:internal/main:1:1\n\nNode.js v22.1.0\n";
         let rust = "\nthread 'main' panicked at src/main.rs:2:5:\nno\nnote: run with `RUST_BACKTRACE=1`\n";
         let clap = "error: the following arguments were not provided:\n  --foo\n\nUsage: x --foo\n";

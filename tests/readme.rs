@@ -153,7 +153,8 @@ fn the_screen_is_one_of_the_deck() {
     let screens = blocks("text");
     let lines: Vec<&str> = screens[0].lines().collect();
     assert!(lines.len() <= 36 && lines.iter().all(|l| l.chars().count() <= 120));
-    for part in ["╭─›steps ─", "╭─ happening ─", "3 mend the test", "q quit"] {
+    for part in ["╭─›steps ─", "── the run ─", " left ", "╭─ happening ─", "3 mend the test", "q quit"]
+    {
         assert!(lines.iter().any(|l| l.contains(part)), "{part}");
     }
 }

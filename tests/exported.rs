@@ -231,7 +231,21 @@ fn a_browser_shows_the_document_without_an_error_and_asks_nobody() {
     }
     let seen = look("Array.from(document.querySelectorAll('.l:not(.gone)')).map(l => l.textContent).join('|')");
     assert!(seen.as_str().unwrap().contains("127.0.0.1:9/x"), "{seen}");
+    assert_eq!(look("CSS.highlights.get('found').size"), 1, "and what was looked for is marked");
     look("f.value = ''; f.dispatchEvent(new Event('input'))");
+    while look("document.getElementById('found').textContent") != "" {
+        assert!(Instant::now() < deadline, "the search does not end");
+    }
+    assert_eq!(look("document.querySelectorAll('.gone').length + CSS.highlights.get('found').size"), 0);
+    // On a narrow screen the table scrolls in its own place.
+    let size = |width: u64| json!({ "width": width, "height": 1600, "deviceScaleFactor": 1, "mobile": false });
+    browser.ask(session, "Emulation.setDeviceMetricsOverride", size(420));
+    let mut look = |expression: &str| {
+        let params = json!({ "expression": expression, "returnByValue": true });
+        browser.ask(session, "Runtime.evaluate", params)["result"]["value"].clone()
+    };
+    assert_eq!(look("document.documentElement.scrollWidth"), look("document.documentElement.clientWidth"));
+    browser.ask(session, "Emulation.setDeviceMetricsOverride", size(1280));
     // For who wants to see it.
     if let Some(to) = std::env::var_os("SUBDECK_SCREENSHOT") {
         let whole = json!({ "format": "png", "captureBeyondViewport": true });

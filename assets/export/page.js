@@ -6,8 +6,23 @@
   const parts = Array.from(document.querySelectorAll(".pane, #events"));
   const texts = lines.map((line) => line.textContent.toLowerCase());
   let waiting = 0;
+  // Where the words stand in the lines that are shown; more than this many nobody looks at one by one.
+  const most = 2000;
+  const mark = (line, wanted, ranges) => {
+    const walk = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+    for (let node = walk.nextNode(); node !== null && ranges.length < most; node = walk.nextNode()) {
+      const text = node.data.toLowerCase();
+      for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + wanted.length)) {
+        const range = new Range();
+        range.setStart(node, Math.min(at, node.length));
+        range.setEnd(node, Math.min(at + wanted.length, node.length));
+        ranges.push(range);
+      }
+    }
+  };
   const filter = () => {
     const wanted = field.value.toLowerCase();
+    const ranges = [];
     let found = 0;
     for (let i = 0; i < lines.length; i += 1) {
       const here = wanted === "" || texts[i].includes(wanted);
@@ -16,11 +31,13 @@
         found += 1;
         const fold = lines[i].closest("details");
         if (fold) fold.open = true;
+        mark(lines[i], wanted, ranges);
       }
     }
     for (const part of parts) {
       part.classList.toggle("gone", wanted !== "" && part.querySelector(".l:not(.gone)") === null);
     }
+    if (window.CSS && CSS.highlights) CSS.highlights.set("found", new Highlight(...ranges));
     told.textContent = wanted === "" ? "" : found === 1 ? "1 line" : found + " lines";
   };
   field.addEventListener("input", () => {

@@ -10,10 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 
-use super::NO_PROMPT;
 use super::gather::{Call, OutputPart, Report};
+use super::{NO_PROMPT, timeline};
 use crate::deck::history::Tone;
-use crate::run::{StepFace, StepId, StepState, Stream, Timestamp, ToolOutcome, cause};
+use crate::run::{RunState, StepFace, StepId, StepState, Stream, Timestamp, ToolOutcome, cause};
 use crate::text::{SafeText, Style, bytes, clock, cost, count, grouped, or_unknown, redact, span};
 
 const STYLE: &str = include_str!("../../assets/export/page.css");
@@ -37,7 +37,7 @@ impl Display for Escaped<'_> {
 }
 
 /// A text from outside: cleaned, redacted, escaped.
-fn text(text: &str) -> String {
+pub(super) fn text(text: &str) -> String {
     Escaped(&redact(SafeText::line(text).as_str())).to_string()
 }
 
@@ -54,9 +54,9 @@ pub fn html(report: &Report, prompts: bool, zone: &TimeZone) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n\
          <title>{name}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
     );
-    let view = View { report, zone, prompts, frame: Frame::of(report) };
+    let view = View { report, zone, prompts };
     view.header(&mut page, &name);
-    view.steps(&mut page);
+    timeline::write(&mut page, report);
     view.panes(&mut page);
     view.story(&mut page);
     page.push_str("<script>");
@@ -65,31 +65,10 @@ pub fn html(report: &Report, prompts: bool, zone: &TimeZone) -> String {
     page
 }
 
-/// From when to when the timeline goes, in milliseconds.
-struct Frame {
-    start: i64,
-    len: i64,
-}
-
-impl Frame {
-    fn of(report: &Report) -> Self {
-        let state = &report.state;
-        let start = state.started_at.unwrap_or_default().millis();
-        let end = [state.ended_at, state.last_update].into_iter().flatten().max().unwrap_or_default().millis();
-        Self { start, len: (end - start).max(1) }
-    }
-
-    /// How far a moment is along the timeline, in per cent.
-    fn at(&self, moment: Timestamp) -> f64 {
-        ((moment.millis() - self.start) as f64 * 100.0 / self.len as f64).clamp(0.0, 100.0)
-    }
-}
-
 struct View<'a> {
     report: &'a Report,
     zone: &'a TimeZone,
     prompts: bool,
-    frame: Frame,
 }
 
 impl View<'_> {
@@ -116,8 +95,9 @@ impl View<'_> {
             ("tokens", text(&or_unknown(Some(state.tokens()).filter(|t| !t.is_zero()).map(|t| count(t.total()))))),
             ("folder", text(&state.cwd)),
         ];
+        let by_model = by_model(state).map(|told| ("cost by model", text(&told)));
         page.push_str(&format!("<header>\n<h1>{name}</h1>\n<dl>\n"));
-        for (name, value) in facts {
+        for (name, value) in facts.into_iter().chain(by_model) {
             page.push_str(&format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"));
         }
         page.push_str("</dl>\n");
@@ -133,59 +113,6 @@ impl View<'_> {
             "<p class=\"find\"><input id=\"find\" type=\"search\" placeholder=\"search everything\" aria-label=\"search\"> \
              <span id=\"found\"></span></p>\n</header>\n",
         );
-    }
-
-    /// The table of the steps, each with its part of the timeline.
-    fn steps(&self, page: &mut String) {
-        let state = &self.report.state;
-        page.push_str(
-            "<section id=\"steps\">\n<h2>timeline</h2>\n<table>\n<thead><tr><th>#</th><th>step</th><th>state</th>\
-             <th>took</th><th>turns</th><th>tools</th><th>tokens</th><th>cost</th><th class=\"lane\"></th></tr></thead>\n<tbody>\n",
-        );
-        let mut marks: std::collections::BTreeMap<StepId, String> = std::collections::BTreeMap::new();
-        for call in &self.report.calls {
-            let lane = marks.entry(call.step).or_default();
-            let class = if matches!(call.outcome, Some(ToolOutcome::Ok) | None) { "t" } else { "t x" };
-            // A step with more calls than a screen has columns needs no more marks than that.
-            if lane.len() < 60_000 {
-                lane.push_str(&format!("<i class=\"{class}\" style=\"left:{:.2}%\"></i>", self.frame.at(call.started)));
-            }
-        }
-        for entry in self.report.story.iter().filter(|e| matches!(e.tone, Tone::Control | Tone::Bad | Tone::Told)) {
-            let Some(step) = entry.step else { continue };
-            let class = if entry.tone == Tone::Bad { "c x" } else { "c" };
-            let lane = marks.entry(step).or_default();
-            if lane.len() < 120_000 {
-                lane.push_str(&format!("<i class=\"{class}\" style=\"left:{:.2}%\"></i>", self.frame.at(entry.at)));
-            }
-        }
-        for step in &state.steps {
-            let from = step.started_at.map(|at| self.frame.at(at));
-            let to = step.ended_at.or(state.last_update).map_or(100.0, |at| self.frame.at(at));
-            let bar = from.map(|from| {
-                let class = class_of(state.face(step));
-                format!("<i class=\"b {class}\" style=\"left:{from:.2}%;width:{:.2}%\"></i>", (to - from).max(0.2))
-            });
-            let tokens = Some(step.tokens).filter(|t| !t.is_zero()).map(|t| count(t.total()));
-            let model = step.model.as_deref().map(|m| format!(" <span class=\"dim\">{}</span>", text(m)));
-            page.push_str(&format!(
-                "<tr><td>{id}</td><td><a href=\"#s{id}\">{}</a>{}</td><td class=\"{}\">{}</td><td>{}</td><td>{}</td>\
-                 <td>{}</td><td>{}</td><td>{}</td><td class=\"lane\"><div>{}{}</div></td></tr>\n",
-                text(step.title()),
-                model.unwrap_or_default(),
-                class_of(state.face(step)),
-                text(state.face(step).word()),
-                text(&or_unknown(took(step))),
-                step.turn_count,
-                step.tool_count,
-                text(&or_unknown(tokens)),
-                text(&or_unknown(step.cost.map(|c| cost(c.0)))),
-                bar.unwrap_or_default(),
-                marks.get(&step.id).map_or("", String::as_str),
-                id = step.id.number(),
-            ));
-        }
-        page.push_str("</tbody>\n</table>\n</section>\n");
     }
 
     /// What there is of each step: the task, the tools, the output.
@@ -282,7 +209,19 @@ impl View<'_> {
     }
 }
 
-fn took(step: &StepState) -> Option<String> {
+/// What each model cost, the dearest first, where there is more than one.
+fn by_model(state: &RunState) -> Option<String> {
+    let mut sums: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
+    for (step, usd) in state.steps.iter().filter_map(|step| Some((step, step.cost?))) {
+        *sums.entry(step.model.as_deref().unwrap_or("unknown model")).or_default() += usd.0;
+    }
+    let mut sums: Vec<(&str, f64)> = sums.into_iter().collect();
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let told: Vec<String> = sums.iter().map(|(model, usd)| format!("{model} {}", cost(*usd))).collect();
+    (told.len() > 1).then(|| told.join(", "))
+}
+
+pub(super) fn took(step: &StepState) -> Option<String> {
     let (start, end) = step.started_at.zip(step.ended_at)?;
     Some(clock(end.since(start)))
 }
@@ -329,7 +268,7 @@ fn classes(style: Style) -> String {
 }
 
 /// How a state looks. Its word stands beside it, so that no colour is needed to know it.
-const fn class_of(face: StepFace) -> &'static str {
+pub(super) const fn class_of(face: StepFace) -> &'static str {
     match face {
         StepFace::Succeeded => "good",
         StepFace::Failed | StepFace::TimedOut | StepFace::OverBudget | StepFace::Lost => "bad",

@@ -172,6 +172,46 @@ fn the_policy_names_the_only_script_and_lets_nothing_be_fetched() {
 }
 
 #[test]
+fn the_timeline_says_what_its_signs_mean_and_where_it_ends() {
+    let (page, _) = made("said", false);
+    let steps = page.split("<section id=\"steps\">").nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(steps.contains("<span>0:00</span><span>1:01</span>"), "{steps}");
+    assert!(steps.contains("</i> something fails</span>"), "{steps}");
+    assert!(!steps.contains("a request"), "none that is not there: {steps}");
+    assert!(steps.contains("title=\"1:00 failed with exit 1 in 1m00s: said\""), "{steps}");
+}
+
+#[test]
+fn a_lane_has_as_many_signs_as_it_has_places() {
+    let (_temp, dir) = run("said");
+    let mut log = std::fs::read(dir.events()).unwrap();
+    let child = ChildContext { run_id: "hostile", step: StepId(0), agent: "a" };
+    for n in 0..3000_i64 {
+        let line = format!(r#"{{"type":"tool_execution_start","toolCallId":"d{n}","toolName":"more","args":{{}}}}"#);
+        assert!(records::annotate(line.as_bytes(), &child, at(20 * n), &mut log));
+    }
+    std::fs::write(dir.events(), &log).unwrap();
+    let page = html(&gather(&dir, Bounds::default(), |_, _| {}).unwrap(), false, &TimeZone::UTC);
+    let signs = page.matches("title=\"").count();
+    assert!((900..=1001).contains(&signs), "{signs}");
+    assert!(page.contains("</i> a tool call begins</span>"));
+}
+
+#[test]
+fn what_each_model_cost_is_told_where_there_are_several() {
+    let (_temp, dir) = run("said");
+    let mut report = gather(&dir, Bounds::default(), |_, _| {}).unwrap();
+    let mut step = report.state.steps[0].clone();
+    (step.model, step.cost) = (Some("small".into()), Some(crate::run::CostUsd(0.5)));
+    report.state.steps[0].cost = Some(crate::run::CostUsd(0.25));
+    assert!(!html(&report, false, &TimeZone::UTC).contains("cost by model"));
+    report.state.steps.push(step);
+    report.outputs.clear();
+    let page = html(&report, false, &TimeZone::UTC);
+    assert!(page.contains("<dt>cost by model</dt><dd>small $0.50, said $0.25</dd>"), "{page}");
+}
+
+#[test]
 fn prompts_and_keys_stay_out() {
     for prompts in [false, true] {
         let (page, report) = made(KEY, prompts);

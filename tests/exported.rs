@@ -131,6 +131,7 @@ impl Browser {
             .env("TO", &to)
             .env("FROM", &from)
             .env("HOME", folder)
+            .env("TMPDIR", folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -202,8 +203,7 @@ fn a_browser_shows_the_document_without_an_error_and_asks_nobody() {
     let page = export(&world, &run, &[]).with_extension("html");
     let folder = tempfile::tempdir().unwrap();
     let mut browser = Browser::start(&program, folder.path());
-    let target =
-        browser.ask(None, "Target.createTarget", json!({ "url": "about:blank", "width": 1280, "height": 1600 }));
+    let target = browser.ask(None, "Target.createTarget", json!({ "url": "about:blank" }));
     let attached =
         browser.ask(None, "Target.attachToTarget", json!({ "targetId": target["targetId"], "flatten": true }));
     let session = attached["sessionId"].as_str().unwrap().to_owned();
@@ -211,6 +211,8 @@ fn a_browser_shows_the_document_without_an_error_and_asks_nobody() {
     for domain in ["Page", "Runtime", "Log", "Network"] {
         browser.ask(session, &format!("{domain}.enable"), json!({}));
     }
+    let size = |width: u64| json!({ "width": width, "height": 1600, "deviceScaleFactor": 1, "mobile": false });
+    browser.ask(session, "Emulation.setDeviceMetricsOverride", size(1280));
     let address = format!("file://{}", page.display());
     browser.ask(session, "Page.navigate", json!({ "url": address }));
     browser.wait("Page.loadEventFired");
@@ -238,7 +240,6 @@ fn a_browser_shows_the_document_without_an_error_and_asks_nobody() {
     }
     assert_eq!(look("document.querySelectorAll('.gone').length + CSS.highlights.get('found').size"), 0);
     // On a narrow screen the table scrolls in its own place.
-    let size = |width: u64| json!({ "width": width, "height": 1600, "deviceScaleFactor": 1, "mobile": false });
     browser.ask(session, "Emulation.setDeviceMetricsOverride", size(420));
     let mut look = |expression: &str| {
         let params = json!({ "expression": expression, "returnByValue": true });

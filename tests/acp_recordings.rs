@@ -15,8 +15,8 @@ use subdeck::run::{AgentEvent, Report, SteerMode, SubAgentDid, TargetState};
 
 use acp_recordings::{ALL_DONE, OK, Recording, THOUGHT, read, recordings, sent};
 use replayed::{
-    Conversation, Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, check_thoughts,
-    check_unknown, outcome,
+    Conversation, Seen, Told, check_breaking_off, check_cutting, check_long_call, check_records, check_rows,
+    check_thoughts, check_unknown, first_arguments, outcome,
 };
 
 fn session(dialect: Dialect) -> Arc<Session> {
@@ -109,6 +109,30 @@ fn a_cut_recording_is_never_complete() {
 fn what_is_recorded_says_the_same() {
     for recording in recordings() {
         check_records(recording.name, &replay(recording.dialect, [read(recording.name).as_slice()]).0);
+    }
+}
+
+#[test]
+fn what_a_call_is_told_stands_whole_in_its_record() {
+    let long = |r: &Recording| check_long_call(r.name, &read(r.name), |chunks| replay(r.dialect, chunks));
+    assert_eq!(recordings().iter().filter(|recording| long(recording)).count(), 4, "one of each agent");
+    let command = r#""command":"python3 -c \"import time; time.sleep(2)\"; echo tool-finished""#;
+    for (dialect, name, expected) in [
+        (
+            Dialect::OpenCode,
+            "opencode-1.18.33-acp-bash",
+            format!(r#"{{{command},"timeout":200000,"cwd":"/home/user/project"}}"#),
+        ),
+        (
+            Dialect::Copilot,
+            "copilot-1.0.102-acp-bash",
+            format!(r#"{{{command},"description":"scripted command","initial_wait":120,"mode":"sync"}}"#),
+        ),
+        (Dialect::Qwen, "qwen-0.24.4-acp-bash", format!(r#"{{{command},"timeout":200000}}"#)),
+        (Dialect::Gemini, "gemini-0.61.0-acp-bash", format!("{{{command}}}")),
+    ] {
+        let (seen, _) = replay(dialect, [read(name).as_slice()]);
+        assert_eq!(first_arguments(&seen), expected, "{name}");
     }
 }
 

@@ -15,8 +15,8 @@ use subdeck::run::{AgentEvent, Answer, Permission, Report, SteerMode, StepPhase,
 
 use codex_recordings::{HELLO, Recording, is_server, read, recordings, sent};
 use replayed::{
-    Conversation, Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, check_thoughts,
-    check_unknown, outcome,
+    Conversation, Seen, Told, check_breaking_off, check_cutting, check_long_call, check_records, check_rows,
+    check_thoughts, check_unknown, first_arguments, outcome,
 };
 
 fn session(name: &str) -> Arc<Session> {
@@ -151,6 +151,19 @@ fn a_cut_recording_is_never_complete() {
 fn what_is_recorded_says_the_same() {
     for recording in recordings() {
         check_records(recording.name, &replay(recording.name, [read(recording.name).as_slice()]).0);
+    }
+}
+
+#[test]
+fn what_a_call_is_told_stands_whole_in_its_record() {
+    let long = |name: &str| check_long_call(name, &read(name), |chunks| replay(name, chunks));
+    assert!(recordings().iter().filter(|recording| long(recording.name)).count() >= 2);
+    let changed = r#""path":"/home/user/project/out.txt","kind""#;
+    for (name, expected) in [
+        ("app-patch", format!(r#"{{"changes":[{{{changed}:{{"type":"add"}},"diff":"written\n"}}]}}"#)),
+        ("patch", format!(r#"{{"changes":[{{{changed}:"add"}}]}}"#)),
+    ] {
+        assert_eq!(first_arguments(&replay(name, [read(name).as_slice()]).0), expected, "{name}");
     }
 }
 

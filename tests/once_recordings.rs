@@ -12,7 +12,8 @@ use subdeck::run::{AgentEvent, Report, StepPhase};
 
 use once_recordings::{BASH, HELLO, OK, THOUGHT, read, recordings};
 use replayed::{
-    Seen, Told, check_breaking_off, check_cutting, check_records, check_rows, check_thoughts, check_unknown, outcome,
+    Seen, Told, check_breaking_off, check_cutting, check_long_call, check_records, check_rows, check_thoughts,
+    check_unknown, first_arguments, outcome,
 };
 
 const FAMILIES: [&str; 4] = ["copilot-", "gemini-", "opencode-", "qwen-"];
@@ -133,6 +134,18 @@ fn the_log_reads_like_a_conversation() {
         ("opencode-1.18.33-err500", "model error: 500: scripted server error\n".to_owned()),
     ] {
         assert_eq!(replay(name, [read(name).as_slice()]).0.log, expected, "{name}");
+    }
+}
+
+#[test]
+fn what_a_call_is_told_stands_whole_in_its_record() {
+    let long = |name: &str| check_long_call(name, &read(name), |chunks| replay(name, chunks));
+    assert_eq!(recordings().iter().filter(|recording| long(recording.name)).count(), 4, "one of each agent");
+    for (name, expected) in [
+        ("opencode-1.18.33-write", r#"{"content":"written\n","filePath":"/home/user/project/out.txt"}"#),
+        ("qwen-0.24.4-write", r#"{"file_path":"/home/user/project/out.txt","content":"written\n"}"#),
+    ] {
+        assert_eq!(first_arguments(&replay(name, [read(name).as_slice()]).0), expected, "{name}: in its order");
     }
 }
 

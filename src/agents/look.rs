@@ -67,13 +67,65 @@ pub(in crate::agents) fn text_of(content: Option<&Value>) -> String {
     }
 }
 
-/// Cuts the longest texts of arguments that are too long to be kept.
-pub(in crate::agents) fn shorten(args: &mut Value) {
-    const LONGEST: usize = 16 * 1024;
+/// Most of the arguments of a call that is kept, in bytes of JSON.
+pub(in crate::agents) const ARGS: usize = 256 * 1024;
+
+/// The arguments of a call as they are kept: where they are too long, their longest texts are cut, which is marked.
+pub(in crate::agents) fn kept(args: Value) -> Value {
+    let json = args.to_string();
+    if json.len() <= ARGS {
+        return args;
+    }
+    for longest in [16 * 1024, 1024] {
+        let mut short = args.clone();
+        shorten(&mut short, longest);
+        if short.to_string().len() <= ARGS {
+            return short;
+        }
+    }
+    // There are too many of them. Their JSON stands in JSON again, which at most doubles it.
+    Value::String(cut(&json, ARGS / 2 - MARK))
+}
+
+/// What the mark of a cut text takes at most, in bytes.
+const MARK: usize = 64;
+
+fn cut(text: &str, longest: usize) -> String {
+    let start = prefix(text, longest);
+    format!("{start}… {} more bytes", text.len() - start.len())
+}
+
+fn shorten(args: &mut Value, longest: usize) {
     match args {
-        Value::String(text) if text.len() > LONGEST => *text = prefix(text, LONGEST).to_owned(),
-        Value::Object(fields) => fields.values_mut().for_each(shorten),
-        Value::Array(items) => items.iter_mut().for_each(shorten),
+        Value::String(text) if text.len() > longest + MARK => *text = cut(text, longest),
+        Value::Object(fields) => fields.values_mut().for_each(|value| shorten(value, longest)),
+        Value::Array(items) => items.iter_mut().for_each(|item| shorten(item, longest)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_kept_whole_up_to_a_bound_and_what_is_cut_is_marked() {
+        let whole = json!({"path": "a", "old": "x".repeat(200_000)});
+        assert_eq!(kept(whole.clone()), whole);
+        let long = kept(json!({"path": "a", "old": "x".repeat(ARGS), "new": ["é".repeat(16_000)]}));
+        assert_eq!((&long["path"], &long["new"][0]), (&json!("a"), &json!(cut(&"é".repeat(16_000), 16 * 1024))));
+        let old = long["old"].as_str().unwrap();
+        assert_eq!(old.len(), 16 * 1024 + "… 245760 more bytes".len());
+        assert!(old.ends_with("x… 245760 more bytes"), "{}", &old[old.len() - 40..]);
+        let order: Vec<&String> = long.as_object().unwrap().keys().collect();
+        assert_eq!(order, ["path", "old", "new"], "in the order of the agent");
+        // Many texts of middle length, and more names than there is room for.
+        let many = kept(Value::Array(vec![json!("x".repeat(10_000)); 100]));
+        assert!(many.to_string().len() <= ARGS && many[99].as_str().unwrap().ends_with("… 8976 more bytes"));
+        let names: serde_json::Map<String, Value> = (0..60_000).map(|n| (format!("\"{n}"), json!(1))).collect();
+        let names = kept(Value::Object(names));
+        assert!(names.as_str().unwrap().ends_with(" more bytes") && names.to_string().len() <= ARGS);
     }
 }

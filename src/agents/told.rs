@@ -1,14 +1,24 @@
 //! Events of agents that speak another vocabulary than that of the event log, which is pi's: handed on together with
 //! their record.
 
+use serde_json::Value;
+
 use super::Sink;
-use super::pi::{encode, message};
+use super::pi::{call_begins, encode, message};
 use crate::run::{AgentEvent, MessageRole, StopReason, Usage};
 use crate::text::prefix;
 
 /// Hands an event on, and its record.
 pub(super) fn tell(event: AgentEvent, sink: &mut dyn Sink) {
     if let Some(record) = encode(&event) {
+        sink.record(&record);
+    }
+    sink.event(event);
+}
+
+/// Hands on that a call begins. The event has a line about its arguments; the record has all of them.
+pub(super) fn begins(event: AgentEvent, whole: &Value, sink: &mut dyn Sink) {
+    if let Some(record) = call_begins(&event, whole) {
         sink.record(&record);
     }
     sink.event(event);
@@ -121,8 +131,6 @@ pub(super) fn play(adapter: &mut (impl super::Adapter + ?Sized), stream: &str) -
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
     use crate::agents::pi::decode_line;
 

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::look::shorten;
+use super::look::kept;
 use super::pi::args::{Described, describe, tail};
 use super::pi::live::Live;
 use super::told::{self, Answer, preview, tell, think, think_anew};
@@ -56,20 +56,16 @@ pub(super) struct Begun<'a> {
     pub tool: String,
     /// What can be said of it.
     pub said: Described,
+    /// Its arguments as they are kept.
+    pub whole: Value,
 }
 
 impl<'a> Begun<'a> {
     /// A call with these arguments.
-    pub(super) fn new(id: &'a str, tool: &str, mut args: Value) -> Self {
-        let json = args.to_string();
-        let json = if json.len() > OUTPUT {
-            shorten(&mut args);
-            args.to_string()
-        } else {
-            json
-        };
+    pub(super) fn new(id: &'a str, tool: &str, args: Value) -> Self {
+        let whole = kept(args);
         let tool = if tool.is_empty() { "tool" } else { prefix(tool, 100) };
-        Self { id, tool: tool.to_owned(), said: describe(tool, Some(&json)) }
+        Self { id, tool: tool.to_owned(), said: describe(tool, Some(&whole.to_string())), whole }
     }
 }
 
@@ -217,13 +213,13 @@ impl Work {
         if self.turn.as_ref().is_some_and(|turn| !turn.told) {
             self.tell_message(Some(StopReason::ToolUse), None, true, sink);
         }
-        let Begun { id, tool, said } = begun;
+        let Begun { id, tool, said, whole } = begun;
         self.live.line(Stream::Out, &told::call(&tool, &said.args), sink);
         let id = id.to_owned();
         self.calls.push(Call { id: id.clone(), tool: tool.clone(), args: said.args.clone(), text: String::new() });
         let event =
             AgentEvent::ToolStarted { call: Some(id), tool, args: said.args, path: said.path, about: said.about };
-        tell(event, sink);
+        told::begins(event, &whole, sink);
     }
 
     /// What can be said of an open call.

@@ -28,20 +28,20 @@ pub fn event(state: &RunState, event: &Event) -> Option<Value> {
 /// order that every other line has.
 #[derive(Serialize)]
 struct OutputLine<'a> {
+    v: u32,
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ts: Option<i64>,
+    run: &'a str,
+    step: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
     attempt: u8,
-    cut: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    run: &'a str,
-    step: u32,
     stream: &'static str,
+    cut: bool,
     text: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ts: Option<i64>,
-    r#type: &'static str,
-    v: u32,
 }
 
 /// A line that a plain command printed, or a piece of one; what it says is what `logs --json` says.
@@ -49,17 +49,17 @@ struct OutputLine<'a> {
 pub fn output<'a>(state: &'a RunState, step: StepId, log: &'a LogLine) -> impl Serialize + use<'a> {
     let found = state.step(step);
     OutputLine {
-        agent: found.map(|s| s.agent.as_str()),
-        attempt: log.attempt,
-        cut: log.cut,
-        id: found.map(|s| s.key.as_str()),
+        v: VERSION,
+        r#type: "output",
+        ts: log.at.map(Timestamp::millis),
         run: state.id.as_str(),
         step: step.number(),
+        id: found.map(|s| s.key.as_str()),
+        agent: found.map(|s| s.agent.as_str()),
+        attempt: log.attempt,
         stream: stream_word(log.stream),
+        cut: log.cut,
         text: String::from_utf8_lossy(&log.bytes),
-        ts: log.at.map(Timestamp::millis),
-        r#type: "output",
-        v: VERSION,
     }
 }
 

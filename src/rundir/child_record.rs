@@ -119,14 +119,14 @@ pub(super) fn lean(line: &[u8]) -> Option<Vec<u8>> {
     }
     // What a turn or an agent repeats of its messages was recorded when they ended.
     for repeated in ["messages", "toolResults", "partialResult"] {
-        object.remove(repeated);
+        object.shift_remove(repeated);
     }
     let kind = object.get("type")?.clone();
     cut(&mut value);
     let object = value.as_object_mut()?;
     let annotation: Vec<(String, serde_json::Value)> =
-        ANNOTATION.into_iter().filter_map(|key| Some((key.to_owned(), object.remove(key)?))).collect();
-    object.remove("type");
+        ANNOTATION.into_iter().filter_map(|key| Some((key.to_owned(), object.shift_remove(key)?))).collect();
+    object.shift_remove("type");
     // The type stands first and the annotation last, as in every other record.
     let mut lean = format!("{{\"type\":{kind}").into_bytes();
     for (key, value) in object.iter().map(|(k, v)| (k.clone(), v.clone())).chain(annotation) {

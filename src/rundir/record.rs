@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use serde_json::Value;
 
+use super::child::whole_args;
 use super::{RunDir, open};
 
 /// As much of a record is read; what is longer is cut and cannot be understood any more, only shown.
@@ -75,7 +76,7 @@ pub fn parts(line: &[u8]) -> Vec<Part> {
     match record.get("type").and_then(Value::as_str) {
         Some("tool_execution_start") => {
             let tool = record.get("toolName").and_then(text).unwrap_or_default();
-            vec![Part { kind: Kind::Call(tool), text: arguments(record.get("args")) }]
+            vec![Part { kind: Kind::Call(tool), text: arguments(record.as_object().and_then(whole_args)) }]
         }
         Some("tool_execution_end") => {
             let result = record.get("result").and_then(|r| r.get("content"));
@@ -108,22 +109,34 @@ fn content_parts(content: &Value, is_result: bool) -> Vec<Part> {
     content.as_array().into_iter().flatten().filter_map(of).collect()
 }
 
-/// The arguments of a call: one a line where there are names, with texts as they are.
+/// The arguments of a call: one a line where there are names, with texts as they are, and what is in one of them below it.
 fn arguments(value: Option<&Value>) -> String {
-    let one = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        other => serde_json::to_string_pretty(other).unwrap_or_default(),
+    cut(&value.map(readable).unwrap_or_default())
+}
+
+fn readable(value: &Value) -> String {
+    let below = |text: &str| text.trim_end().replace('\n', "\n  ");
+    let lines: Vec<String> = match value {
+        Value::Null => Vec::new(),
+        Value::String(text) => vec![text.clone()],
+        Value::Object(fields) if !fields.is_empty() => {
+            let named = |(name, value): (&String, &Value)| {
+                let text = if value.is_null() { "null".to_owned() } else { readable(value) };
+                let nested = matches!(value, Value::Object(_) | Value::Array(_)) && !text.starts_with(['[', '{']);
+                if nested || text.contains('\n') {
+                    format!("{name}:\n  {}", below(&text))
+                } else {
+                    format!("{name}: {text}")
+                }
+            };
+            fields.iter().map(named).collect()
+        }
+        Value::Array(items) if !items.is_empty() => {
+            items.iter().map(|item| format!("- {}", below(&readable(item)))).collect()
+        }
+        other => vec![other.to_string()],
     };
-    let named = |(name, value): (&String, &Value)| match one(value) {
-        text if text.contains('\n') => format!("{name}:\n  {}", text.trim_end().replace('\n', "\n  ")),
-        text => format!("{name}: {text}"),
-    };
-    let text = match value {
-        Some(Value::Object(fields)) => fields.iter().map(named).collect::<Vec<_>>().join("\n"),
-        Some(Value::Null) | None => String::new(),
-        Some(other) => one(other),
-    };
-    cut(&text)
+    lines.join("\n")
 }
 
 fn cut(text: &str) -> String {
@@ -166,6 +179,11 @@ mod tests {
             part(Kind::Call("bash".to_owned()), "command:\n  ls\n  ps\nwait: 2"),
         ];
         assert_eq!(parts(message), expected);
+        let patch = br#"{"type":"tool_execution_start","toolName":"patch","args":{"command":"a.txt"},"subdeckArgs":{
+            "changes":[{"path":"a.txt","kind":{"type":"add"},"diff":"one\ntwo\n"},{"path":"b"}],"none":[],"no":null}}"#;
+        let text = "changes:\n  - path: a.txt\n    kind:\n      type: add\n    diff:\n      one\n      two\n  - path: b\n\
+            none: []\nno: null";
+        assert_eq!(parts(patch), [part(Kind::Call("patch".to_owned()), text)]);
         let ended = br#"{"type":"tool_execution_end","result":{"content":[{"type":"text","text":"two\nlines"}]}}"#;
         assert_eq!(parts(ended), [part(Kind::Result, "two\nlines")]);
         let plain = br#"{"type":"message_end","message":{"role":"user","content":"do it"}}"#;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
+use super::child::whole_args;
 use super::json::{Json, Obj};
 use super::look::Look;
 use super::paths::private_dir;
@@ -108,7 +109,7 @@ impl Transcript {
                 out.set("sourceEventType", kind).opt("toolCallId", look.str("toolCallId"));
                 out.set("toolName", look.str("toolName").unwrap_or_default());
                 out.opt("argsPreview", preview(json).filter(|args| !args.is_empty()));
-                let args = record.get("args").filter(|a| a.as_object().is_some_and(|a| !a.is_empty()));
+                let args = whole_args(&record).filter(|a| a.as_object().is_some_and(|a| !a.is_empty()));
                 out.opt("argsPayload", args.map(|args| cut(&pretty(args)).to_owned()));
             }),
             Some(kind @ "tool_execution_end") => self.add("tool_end", at, |out| {

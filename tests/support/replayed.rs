@@ -5,7 +5,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use subdeck::agents::pi::decode_line;
+use subdeck::agents::pi::{WHOLE_ARGS, decode_line};
 use subdeck::agents::{Adapter, Framer, Line, Sink, Talk};
 use subdeck::run::{
     AgentEvent, Evidence, ExitInfo, MessageRole, Report, StepPhase, Stream, TargetState, Tokens, ToolOutcome, judge,
@@ -253,6 +253,39 @@ pub fn check_records(name: &str, seen: &Seen) {
     let events: Vec<_> = seen.events.iter().filter_map(plain).collect();
     let decoded: Vec<_> = decoded.iter().filter_map(plain).collect();
     assert_eq!(decoded, events, "{name}");
+}
+
+/// A call of a recording whose command is made much longer than the line that an event has: the record has all of it, and
+/// still leads back to the event. Whether there is such a call.
+pub fn check_long_call(name: &str, bytes: &[u8], replay: impl Fn(Vec<&[u8]>) -> (Seen, Report)) -> bool {
+    const SHORT: &str = "echo tool-finished";
+    let text = String::from_utf8_lossy(bytes);
+    if !name.contains("bash") || !text.contains(SHORT) {
+        return false;
+    }
+    let long = format!("echo {}", (0..1000).map(|n| format!("word{n} ")).collect::<String>());
+    let (seen, _) = replay(vec![text.replace(SHORT, &long).as_bytes()]);
+    let whole = |record: &&Vec<u8>| {
+        let Ok(record) = serde_json::from_slice::<serde_json::Value>(record) else { return false };
+        let args = record.get(WHOLE_ARGS).unwrap_or(&record["args"]);
+        record["type"] == "tool_execution_start" && args.to_string().contains(&long)
+    };
+    assert!(seen.records.iter().any(|record| whole(&record)), "{name}: {:?}", seen.events);
+    for event in &seen.events {
+        if let AgentEvent::ToolStarted { args, .. } = event {
+            assert!(args.len() <= AgentEvent::ARGS_PREVIEW, "{name}: {args}");
+        }
+    }
+    check_records(name, &seen);
+    true
+}
+
+/// All the arguments of the first call of a recording, as its record has them.
+pub fn first_arguments(seen: &Seen) -> String {
+    let calls = seen.records.iter().filter_map(|record| serde_json::from_slice::<serde_json::Value>(record).ok());
+    let mut calls = calls.filter(|record| record["type"] == "tool_execution_start");
+    let call = calls.next().expect("a call");
+    call.get(WHOLE_ARGS).unwrap_or(&call["args"]).to_string()
 }
 
 /// What the records say that the model thought, each with the text that it said after it: of the recordings in the table

@@ -370,7 +370,8 @@ impl AcpAdapter {
         let line = told::call(call.name(), &said.args);
         self.live.line(Stream::Out, &line, sink);
         let (tool, id) = (call.name().to_owned(), Some(call.id.clone()));
-        tell(AgentEvent::ToolStarted { call: id, tool, args: said.args, path: said.path, about: said.about }, sink);
+        let event = AgentEvent::ToolStarted { call: id, tool, args: said.args, path: said.path, about: said.about };
+        told::begins(event, &call.whole(), sink);
         self.delegates(call, sink);
     }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Dialect;
 use crate::agents::jsonrpc::{text, within};
+use crate::agents::look::kept;
 use crate::agents::pi::args::{Described, describe};
 use crate::run::{AgentEvent, CallFacts, ToolOutcome};
 use crate::text::prefix;
@@ -31,6 +32,8 @@ pub(super) struct Call {
     kind: Option<String>,
     input: Option<Value>,
     location: Option<String>,
+    /// The changes of files that it shows.
+    changes: Vec<Value>,
     status: Option<String>,
     output: Option<Value>,
     text: Option<String>,
@@ -65,6 +68,11 @@ impl Call {
         }
         if let Some(content) = update.get("content").and_then(Value::as_array) {
             self.text = Some(texts(content));
+            let changes = content.iter().filter(|part| text(part, "type") == Some("diff"));
+            let changes: Vec<Value> = changes.map(change).collect();
+            if !changes.is_empty() {
+                self.changes = changes;
+            }
         }
     }
 
@@ -156,6 +164,21 @@ impl Call {
         command.map_or_else(|| self.describe().args, str::to_owned)
     }
 
+    /// All that it is to do, as it is kept: its arguments, or the changes that it shows where it tells no arguments.
+    pub(super) fn whole(&self) -> Value {
+        let told = |input: &&Value| !matches!(input, Value::Object(map) if map.is_empty());
+        kept(match (self.input.as_ref().filter(told), self.changes.as_slice()) {
+            (Some(input), _) => input.clone(),
+            // A title is what is said of it in a line, where it fits.
+            (None, []) => match self.title.as_deref().filter(|title| title.len() > AgentEvent::ARGS_PREVIEW) {
+                Some(title) => json!({ "title": title }),
+                None => Value::Null,
+            },
+            (None, [only]) => only.clone(),
+            (None, changes) => json!({ "changes": changes }),
+        })
+    }
+
     /// What can be said of it in one line, and what it is about.
     pub(super) fn describe(&self) -> Described {
         let input = self.input.clone().filter(|input| !matches!(input, Value::Object(map) if map.is_empty()));
@@ -164,7 +187,7 @@ impl Call {
         let args = match input {
             // The folder that a command runs in is not what it is about.
             Some(Value::Object(mut input)) if shell => {
-                input.remove("cwd");
+                input.shift_remove("cwd");
                 Value::Object(input)
             }
             Some(input) => input,
@@ -196,6 +219,13 @@ fn named(id: &str, title: Option<&str>, dialect: Dialect) -> Option<String> {
         Dialect::OpenCode | Dialect::Qwen | Dialect::Other => title.map(str::trim).filter(|title| word(title)),
     }
     .map(str::to_owned)
+}
+
+/// A change of a file: where, what goes and what comes.
+fn change(diff: &Value) -> Value {
+    let told =
+        ["path", "oldText", "newText"].into_iter().filter_map(|key| Some((key.to_owned(), diff.get(key)?.clone())));
+    Value::Object(told.filter(|(_, value)| !value.is_null()).collect())
 }
 
 /// The texts in the content of a call, one after the other.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::adapter::ClaudeAdapter;
 use crate::agents::Sink;
-use crate::agents::look::{Look, shorten, text_of};
+use crate::agents::look::{Look, kept, text_of};
 use crate::agents::pi::{decode_line, line_of};
 use crate::agents::told::{self, KEPT};
 use crate::run::{AgentEvent, StopReason, Stream};
@@ -18,10 +18,7 @@ impl ClaudeAdapter {
         self.tell(None, sink);
         let (id, tool) = (block.word("id"), block.str("name").unwrap_or("?"));
         self.turn.open.push((id.to_owned(), tool.to_owned()));
-        let mut args = block.get("input").cloned().unwrap_or_default();
-        if args.to_string().len() > KEPT {
-            shorten(&mut args);
-        }
+        let args = kept(block.get("input").cloned().unwrap_or_default());
         let at = self.events.len();
         let record = json!({"type": "tool_execution_start", "toolCallId": id, "toolName": tool, "args": args});
         decode_line(line_of(record.clone()).as_bytes(), &mut self.events);

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agents::look::{Look, shorten, text_of};
+use crate::agents::look::{Look, kept, text_of};
 use crate::agents::pi::args::{Described, describe, words};
 use crate::agents::work::{Begun, OUTPUT, Over};
 use crate::run::{AgentEvent, ToolOutcome};
@@ -96,7 +96,7 @@ impl<'a> Item<'a> {
 
     /// The call that it tells of.
     pub(super) fn begun(self) -> Begun<'a> {
-        Begun { id: self.id(), tool: self.tool(), said: self.described() }
+        Begun { id: self.id(), tool: self.tool(), said: self.described(), whole: kept(self.args()) }
     }
 
     /// How that ended.
@@ -122,29 +122,29 @@ impl<'a> Item<'a> {
         .unwrap_or_else(|| "tool".to_owned())
     }
 
+    /// What a call is to do, under the names that say it (see `describe`).
+    fn args(self) -> Value {
+        let one = |name: &str, value: Option<&Value>| value.map_or_else(|| json!({}), |value| json!({name: value}));
+        match self.word() {
+            "commandExecution" | "command_execution" => json!({"command": self.command()}),
+            "fileChange" | "file_change" => one("changes", self.0.get("changes")),
+            "webSearch" | "web_search" => one("query", self.0.get("query")),
+            "imageView" => one("path", self.0.get("path")),
+            "sleep" => one("durationMs", self.0.get("durationMs")),
+            "imageGeneration" => one("query", self.0.get("revisedPrompt")),
+            "collabAgentToolCall" | "collab_tool_call" => one("command", self.0.get("prompt")),
+            _ => self.0.get("arguments").cloned().unwrap_or_default(),
+        }
+    }
+
     /// What can be said of a call.
     pub(super) fn described(self) -> Described {
-        let mut args = match self.word() {
-            "commandExecution" | "command_execution" => json!({"command": self.command()}),
-            "fileChange" | "file_change" => {
-                let paths: Vec<&str> =
-                    self.0.list("changes").iter().filter_map(|change| Look::new(change).str("path")).collect();
-                return self.changes(&paths);
-            }
-            "webSearch" | "web_search" => json!({"query": self.0.get("query")}),
-            "imageView" => json!({"path": self.0.get("path")}),
-            "sleep" => json!({"durationMs": self.0.get("durationMs")}),
-            "imageGeneration" => json!({"query": self.0.get("revisedPrompt")}),
-            "collabAgentToolCall" | "collab_tool_call" => match self.0.get("prompt") {
-                Some(prompt) => json!({"command": prompt}),
-                None => json!({}),
-            },
-            _ => self.0.get("arguments").cloned().unwrap_or_default(),
-        };
-        if args.to_string().len() > OUTPUT {
-            shorten(&mut args);
+        if matches!(self.word(), "fileChange" | "file_change") {
+            let paths: Vec<&str> =
+                self.0.list("changes").iter().filter_map(|change| Look::new(change).str("path")).collect();
+            return self.changes(&paths);
         }
-        describe(&self.tool(), Some(&args.to_string()))
+        describe(&self.tool(), Some(&kept(self.args()).to_string()))
     }
 
     /// A change of files: it is about the first of them.
@@ -165,16 +165,18 @@ impl<'a> Item<'a> {
         if let [action] = self.0.list("commandActions")
             && let Some(command) = Look::new(action).str("command")
         {
-            return prefix(command, OUTPUT).to_owned();
+            return command.to_owned();
         }
-        match words(prefix(whole, OUTPUT)).as_slice() {
+        // One that is so long is shown as it is.
+        let whole_words = if whole.len() > OUTPUT { Vec::new() } else { words(whole) };
+        match whole_words.as_slice() {
             [(shell, _), (flag, _), (command, _)]
                 if matches!(flag.as_str(), "-lc" | "-c")
                     && shell.rsplit('/').next().is_some_and(|s| s.ends_with("sh")) =>
             {
                 command.clone()
             }
-            _ => prefix(whole, OUTPUT).to_owned(),
+            _ => whole.to_owned(),
         }
     }
 

@@ -8,10 +8,14 @@ use crate::run::{AgentEvent, MessageRole, StopReason, SubAgentDid, ToolOutcome, 
 /// What stands in event logs where a prompt was (runner-behaviour 9).
 pub(super) const REDACTED: &str = "[prompt redacted]";
 
+/// The field of the record of a call that has all of its arguments, where `args` has only what is said of them in a line
+/// (agents of another vocabulary than pi's).
+pub const WHOLE_ARGS: &str = "subdeckArgs";
+
 /// A record as a line of JSON, with its type first as in all records (run-directory 2.5).
 #[must_use]
 pub fn line_of(mut record: Value) -> String {
-    let kind = record.as_object_mut().and_then(|map| map.remove("type"));
+    let kind = record.as_object_mut().and_then(|map| map.shift_remove("type"));
     let fields = record.to_string();
     match (kind, fields.strip_prefix('{')) {
         (Some(kind), Some("}")) => format!("{{\"type\":{kind}}}"),
@@ -57,14 +61,7 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
             set(&mut told, "size", window.size.map(Value::from));
             json!({"type": "subdeck_window", "window": told})
         }
-        AgentEvent::ToolStarted { call, tool, args, path, .. } => {
-            let mut said = json!({});
-            set(&mut said, "command", (!args.is_empty()).then(|| Value::from(args.as_str())));
-            set(&mut said, "path", path.as_deref().map(Value::from));
-            let mut record = json!({"type": "tool_execution_start", "toolName": tool, "args": said});
-            set(&mut record, "toolCallId", call.as_deref().map(Value::from));
-            record
-        }
+        AgentEvent::ToolStarted { .. } => return call_begins(event, &Value::Null),
         AgentEvent::ToolEnded { call, tool, outcome, preview } => {
             let content = if preview.is_empty() { vec![] } else { vec![json!({"type": "text", "text": preview})] };
             let mut record = json!({
@@ -101,6 +98,23 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
         | AgentEvent::Unparsed { .. }
         | AgentEvent::ProtocolFailure { .. } => return None,
     };
+    Some(line_of(record).into_bytes())
+}
+
+/// The record of a call that decodes to this event of its beginning: `args` is what the event says of its arguments, and
+/// where that is not all, [`WHOLE_ARGS`] is the whole. `None` for an event that is none of a call that begins.
+#[must_use]
+pub fn call_begins(event: &AgentEvent, whole: &Value) -> Option<Vec<u8>> {
+    let AgentEvent::ToolStarted { call, tool, args, path, about: _ } = event else { return None };
+    let mut said = json!({});
+    set(&mut said, "command", (!args.is_empty()).then(|| Value::from(args.as_str())));
+    set(&mut said, "path", path.as_deref().map(Value::from));
+    let more = *whole != said && !matches!(whole, Value::Null) && *whole != json!({});
+    let mut record = json!({"type": "tool_execution_start"});
+    set(&mut record, "toolCallId", call.as_deref().map(Value::from));
+    set(&mut record, "toolName", Some(tool.as_str().into()));
+    set(&mut record, "args", Some(said));
+    set(&mut record, WHOLE_ARGS, more.then(|| whole.clone()));
     Some(line_of(record).into_bytes())
 }
 

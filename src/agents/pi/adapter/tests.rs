@@ -126,26 +126,35 @@ fn text_between_records_has_lines_of_its_own() {
 
 #[test]
 fn running_tools_show_their_output_once() {
-    let update = |call: &str, text: &str| {
-        serde_json::json!({"type": "tool_execution_update", "toolCallId": call,
-            "partialResult": {"content": [{"type": "text", "text": text}]}})
-        .to_string()
+    let content = |text: &str| serde_json::json!({"content": [{"type": "text", "text": text}]});
+    // Parsed at once, and as pi writes it: then the newest of several that come together counts.
+    let parsed = |call: &str, text: &str| {
+        serde_json::json!({"partialResult": content(text), "type": "tool_execution_update", "toolCallId": call})
+            .to_string()
+    };
+    let gathered = |call: &str, text: &str| {
+        serde_json::json!({"type": "tool_execution_update", "toolCallId": call, "partialResult": content(text)})
+            .to_string()
     };
     let end = |call: &str, text: &str| {
         serde_json::json!({"type": "tool_execution_end", "toolCallId": call, "toolName": "bash",
             "result": {"content": [{"type": "text", "text": text}]}, "isError": false})
         .to_string()
     };
-    let stream = [
-        update("a", "1\n2"),
-        update("b", "x\n"),
-        update("a", "1\n2\n3"),
-        end("b", "x\ny\n"),
-        end("a", "1\n2\n3\n\nCommand exited with code 1"),
-        tool_result("bash", "no id, so it is written", false),
-    ]
-    .join("\n");
-    assert_eq!(run(&stream).0.log, "1\nx\n2\ny\n3\n\nCommand exited with code 1\nno id, so it is written\n");
+    let log = |update: &dyn Fn(&str, &str) -> String| {
+        let stream = [
+            update("call-1", "1\n2"),
+            update("call-2", "x\n"),
+            update("call-1", "1\n2\n3"),
+            end("call-2", "x\ny\n"),
+            end("call-1", "1\n2\n3\n\nCommand exited with code 1"),
+            tool_result("bash", "no id, so it is written", false),
+        ];
+        run(&stream.join("\n")).0.log
+    };
+    let rest = "3\n\nCommand exited with code 1\nno id, so it is written\n";
+    assert_eq!(log(&parsed), format!("1\nx\n2\ny\n{rest}"));
+    assert_eq!(log(&gathered), format!("1\n2\nx\ny\n{rest}"));
 }
 
 #[test]

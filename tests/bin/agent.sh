@@ -80,7 +80,7 @@ case $mode in
           printf '%s\n' "$line" >heard
           id=${line#*'"id":"'}
           said=${line#*'"message":'}
-          said=${said%%,'"type"'*}
+          said=${said%'}'}
           printf '{"id":"%s","type":"response","command":"steer","success":true}\n' "${id%%'"'*}"
           printf '{"type":"message_end","message":{"role":"user","content":%s}}\n' "$said"
           ok

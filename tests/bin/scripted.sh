@@ -112,7 +112,7 @@ while IFS= read -r step <&3; do
       printf '%s\n' "$line" >>"heard.$me"
       acknowledge steer "$line"
       heard=${line#*'"message":'}
-      heard=${heard%',"type":"steer"}'}
+      heard=${heard%'}'}
       ;;
     echo) printf '{"type":"message_end","message":{"role":"user","content":[{"type":"text","text":%s}]}}\n' "$heard" ;;
     exit) exit "$rest" ;;

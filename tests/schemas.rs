@@ -10,14 +10,20 @@ use serde_json::Value;
 use subdeck::headless::{json_event, json_line, json_output, status_json};
 use subdeck::run::{
     AgentEvent, AgentKind, Answer, AnsweredBy, Artifact, Asking, Attempt, Choice, Condition, ControlSource, CostUsd,
-    End, Ending, EndingCause, Event, ExitInfo, Family, Limit, Limits, MessageRole, Metric, NextAttempt, Notice,
-    OpenCall, Permission, Question, Raise, Reason, Retrying, RunId, RunMeta, RunPhase, RunState, RunnerKind, Stage,
-    SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, SubAgent,
+    End, Ending, EndingCause, Event, ExitInfo, Family, InnerRun, Limit, Limits, MessageRole, Metric, NextAttempt,
+    Notice, OpenCall, Permission, Question, Raise, Reason, Retrying, RunId, RunMeta, RunPhase, RunState, RunnerKind,
+    Stage, SteerMode, SteerRequest, SteerTarget, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, SubAgent,
     SubAgentDid, SubCall, TargetState, Timestamp, Tokens, ToolOutcome, Transport, TurnLimit, UnknownKind, Unknowns,
     Usage, What, reduce,
 };
 use subdeck::rundir::LogLine;
 use support::{Done, Run, World, wait_for};
+
+fn inner_run() -> InnerRun {
+    let at = Timestamp::from_millis(2);
+    let needs = Some(("n".to_owned(), at));
+    InnerRun { id: RunId("r".into()), title: "t".into(), started_at: at, heard: at, needs }
+}
 
 fn validator(subject: &str) -> Validator {
     let done = World::new().output(&["schema", subject]);
@@ -402,6 +408,7 @@ fn every_what() -> Vec<What> {
         What::AttentionCleared { step, id: text() },
         What::AttentionAcknowledged { step, id: text(), source: source.clone() },
         What::AttentionNoted { step, reason: Reason::Idle, message: text() },
+        What::InnerRuns { step, runs: vec![inner_run()] },
         What::Slept { ms: 5 },
         What::DiskSpace { free: 5, low: true },
     ];
@@ -601,7 +608,9 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
         started_at: Timestamp::from_millis(1),
         seq: 0,
         about: Default::default(),
+        heard: Some(Timestamp::from_millis(2)),
     }];
+    step.inner = vec![inner_run()];
     step.questions = vec![question()];
     step.unanswered = text();
     let living = status_json(&state);

@@ -289,6 +289,10 @@ pub struct ReplayArgs {
 
 /// `subdeck ls`.
 #[derive(Debug, Default, Args)]
+#[command(
+    after_help = "In the table – is what nobody tells: unknown, not zero. An empty cell is what there is not: nobody who is \
+needed, no agent at work that could have used tokens or money."
+)]
 pub struct LsArgs {
     /// Print JSON.
     #[arg(long)]

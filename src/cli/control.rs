@@ -195,7 +195,7 @@ fn check_living(follower: &Follower) -> anyhow::Result<()> {
         bail!("the run is lost, nobody is there to take a request: {evidence}");
     }
     if follower.is_over() {
-        bail!("the run is over ({})", follower.state().phase.as_str());
+        bail!("{}", follower.state().closed());
     }
     // The request lies there until the runner goes on.
     tell_suspended(follower);

@@ -156,12 +156,12 @@ fn row(run: &FleetRun, part: bool, now: Timestamp) -> Vec<String> {
         word.to_owned(),
         units::or_unknown(state.started_at.map(|t| units::span(now.since(t)))),
         format!("{}/{}", state.steps_ended(), state.steps.len()),
-        units::or_unknown(tokens.map(|t| units::count(t.total()))),
-        units::or_unknown(state.cost().map(|c| units::cost(c.0))),
-        units::or_unknown(needs.first().map(|first| match needs.len() {
+        run.or_nothing(tokens.map(|t| units::count(t.total()))),
+        run.or_nothing(state.cost().map(|c| units::cost(c.0))),
+        needs.first().map_or_else(String::new, |first| match needs.len() {
             1 => first.short().truncate(32).to_string(),
             n => format!("{} +{}", first.short().truncate(32), n - 1),
-        })),
+        }),
         units::or_unknown(agents.first().map(|first| match agents.len() {
             1 => short(first, 20),
             n => format!("{} +{}", short(first, 20), n - 1),

@@ -137,6 +137,7 @@ mod tests {
             started_at: Timestamp::default(),
             seq: 0,
             about: CallFacts::default(),
+            heard: None,
         }
     }
 

@@ -278,8 +278,7 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
             return Err(format!("read-only: {why}"));
         }
         if at.state.is_over() {
-            let word = if at.state.lost.is_some() { "lost" } else { at.state.phase.as_str() };
-            return Err(format!("the run is over ({word})"));
+            return Err(at.state.closed());
         }
     }
     match action {

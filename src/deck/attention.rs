@@ -61,7 +61,7 @@ fn urgency(step: &StepState) -> u8 {
 
 /// The notice that a person is to be told first.
 fn loudest(step: &StepState) -> Option<&Notice> {
-    let open = step.attention.iter().filter(|n| n.is_open() && n.level() == Level::Needs);
+    let open = step.attention.iter().filter(|n| n.is_open() && n.level() == Level::Needs && !step.is_void(n));
     open.min_by_key(|n| (n.condition.reason, n.condition.since))
 }
 
@@ -94,8 +94,14 @@ pub fn needs_person(step: &StepState) -> Option<Attention> {
             since: Some(since(step, notice)),
         });
     }
+    // Of the runs inside a foreign runner knows nothing.
+    if let Some((asks, (_, since))) = step.waits_for().and_then(|run| run.asks().zip(run.needs.as_ref()))
+        && step.attention.iter().all(|n| n.condition.reason != Reason::InnerRun)
+    {
+        return attention("inner_run", format!("its inner run {asks}"), Some(*since));
+    }
     // A foreign status says that something is wrong, not what.
-    if step.attention.is_empty() && step.activity.as_deref() == Some("needs_attention") {
+    if step.attention.is_empty() && !step.is_excused() && step.activity.as_deref() == Some("needs_attention") {
         let (reason, since) = match step.current_call() {
             Some(call) => (format!("{} {} open", call.tool, call.args), Some(call.started_at)),
             None => ("no activity".to_owned(), step.last_activity),
@@ -120,6 +126,7 @@ fn in_short(step: &StepState, notice: &Notice) -> String {
             Some(call) => format!("{} {} open", call.tool, call.args).replace("  ", " "),
             None => condition.evidence.clone(),
         },
+        Reason::InnerRun => format!("its inner run {}", condition.evidence),
         Reason::Idle => "no activity".to_owned(),
         Reason::NoFirstEvent => "said nothing since it was started".to_owned(),
         _ => condition.evidence.clone(),

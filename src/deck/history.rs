@@ -215,7 +215,8 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
             let why = error.as_deref().map(|e| format!(": {}", cause(e))).unwrap_or_default();
             // The state knows more of a failure than its end says.
             let word = if state.phase == *phase { state.run_face().1 } else { phase.as_str() };
-            one(None, tone, format!("the run ended: {word}{why}"))
+            let ended = if *phase == RunPhase::Paused { "the run is " } else { "the run ended: " };
+            one(None, tone, format!("{ended}{word}{why}"))
         }
         What::RunLost { message } => one(None, Tone::Bad, format!("the runner was lost: {message}")),
         other => {

@@ -12,7 +12,6 @@ use super::logs::Logs;
 use crate::run::replay::Tape;
 use crate::run::{ControlSource, Event, RunMode, RunState, SteerMode, StepId, Stream, Timestamp};
 use crate::rundir::fleet::Class;
-use crate::rundir::inside::Inside;
 use crate::rundir::{
     self, Answered, Follower, Health, Inbox, LineIndex, LogSearch, Match, Recording, RunDir, StepLog, drafts, plan_doc,
 };
@@ -32,8 +31,6 @@ pub struct LiveFeed {
     lines: BTreeMap<StepId, LineIndex>,
     /// There is no room for what a run that lives has to say.
     full: bool,
-    /// The runs that were started in this one.
-    inside: Inside,
 }
 
 /// A text that is looked for in the log of a step.
@@ -54,9 +51,9 @@ impl LiveFeed {
     pub fn open(path: &Path, read_only: Option<String>) -> Result<Self, String> {
         let follower = Follower::open(path).map_err(|error| error.to_string())?.newest_only();
         let dir = RunDir::at(path);
-        let (logs, inside) = (Logs::new(dir.clone()), Inside::new(dir.clone()));
+        let logs = Logs::new(dir.clone());
         let (plan, search, lines) = (None, None, BTreeMap::new());
-        Ok(Self { logs, dir, read_only, follower, plan, search, lines, full: false, inside })
+        Ok(Self { logs, dir, read_only, follower, plan, search, lines, full: false })
     }
 
     /// What stands in for the log of a step that has none: a workflow's parent keeps none of the children that it runs
@@ -98,7 +95,7 @@ impl Feed for LiveFeed {
         // A runner that finds no room cannot say so, and its picture would stand still without a reason.
         let full = *self.follower.health() == Health::Live && rundir::is_full(self.dir.path());
         let filled = std::mem::replace(&mut self.full, full) != full;
-        let inside = self.inside.look(self.follower.state());
+        let inside = self.follower.look_inside();
         Changes { state: state || health || filled || inside, output, news, places }
     }
 
@@ -107,7 +104,7 @@ impl Feed for LiveFeed {
     }
 
     fn inside(&self) -> Vec<InnerRun> {
-        let runs = self.inside.runs().map(|inner| InnerRun {
+        let runs = self.follower.inside().map(|inner| InnerRun {
             path: inner.run.dir().path().to_owned(),
             step: inner.step,
             title: inner.run.title(),
@@ -267,7 +264,7 @@ impl Feed for LiveFeed {
             return Err(format!("read-only: {why}"));
         }
         if self.follower.state().is_over() {
-            return Err("the run is over".to_owned());
+            return Err(self.follower.state().closed());
         }
         // Another directory may stand in its place, whose runner was not meant.
         if let Some(what) = self.follower.missing() {

@@ -53,6 +53,12 @@ pub type GoOn<'a> = Box<dyn Fn(StepId, &str) -> Result<PathBuf, String> + 'a>;
 /// Starts a run that does again what failed; gives its directory, or the reason why not.
 pub type Retry<'a> = Box<dyn Fn() -> Result<PathBuf, String> + 'a>;
 
+/// What two signs mean that stand where a value would, for the help of the deck and of the fleet.
+pub(crate) const SIGNS: [(&str, &str); 2] = [
+    ("–", "nobody tells it: unknown, not zero"),
+    ("(empty)", "there is none: nothing was at work that could have any"),
+];
+
 /// What the deck is opened on, and how.
 #[derive(Default)]
 pub struct DeckOptions<'a> {

@@ -10,6 +10,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::accept::Examining;
 use super::clock::{now, slept};
 use super::descriptors::Descriptors;
+use super::inside::is_of_silence;
 use super::notes::Note;
 use super::recorder::Recorder;
 use super::schedule::{self, Move, Schedule};
@@ -75,6 +76,8 @@ pub struct Engine {
     pub(super) examining: BTreeMap<StepId, Examining>,
     /// What the runs below were told.
     pub(super) passed: super::nested::Passed,
+    /// The runs that were started in its steps.
+    pub(super) inner: super::inside::InnerRuns,
 }
 
 /// Everything that the loop listens to beside its notes.
@@ -95,6 +98,7 @@ enum Happened {
     Signal(Asked),
     Control,
     Death,
+    Stirred,
     Note(Option<Note>),
     Time,
 }
@@ -119,6 +123,7 @@ impl Engine {
     ) -> (Self, Receiver<Note>) {
         let (sender, receiver) = channel(NOTES);
         let descriptors = Descriptors::for_children(schedule::widest(&plan));
+        let inner = super::inside::InnerRuns::of(home.dir());
         let engine = Self {
             plan,
             dir: home.dir().clone(),
@@ -144,6 +149,7 @@ impl Engine {
             transcripts: BTreeMap::new(),
             examining: BTreeMap::new(),
             passed: super::nested::Passed::default(),
+            inner,
         };
         (engine, receiver)
     }
@@ -159,6 +165,7 @@ impl Engine {
                     self.keep_inbox(doors);
                 }
                 self.read_inbox(&mut doors.inbox);
+                self.hear_inner_runs();
                 self.look_home();
                 // However much else happens: a watcher that lost an event costs a request only this much time.
                 let missing = doors.missing.map(|_| MISSING_LOOK);
@@ -182,6 +189,7 @@ impl Engine {
                 break;
             }
             self.write_late();
+            self.watch_the_silent();
             let late = (!self.late.is_empty()).then(|| Instant::now() + crate::rundir::RETRY);
             let deadline =
                 [next.map(to_instant), self.recorder.next_write(), Some(look_at), late].into_iter().flatten().min();
@@ -191,6 +199,7 @@ impl Engine {
                 () = doors.watch.changed() => Happened::Control,
                 _ = doors.deaths.recv() => Happened::Death,
                 note = notes.recv() => Happened::Note(note),
+                () = self.inner.stirred() => Happened::Stirred,
                 () = until(deadline) => Happened::Time,
             };
             match happened {
@@ -203,6 +212,7 @@ impl Engine {
                     }
                 }
                 Happened::Control => look_at = Instant::now(),
+                Happened::Stirred => drop(self.look_at_inner_runs()),
                 Happened::Death => {
                     let mut own = self.examining_pids();
                     own.extend(self.active.values().map(Active::child_pid));
@@ -289,7 +299,7 @@ impl Engine {
 
     /// Performs every effect that is due.
     pub(super) fn perform_due(&mut self) -> Performed {
-        let mut some = false;
+        let (mut some, mut looked) = (false, false);
         // Each effect is recorded and so changes what is due; the bound is only against a fault in the rules.
         for _ in 0..64 {
             let decision = decide(self.recorder.state(), now());
@@ -297,6 +307,13 @@ impl Engine {
                 return Performed { some, next: decision.next };
             }
             some = true;
+            // What shows no life itself may wait for a run that was started in it.
+            if !std::mem::replace(&mut looked, true)
+                && decision.due.iter().any(is_of_silence)
+                && self.look_at_inner_runs()
+            {
+                continue;
+            }
             for effect in decision.due {
                 self.perform(effect);
             }

@@ -131,6 +131,7 @@ impl<D: Disk> Recorder<D> {
         if let Some(nested) = &mut self.nested {
             nested.tell(&self.state, true);
         }
+        self.outer.tell(&self.dir, &self.state);
         self.append(&event);
         let text = logmd::encode(&self.state, &self.result);
         if let Err(failure) = self.writer.write(&self.dir.log_markdown(), text, now()) {

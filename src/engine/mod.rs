@@ -21,6 +21,7 @@ mod dispatch;
 mod family;
 mod finish;
 mod home;
+mod inside;
 mod intake;
 mod keep;
 mod keeper;

@@ -8,8 +8,8 @@ use super::clock::now;
 use super::complain::complain;
 use super::dispatch::Engine;
 use crate::plan::{NestedSelf, Plan, Route};
-use crate::run::RunState;
-use crate::rundir::{RunDir, nested};
+use crate::run::{RunState, needs};
+use crate::rundir::{RunDir, inside, nested};
 
 /// How often those above are told that nothing but the time has changed.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -53,6 +53,34 @@ impl Nested {
         let event = nested::event(&self.route, own, &self.dir, state, kind, now());
         if let Err(error) = nested::tell(&self.route, &event, now()) {
             complain("runner", &format_args!("those above cannot be told of this run: {error}"));
+        }
+    }
+}
+
+/// What the run of ours was told in whose step this one was started.
+#[derive(Debug, Default)]
+pub(super) struct Outer {
+    told: Option<News>,
+}
+
+/// What is told: that it needs a person, and for what; that it is over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct News {
+    needs: Option<String>,
+    over: bool,
+}
+
+impl Outer {
+    /// Says to the outer run that there is news, if there is, once the status has it. That the run began is told when it
+    /// opens its doors.
+    pub(super) fn tell(&mut self, dir: &RunDir, state: &RunState) {
+        let Some(within) = &state.started_in else { return };
+        let needs = needs(state).first().map(|need| format!("{} {}", need.short(), need.evidence));
+        let news = News { needs, over: state.is_over() };
+        if self.told.replace(news.clone()).unwrap_or_default() != news
+            && let Err(error) = inside::announce(dir, within)
+        {
+            complain("runner", &format_args!("the run that this one was started in cannot be told of it: {error}"));
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::clock::now;
 use super::complain::complain;
 use super::last::LastWords;
-use super::nested::Nested;
+use super::nested::{Nested, Outer};
 use crate::run::{Event, RunPhase, RunState, StepId, TargetState, Timestamp, What, reduce};
 use crate::rundir::records::{self, RecordContext};
 use crate::rundir::{
@@ -44,6 +44,8 @@ pub struct Recorder<D: Disk = HomeDisk> {
     pub(super) last: Option<LastWords>,
     /// Who is told of the run beside its own readers.
     pub(super) nested: Option<Nested>,
+    /// What the run was told in whose step this one was started.
+    pub(super) outer: Outer,
 }
 
 impl Recorder {
@@ -84,6 +86,7 @@ impl<D: Disk> Recorder<D> {
             given_up: BTreeSet::new(),
             last: None,
             nested: None,
+            outer: Outer::default(),
         }
     }
 
@@ -265,6 +268,7 @@ impl<D: Disk> Recorder<D> {
                 if let Some(nested) = &mut self.nested {
                     nested.tell(&self.state, false);
                 }
+                self.outer.tell(&self.dir, &self.state);
                 self.marked |= !early_end;
                 self.provisional = early_end;
             }

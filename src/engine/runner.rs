@@ -164,6 +164,7 @@ pub(super) fn open_doors(home: &Home, doors: &mut Doors, recorder: &mut Recorder
         complain("runner", &format_args!("the run that this one was started in cannot be told of it: {error}"));
     }
     doors.watch = Watch::arrivals(doors.inbox.folders());
+    doors.watch.more_arrivals([crate::rundir::inside::folder(way)]);
     // The folder of runs says when one of them is removed or renamed; only directories are made and removed in it.
     dir.root().into_iter().for_each(|root| doors.watch.departures(&root.runs()));
     ready(home);

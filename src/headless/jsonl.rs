@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::inner_runs::inner_runs;
 use super::json::without_nulls;
 use crate::run::{
     AgentEvent, ControlSource, Event, Level, MessageRole, Question, RunState, StepId, SubAgentDid, Timestamp, Unknowns,
@@ -184,6 +185,7 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
             }),
         ),
         What::DiskSpace { free, low } => ("disk_space", None, json!({ "free_bytes": free, "low": low })),
+        What::InnerRuns { step, runs } => ("inner_runs", Some(*step), json!({ "runs": inner_runs(runs) })),
         What::Slept { ms } => ("slept", None, json!({ "ms": ms })),
         What::SteerRequested(request) => (
             "steer_requested",

@@ -3,6 +3,7 @@
 //! Data goes to the writer it is given; a writer that is closed ends the printing quietly, never the run. Text passes
 //! [`crate::text::SafeText`]; JSON is escaped by its encoder.
 
+mod inner_runs;
 mod json;
 mod jsonl;
 mod limits;

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::inner_runs::inner_runs;
 use super::json::without_nulls;
 use super::jsonl::{VERSION, source_json};
 use super::status_watch;
@@ -163,8 +164,11 @@ fn step(state: &RunState, step: &StepState) -> Value {
         "output_held_by": if step.held_by.is_empty() { Value::Null } else { json!(step.held_by) },
         "survivors": if step.survivors.is_empty() { Value::Null } else { json!(step.survivors) },
         "output_truncated_at": step.truncated_at,
-        "attention": step.activity,
+        "attention": step.activity.as_ref().filter(|_| !step.is_excused()),
     });
+    if let Some(fields) = value.as_object_mut().filter(|_| !step.inner.is_empty()) {
+        fields.insert("inner_runs".into(), inner_runs(&step.inner));
+    }
     if let (RunnerKind::Agent(agent), Some(fields)) = (&step.runner, value.as_object_mut()) {
         fields.insert("transport".into(), agent.transport.word().into());
         fields.insert("permission".into(), agent.permission.word().into());

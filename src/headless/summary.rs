@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::limits::{Gauge, counted};
-use super::sub_agents;
+use super::{inner_runs, sub_agents};
 use crate::run::{RunPhase, RunState, RunnerKind, Timestamp, cause, needs, resume_command};
 use crate::text::{self as units, SafeText, masked_lines};
 
@@ -51,6 +51,9 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
         }
         for agent in &step.sub_agents {
             let _ = writeln!(out, "         {}", sub_agents::line(agent, now));
+        }
+        for run in &step.inner {
+            let _ = writeln!(out, "         {}", inner_runs::line(run));
         }
         let limits = counted(state, Some(step));
         if !limits.is_empty() {

@@ -18,6 +18,8 @@ pub enum Reason {
     SupervisorRequest,
     /// Somebody unknown asked for something, and it was done.
     Unannounced,
+    /// A run that was started in the step needs a person.
+    InnerRun,
     /// A message did not reach the step.
     SteerFailed,
     /// A tool is open for long.
@@ -56,10 +58,11 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, the most urgent first.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Question,
         Self::SupervisorRequest,
         Self::Unannounced,
+        Self::InnerRun,
         Self::SteerFailed,
         Self::ToolOpen,
         Self::NoFirstEvent,
@@ -86,6 +89,7 @@ impl Reason {
             Self::Question => "question",
             Self::SupervisorRequest => "supervisor_request",
             Self::Unannounced => "control_unannounced",
+            Self::InnerRun => "inner_run",
             Self::SteerFailed => "steer_failed",
             Self::ToolOpen => "tool_open_threshold",
             Self::NoFirstEvent => "no_first_event",
@@ -129,6 +133,7 @@ impl Reason {
             Self::Question => "asks",
             Self::SupervisorRequest => "asks its supervisor",
             Self::Unannounced => "obeyed somebody unknown",
+            Self::InnerRun => "its inner run needs you",
             Self::SteerFailed => "a message failed",
             Self::ToolOpen => "a tool is open for long",
             Self::NoFirstEvent => "has said nothing yet",
@@ -166,6 +171,12 @@ impl Reason {
             Self::Retrying | Self::DiskCap | Self::BudgetSoft | Self::OutputHeld => Level::Note,
             _ => Level::Needs,
         }
+    }
+
+    /// Whether it says that no life is seen.
+    #[must_use]
+    pub const fn is_silence(self) -> bool {
+        matches!(self, Self::Idle | Self::NoFirstEvent | Self::ToolOpen)
     }
 
     /// Whether the package's own readers know the word.
@@ -351,7 +362,7 @@ pub fn open_notices(state: &RunState) -> Vec<(&StepState, &Notice)> {
         .steps
         .iter()
         .filter(|step| step.phase == StepPhase::Running)
-        .flat_map(|step| step.attention.iter().filter(|n| n.is_open()).map(move |n| (step, n)))
+        .flat_map(|step| step.attention.iter().filter(|n| n.is_open() && !step.is_void(n)).map(move |n| (step, n)))
         .collect();
     open.sort_by_key(|(step, n)| (std::cmp::Reverse(n.level()), n.condition.reason, n.condition.since, step.id));
     open

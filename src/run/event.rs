@@ -252,6 +252,13 @@ pub enum What {
         /// Whether that is too little.
         low: bool,
     },
+    /// The runs that were started in a step and go on were looked at.
+    InnerRuns {
+        /// Which step.
+        step: StepId,
+        /// They.
+        runs: Vec<super::InnerRun>,
+    },
     /// The machine slept; budgets do not count that time.
     Slept {
         /// For how long, in milliseconds.

@@ -68,6 +68,17 @@ impl RunState {
         }
     }
 
+    /// Why nobody takes a request for a run that has ended, in a sentence without a stop: one that is paused can be gone on
+    /// with and is not called over too.
+    #[must_use]
+    pub fn closed(&self) -> String {
+        match &self.phase {
+            _ if self.lost.is_some() => "the run is over (lost)".to_owned(),
+            RunPhase::Paused => "the run is paused".to_owned(),
+            phase => format!("the run is over ({})", phase.as_str()),
+        }
+    }
+
     /// How the run stands, and the word for it, which for some states is another than that of a step. It agrees with the
     /// exit code that the run has for scripts.
     #[must_use]

@@ -15,6 +15,7 @@ mod event;
 mod face;
 mod family;
 mod graph;
+pub mod inner;
 mod judge;
 mod limits;
 mod named;
@@ -57,6 +58,7 @@ pub use event::{Artifact, ControlSource, Event, ExitInfo, RunMeta, StepMeta, Str
 pub use face::StepFace;
 pub use family::{AgentKind, Family, Permission, Transport};
 pub use graph::{Graph, Node as GraphNode};
+pub use inner::InnerRun;
 pub use judge::{Evidence, Judgement, Report, STOPPED, judge, signal_name};
 pub use limits::{Limit, Limits, Thresholds, ToolBlock, TurnLimit};
 pub use named::NamedRunner;

@@ -1,6 +1,8 @@
 //! Who needs a person, as scripts and lists tell it.
 
-use super::{Level, Reason, RunState, StepPhase, StepState, Timestamp, attention};
+use std::borrow::Cow;
+
+use super::{InnerRun, Level, Reason, RunState, StepPhase, StepState, Timestamp, attention};
 use crate::text::SafeText;
 
 /// A reason why a step needs a person.
@@ -13,7 +15,7 @@ pub struct Need<'s> {
     /// The id of the notice; a foreign status has none.
     pub id: Option<&'s str>,
     /// What was seen when it was told, in a sentence; empty where nobody says. Text from outside.
-    pub evidence: &'s str,
+    pub evidence: Cow<'s, str>,
     /// Since when, where it is known.
     pub since: Option<Timestamp>,
 }
@@ -28,7 +30,7 @@ pub fn needs(state: &RunState) -> Vec<Need<'_>> {
             step,
             reason: notice.condition.reason,
             id: Some(&notice.id),
-            evidence: &notice.condition.evidence,
+            evidence: notice.condition.evidence.as_str().into(),
             since: Some(notice.condition.since),
         })
         .collect();
@@ -37,8 +39,19 @@ pub fn needs(state: &RunState) -> Vec<Need<'_>> {
         s.phase == StepPhase::Running
             && s.activity.as_deref() == Level::Needs.activity()
             && s.attention.iter().all(|n| n.level() != Level::Needs)
+            && !s.is_excused()
     });
-    all.extend(bare.map(|step| Need { step, reason: Reason::Other, id: None, evidence: "", since: None }));
+    all.extend(bare.map(|step| Need { step, reason: Reason::Other, id: None, evidence: "".into(), since: None }));
+    // Nor does the runner of others look at what was started in its steps.
+    for step in state.steps.iter().filter(|s| s.phase == StepPhase::Running) {
+        let told = |run: &InnerRun| {
+            step.attention.iter().any(|n| n.condition.reason == Reason::InnerRun && n.condition.subject == run.id.0)
+        };
+        for run in step.inner.iter().filter(|run| !told(run)) {
+            let (Some(asks), Some((_, since))) = (run.asks(), &run.needs) else { continue };
+            all.push(Need { step, reason: Reason::InnerRun, id: None, evidence: asks.into(), since: Some(*since) });
+        }
+    }
     all
 }
 

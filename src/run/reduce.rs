@@ -110,6 +110,7 @@ pub fn reduce(state: &mut RunState, event: &Event) {
         | What::QuestionAnswered { step, .. }
         | What::BudgetReached { step: Some(step), .. }
         | What::BudgetRaised { step: Some(step), .. }
+        | What::InnerRuns { step, .. }
         | What::TreeSwept { step, .. } => step_event(state, *step, &event.what, at),
     }
 }

@@ -153,6 +153,10 @@ pub struct StepState {
     pub edited: VecDeque<String>,
     /// Files that another running step changes too.
     pub conflicts: Vec<Conflict>,
+    /// Runs that were started in it and go on, at most [`super::InnerRun::KEPT`].
+    pub inner: Vec<super::InnerRun>,
+    /// The newest sign of life of runs that were started in it.
+    pub inner_heard: Option<Timestamp>,
     /// The task of the next attempts is handed over in a file.
     pub task_by_file: bool,
     /// Another attempt is to be made.
@@ -204,14 +208,13 @@ impl StepState {
         if self.never_ran() { None } else { self.elapsed(now) }
     }
 
-    /// Since when it gives no sign of life: since the newest one, or since its newest attempt began if there was none. `None`
-    /// before it began.
+    /// Since when it gives no sign of life: since the newest one of it or of a run that was started in it, or since its
+    /// newest attempt began if there was none. `None` before it began.
     #[must_use]
     pub fn silent_since(&self) -> Option<Timestamp> {
-        if self.heard && self.last_activity.is_some() {
-            return self.last_activity;
-        }
-        self.attempts.last().and_then(|attempt| attempt.started_at).max(self.started_at)
+        let began = self.attempts.last().and_then(|attempt| attempt.started_at).max(self.started_at);
+        let own = self.last_activity.filter(|_| self.heard);
+        own.or(began).max(self.inner_heard)
     }
 
     /// Whether the agent went on after a call that its budget blocks, though a guard in it would have refused that one.
@@ -241,6 +244,12 @@ impl StepState {
         ended && (self.exit_code == Some(-1) || (self.stopped || self.timed_out) && for_no_time)
     }
 
+    /// Whether it has begun and nothing of it was seen yet. Runners of others may not say when it was active last.
+    fn is_starting(&self) -> bool {
+        let did = self.turn_count > 0 || self.tool_count > 0 || !self.open.is_empty() || !self.recent_output.is_empty();
+        self.last_activity.is_none() && self.pid.is_none() && !did
+    }
+
     /// The state as the screen shows it (the table in the deck's design). What never ran in a run that is over is known to
     /// the run alone, see [`super::RunState::face`].
     #[must_use]
@@ -248,8 +257,10 @@ impl StepState {
         match &self.phase {
             _ if self.ending.as_ref().is_some_and(|e| e.cause != EndingCause::Drain) => StepFace::Stopping,
             StepPhase::Pending => StepFace::Queued,
-            StepPhase::Running if self.activity.as_deref() == Some("needs_attention") => StepFace::Attention,
-            StepPhase::Running if self.last_activity.is_none() && self.pid.is_none() => StepFace::Starting,
+            StepPhase::Running if self.activity.as_deref() == Some("needs_attention") && !self.is_excused() => {
+                StepFace::Attention
+            }
+            StepPhase::Running if self.is_starting() => StepFace::Starting,
             StepPhase::Running => StepFace::Running,
             StepPhase::Complete => StepFace::Succeeded,
             StepPhase::Failed | StepPhase::Stopped if self.never_ran() => StepFace::Skipped,
@@ -357,6 +368,8 @@ pub struct OpenCall {
     pub seq: u64,
     /// What it is about.
     pub about: CallFacts,
+    /// The newest sign of life of a run that was started in it.
+    pub heard: Option<Timestamp>,
 }
 
 impl RunnerKind {

@@ -245,6 +245,16 @@ fn run_phase() -> impl Strategy<Value = RunPhase> {
     ])
 }
 
+fn inner_run() -> impl Strategy<Value = InnerRun> {
+    (select(vec!["i", "j"]), at(), at(), any::<bool>()).prop_map(|(id, started_at, heard, asks)| InnerRun {
+        id: RunId(id.to_owned()),
+        title: "t".to_owned(),
+        started_at,
+        heard,
+        needs: asks.then(|| ("n".to_owned(), started_at)),
+    })
+}
+
 every! { What: what, whats, kind {
     // A run begins once; a second beginning is one of the things that cannot be.
     RunStarted * 1 => begun().prop_map(|meta| What::RunStarted(Box::new(meta))),
@@ -298,6 +308,8 @@ every! { What: what, whats, kind {
     BudgetRaised * 3 => (option::of(step()), raise(), source())
         .prop_map(|(step, raise, source)| What::BudgetRaised { step, raise, source }),
     DiskSpace * 2 => any::<bool>().prop_map(|low| What::DiskSpace { free: 9, low }),
+    InnerRuns * 3 => (step(), proptest::collection::vec(inner_run(), 0..3))
+        .prop_map(|(step, runs)| What::InnerRuns { step, runs }),
     Slept * 2 => (0u64..2000).prop_map(|ms| What::Slept { ms }),
     SteerRequested * 2 => steer().prop_map(What::SteerRequested),
     SteerMoved * 3 => (name(), step(), target_state(), option::of(name()))

@@ -20,7 +20,7 @@ use crate::run::{
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SendError {
-    #[error("the run is over ({0})")]
+    #[error("{0}")]
     Over(String),
     #[error("the run takes no messages any more")]
     Closed,
@@ -250,11 +250,11 @@ impl Inbox {
 /// Whether a run still takes anything.
 fn check_going_on(state: &RunState) -> Result<(), SendError> {
     if state.lost.is_some() {
-        return Err(SendError::Over("lost".into()));
+        return Err(SendError::Over(state.closed()));
     }
     // A paused run without an end is still pausing, and a stop then is honoured (runner-behaviour 14.7).
     if state.ended_at.is_some() || (state.phase.is_terminal() && state.phase != RunPhase::Paused) {
-        return Err(SendError::Over(state.phase.as_str().to_owned()));
+        return Err(SendError::Over(state.closed()));
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::identity::{self, RunnerLife};
+use super::inside::{Inner, Inside};
 use super::past::{Past, step_of};
 use super::presence::Presence;
 use super::result_read::{self, Ending};
@@ -106,6 +107,8 @@ pub struct Follower {
     /// All events that there were at one time are reduced.
     caught_up: bool,
     started: bool,
+    /// The runs that were started in it. A runner of ours looks at them itself and says what it sees.
+    inside: Inside,
     /// The last look.
     looked: Option<Instant>,
     /// Something may have changed since.
@@ -138,6 +141,7 @@ impl Follower {
             behind: false,
             caught_up: false,
             started: false,
+            inside: Inside::new(dir.clone()),
             looked: None,
             woken: false,
             dir,
@@ -182,7 +186,8 @@ impl Follower {
             }
         }
         changes.health = self.set_health(health);
-        if changes.state || changes.health {
+        let inside = self.health == Health::Live && self.is_of_others() && self.inside.look(&self.view);
+        if changes.state || changes.health || inside {
             changes.state |= self.picture();
         }
         changes.behind = self.behind;
@@ -486,11 +491,31 @@ impl Follower {
         if self.health == Health::Over && !self.behind {
             merge::settle(&mut view);
         }
+        if self.health == Health::Live && self.is_of_others() {
+            self.inside.show(&mut view, wall());
+        }
         let changed = !Arc::ptr_eq(&view, &self.view) && view != self.view;
         if changed {
             self.view = view;
         }
         changed
+    }
+
+    /// Whether its runner is none of ours, which would look at the runs inside itself.
+    fn is_of_others(&self) -> bool {
+        !self.dir.runner_json().exists()
+    }
+
+    /// Looks for the runs that were started in it; whether any of them is another than before.
+    pub fn look_inside(&mut self) -> bool {
+        // Of a run of others that was done with everything else.
+        let done = self.health == Health::Live && self.is_of_others();
+        !done && self.inside.look(&self.view)
+    }
+
+    /// The runs that were started in it, as the last look found them.
+    pub fn inside(&self) -> impl Iterator<Item = &Inner> {
+        self.inside.runs()
     }
 
     fn set_health(&mut self, health: Health) -> bool {
@@ -578,6 +603,12 @@ pub(super) fn know_steps(status: Option<&RunState>, reduced: &mut RunState, even
     }
 }
 
+/// Now, by the wall clock.
+pub(super) fn wall() -> Timestamp {
+    let ms = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
+    Timestamp::from_millis(i64::try_from(ms).unwrap_or(i64::MAX))
+}
+
 /// A run whose runner lives.
 fn living(dir: &RunDir) -> Health {
     identity::suspended(dir).map_or(Health::Live, |pid| {
@@ -615,8 +646,7 @@ pub(super) fn health(dir: &RunDir, state: Option<&RunState>) -> Health {
     match identity::pid_lives(pid) {
         Some(false) => Health::Lost(format!("the runner (pid {pid}) is gone")),
         Some(true) => {
-            let ms = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
-            let now = Timestamp::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
+            let now = wall();
             let heard = state.last_update.or(state.started_at).unwrap_or_default();
             if now.since(heard) > BELIEVED {
                 return Health::Unknown(format!("nothing was heard for a day; pid {pid} may be another process"));

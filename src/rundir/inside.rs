@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::fleet::{FleetRun, Stamp, stamp};
 use super::look::Look;
-use super::{RunDir, find, is_run_id, open, replace, status};
-use crate::run::{RunId, RunMode, RunState, StepId, Within};
+use super::{RunDir, find, is_run_id, nested, open, replace, status};
+use crate::run::{InnerRun, RunId, RunMode, RunState, StepId, Timestamp, Within, inner};
 
 /// More runs than these are not looked at.
 const MOST: usize = 256;
@@ -64,6 +65,28 @@ impl Inside {
         changed || count != self.runs.len()
     }
 
+    /// Those that go on, with their steps where those are known, as they were at the last look, which is now.
+    #[must_use]
+    pub fn living(&self, now: Timestamp) -> Vec<(Option<StepId>, InnerRun)> {
+        let of = |inner: &Inner| {
+            let state = inner.run.state().filter(|_| inner.run.is_living())?;
+            let title = inner.run.title();
+            let run = InnerRun::of(state, title.as_str(), now)?;
+            // The name of its directory names it, whatever its files say.
+            Some((inner.step, InnerRun { id: inner.run.dir().id(), ..run }))
+        };
+        self.runs.values().filter_map(of).collect()
+    }
+
+    /// Puts those that go on into the picture of a run whose own runner says nothing of them: of a run of others.
+    pub(super) fn show(&self, view: &mut Arc<RunState>, now: Timestamp) {
+        for (step, runs) in inner::by_step(view, self.living(now)) {
+            if let Some(step) = Arc::make_mut(view).steps.iter_mut().find(|known| known.id == step) {
+                step.inner = runs;
+            }
+        }
+    }
+
     /// They, in the order of their ids.
     pub fn runs(&self) -> impl Iterator<Item = &Inner> {
         self.runs.values()
@@ -78,7 +101,14 @@ fn found(dir: &RunDir, state: &RunState) -> Vec<(RunDir, Option<StepId>)> {
         all.extend(root.run(&RunId(id)).filter(|run| run.path().is_dir()).map(|run| (run, step)));
     }
     let nested = find::entries(&root.nested().join(dir.id_str())).unwrap_or_default();
-    all.extend(nested.into_iter().filter(|(_, link)| !link).map(|(run, _)| (run, None)));
+    let nested: Vec<RunDir> = nested.into_iter().filter(|(_, link)| !link).map(|(run, _)| run).collect();
+    if !nested.is_empty() {
+        let steps = nested::steps_of(root.path(), dir.id_str());
+        all.extend(nested.into_iter().map(|run| {
+            let step = steps.get(run.id_str()).copied();
+            (run, step)
+        }));
+    }
     if state.mode == RunMode::Workflow {
         let own = state.steps.iter().filter_map(|step| Some((root.run(step.own_run.as_ref()?)?, Some(step.id))));
         all.extend(own.filter(|(run, _)| run.path().is_dir()));
@@ -86,8 +116,9 @@ fn found(dir: &RunDir, state: &RunState) -> Vec<(RunDir, Option<StepId>)> {
     all
 }
 
-/// The folder in which runs that were started in this one put their names.
-fn folder(dir: &RunDir) -> PathBuf {
+/// The folder in which runs that were started in this one put their names, and put them anew when there is news of them.
+#[must_use]
+pub fn folder(dir: &RunDir) -> PathBuf {
     dir.subdeck().join("inside")
 }
 
@@ -120,7 +151,7 @@ pub fn announce(dir: &RunDir, within: &Within) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{RunPhase, StepState, Timestamp};
+    use crate::run::{RunPhase, StepState};
     use crate::rundir::{RunRoot, StatusContext};
 
     fn put(dir: &RunDir, state: &RunState) {

@@ -23,6 +23,7 @@ pub mod identity;
 mod inbox;
 pub mod inbox_closed;
 pub mod index;
+mod inner_run;
 pub mod inside;
 mod json;
 mod log;

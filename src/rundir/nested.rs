@@ -12,7 +12,7 @@ use super::json::{Json, Obj};
 use super::look::Look;
 use super::{open, replace, status};
 use crate::plan::{NestedSelf, PathEntry, Route};
-use crate::run::{RunState, StepState, Timestamp};
+use crate::run::{RunState, StepId, StepState, Timestamp};
 
 /// The folder of all routes of a root.
 const ROUTES: &str = "nested-subagent-events";
@@ -26,6 +26,9 @@ const STEPS: usize = 12;
 const REGISTRY: u64 = 16 * 1024 * 1024;
 /// How many events are read at most, the newest ones.
 const EVENTS: usize = 10_000;
+/// How many routes of one run, and how many of the newest events of each, are looked at for where its runs stand.
+const ROUTES_MOST: usize = 8;
+const NEWEST: usize = 64;
 /// How deep runs may stand within each other.
 const DEEPEST: u64 = 3;
 
@@ -219,6 +222,47 @@ pub fn descendants(route: &Route, root: &Path, run: &str) -> io::Result<Vec<Desc
     Ok(live.map(|(id, _)| Descendant { dir: place.join(&id), id }).filter(|d| d.dir.is_dir()).collect())
 }
 
+/// In which steps of a run those below it were started, as they told it to whoever listens on its routes: by their ids.
+/// Only names are taken from there, of runs that are looked for elsewhere.
+#[must_use]
+pub fn steps_of(root: &Path, run: &str) -> BTreeMap<String, StepId> {
+    let mut steps = BTreeMap::new();
+    let routes = std::fs::read_dir(root.join(ROUTES)).into_iter().flatten().flatten().filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().and_then(|name| name.strip_prefix(run)).is_some_and(|rest| rest.starts_with('-'))
+    });
+    for route in routes.take(ROUTES_MOST) {
+        let events = std::fs::read_dir(route.path().join("events")).into_iter().flatten().flatten();
+        let mut names: Vec<PathBuf> = events.map(|entry| entry.path()).collect();
+        names.sort_unstable();
+        names.drain(..names.len().saturating_sub(NEWEST));
+        for event in names.iter().filter_map(|path| read(path, MOST as u64)) {
+            if let Some(child) = Look(&event).obj("child") {
+                place(&child, run, &mut steps, 0);
+            }
+        }
+        if let Some(registry) = read(&route.path().join("registry.json"), REGISTRY) {
+            Look(&registry).objs("children").for_each(|child| place(&child, run, &mut steps, 0));
+        }
+    }
+    steps
+}
+
+/// Takes in where a nested run, and those below it, stand.
+fn place(child: &Look<'_>, run: &str, steps: &mut BTreeMap<String, StepId>, depth: u64) {
+    if depth > DEEPEST || steps.len() >= EVENTS {
+        return;
+    }
+    let own = child.step("parentStepIndex").filter(|_| child.str("parentRunId") == Some(run));
+    let way = || child.objs("path").find(|entry| entry.str("runId") == Some(run)).and_then(|e| e.step("stepIndex"));
+    if let (Some(id), Some(step)) = (child.text("id").filter(|id| is_safe(id)), own.or_else(way)) {
+        steps.insert(id, step);
+    }
+    for below in child.objs("children").chain(child.objs("steps").flat_map(|s| children_of(&s))) {
+        place(&below, run, steps, depth + 1);
+    }
+}
+
 /// What is known of a nested run.
 #[derive(Debug)]
 struct Known {
@@ -290,7 +334,7 @@ fn read(path: &Path, most: u64) -> Option<Map<String, Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{RunId, RunPhase, StepId};
+    use crate::run::{RunId, RunPhase};
 
     fn at(ms: i64) -> Timestamp {
         Timestamp::from_millis(1_764_000_000_000 + ms)

@@ -163,7 +163,7 @@ impl RunDir {
     /// What the file system says.
     pub fn make_folders(&self) -> io::Result<()> {
         private_dir(&self.path)?;
-        private_dir(&self.subdeck())?;
+        private_dir(&super::inside::folder(self))?;
         for folder in ["steer-requests", "steer-capabilities", "steer-acks", "steer-targets", "subdeck-requests"] {
             private_dir(&self.control().join(folder))?;
         }

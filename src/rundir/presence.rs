@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// What is said of a directory whose file system is not there any more.
 const UNMOUNTED: &str = "is on a file system that was unmounted, or covered by another one";
 
+/// What is said of one that is not beside its place. Where else it may be is known to nobody who does not hold it open.
+const GONE: &str = "was removed, or moved to another folder";
+
 /// A directory as it was when it was opened.
 #[derive(Debug)]
 pub(super) struct Presence {
@@ -64,7 +67,7 @@ impl Presence {
         let moved = beside.map(|entry| entry.path()).find(|path| {
             fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir() && identity(&meta) == self.identity)
         });
-        moved.map_or_else(|| "was removed".to_owned(), |to| format!("was moved to {}", to.display()))
+        moved.map_or_else(|| GONE.to_owned(), |to| format!("was moved to {}", to.display()))
     }
 }
 
@@ -95,7 +98,7 @@ mod tests {
         assert_eq!(presence.missing(), Some(format!("was removed or moved with all of {}", root.display())));
         fs::rename(&aside, &root).unwrap();
         fs::remove_dir(&run).unwrap();
-        assert_eq!(presence.missing().unwrap(), "was removed");
+        assert_eq!(presence.missing().unwrap(), GONE);
         let elsewhere = Presence { path: root.clone(), identity: (u64::MAX, 1) };
         assert!(elsewhere.missing().unwrap().contains("unmounted"));
         assert!(Presence::of(&temp.path().join("none")).is_err());

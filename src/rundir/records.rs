@@ -2,6 +2,7 @@
 //! `records_read`'s.
 
 use super::contract;
+use super::inner_run;
 use super::json::{Json, Obj};
 use super::question_record;
 use super::status::{self, cost_summary, millis, tokens};
@@ -165,6 +166,11 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
         What::DiskSpace { free, low } => {
             let mut obj = record("subdeck.disk.space");
             obj.set("free", *free).set("low", *low);
+            obj
+        }
+        What::InnerRuns { step, runs } => {
+            let mut obj = of_step("subdeck.inner.runs", *step);
+            obj.set("runs", inner_run::runs(runs));
             obj
         }
         What::Slept { ms } => {

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::contract;
+use super::inner_run;
 use super::look::Look;
 use super::question_record;
 use super::status::SIGNALS;
@@ -246,6 +247,7 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
             source: look.obj("source").map(|s| read::source(&s)),
         },
         "subdeck.disk.space" => What::DiskSpace { free: look.count("free")?, low: look.bool("low")? },
+        "subdeck.inner.runs" => What::InnerRuns { step: step?, runs: inner_run::read_runs(look, "runs") },
         "subdeck.slept" => What::Slept { ms: look.count("ms")? },
         "subdeck.capability" => What::Capability {
             step: step?,

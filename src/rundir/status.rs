@@ -3,7 +3,7 @@
 
 use super::RunDir;
 use super::json::{Json, Obj};
-use super::{contract, graph, question_record, supervision};
+use super::{contract, graph, inner_run, question_record, supervision};
 use crate::run::{
     Attempt, ControlSource, CostUsd, ExitInfo, NamedOutput, OpenCall, RunMode, RunState, RunnerKind, Steerable,
     Steering, StepId, StepPhase, StepState, SubAgent, Timestamp, Tokens, ToolOutcome, Unknowns, Within,
@@ -412,7 +412,7 @@ fn step_extras(step: &StepState) -> Obj {
         let open = step.open.iter().map(|c| {
             let mut obj = Obj::new();
             obj.opt("call", c.call.as_ref()).set("tool", &c.tool).set("args", &c.args).opt("path", c.path.as_ref());
-            obj.set("startedAt", c.started_at).set("seq", c.seq);
+            obj.set("startedAt", c.started_at).set("seq", c.seq).opt("heardAt", c.heard);
             obj
         });
         own.set("open", open.collect::<Json>());
@@ -480,7 +480,10 @@ fn step_extras(step: &StepState) -> Obj {
     if !step.questions.is_empty() {
         own.set("questions", step.questions.iter().map(question_record::question).collect::<Json>());
     }
-    own.opt("unanswered", step.unanswered.as_ref());
+    if !step.inner.is_empty() {
+        own.set("inner", inner_run::runs(&step.inner));
+    }
+    own.opt("innerHeardAt", step.inner_heard).opt("unanswered", step.unanswered.as_ref());
     own.opt("nextAttempt", step.next_attempt.as_ref().map(supervision::next_attempt));
     own
 }

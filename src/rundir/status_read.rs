@@ -223,8 +223,16 @@ fn run(doc: &Map<String, Value>, steps: Vec<StepState>) -> RunState {
         state.last_started = look.str("outputFile").and_then(step_of_output).filter(|_| started);
         number_logical(&mut state);
         state.totals = totals(&look);
+        state.lost = repaired(&state);
     }
     state
+}
+
+/// How it is known that the runner of a foreign run was lost, where the package's own readers have written an end for it:
+/// the same as its event log tells (run-directory 7).
+fn repaired(state: &RunState) -> Option<String> {
+    let errors = state.steps.iter().filter(|_| state.phase == RunPhase::Failed).filter_map(|step| step.error.as_ref());
+    errors.into_iter().find(|error| error.contains(REPAIRED)).cloned()
 }
 
 /// What a foreign run says of itself as a whole. A workflow whose children are runs of their own says zero, which is
@@ -236,6 +244,9 @@ fn totals(look: &Look<'_>) -> Option<(Tokens, Option<CostUsd>)> {
     let cost = cost.and_then(|c| c.num("costUsd"));
     (!tokens.is_zero() || cost.is_some_and(|usd| usd > 0.0)).then_some((tokens, cost.map(CostUsd)))
 }
+
+/// What the sentence of such an end says.
+const REPAIRED: &str = "Marked run failed by stale-run reconciliation.";
 
 pub(super) fn mode(word: &str) -> RunMode {
     match word {

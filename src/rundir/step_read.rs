@@ -7,6 +7,7 @@ use serde_json::Map;
 
 use super::budget_read;
 use super::contract;
+use super::inner_run;
 use super::look::Look;
 use super::question_record;
 use super::status::signal_number;
@@ -24,12 +25,18 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
     let phase = step_phase(look.str("status").unwrap_or("unknown"));
     let usage = look.obj("tokens");
     let cache = own.obj("cache");
-    let tokens = Tokens {
+    let told = Tokens {
         input: usage.as_ref().and_then(|t| t.count("input")).unwrap_or(0),
         output: usage.as_ref().and_then(|t| t.count("output")).unwrap_or(0),
         cache_read: cache.as_ref().and_then(|t| t.count("read")).unwrap_or(0),
         cache_write: cache.as_ref().and_then(|t| t.count("write")).unwrap_or(0),
     };
+    // A foreign status loses some of them in chains, or counts less than none; its sum does not (runner-behaviour 14.26).
+    let sum = look.obj("totalCost").filter(|_| look.obj("subdeck").is_none()).map(|sum| {
+        let count = |key| sum.count(key).unwrap_or(0);
+        Tokens { input: count("inputTokens"), output: count("outputTokens"), ..told }
+    });
+    let tokens = sum.filter(|sum| sum.total() > told.total()).unwrap_or(told);
     let cost = match look.obj("subdeck") {
         Some(own) => own.num("costUsd"),
         None => look.obj("totalCost").and_then(|c| c.num("costUsd")).or_else(|| attempts_cost(look)),
@@ -125,6 +132,8 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
             .then(|| look.obj("toolBudget").and_then(|b| b.text("blockedTool")).unwrap_or_default()),
         attention: own.objs("attention").filter_map(|n| supervision::read_notice(&n)).collect(),
         questions: own.objs("questions").filter_map(|q| question_record::read_question(&q)).collect(),
+        inner: inner_run::read_runs(&own, "inner"),
+        inner_heard: own.time("innerHeardAt"),
         unanswered: own.text("unanswered"),
         next_attempt: own.obj("nextAttempt").and_then(|n| supervision::read_next_attempt(&n)),
         contract: contract::read_step(look, &own),
@@ -167,6 +176,7 @@ fn open_calls(look: &Look<'_>, own: &Look<'_>, phase: &StepPhase) -> Vec<OpenCal
             started_at: c.time("startedAt")?,
             seq: c.count("seq").unwrap_or(0),
             about: CallFacts::default(),
+            heard: c.time("heardAt"),
         })
     });
     let ours: Vec<OpenCall> = ours.collect();
@@ -183,6 +193,7 @@ fn open_calls(look: &Look<'_>, own: &Look<'_>, phase: &StepPhase) -> Vec<OpenCal
         started_at,
         seq: 0,
         about: CallFacts::default(),
+        heard: None,
     }]
 }
 

@@ -291,6 +291,10 @@ fn now_text<'s>(state: &'s RunState, step: &'s StepState, now: Timestamp) -> Cow
                 let attempt = crate::text::or_unknown(retry.attempt.map(|a| a.to_string()));
                 return format!("retry {attempt}{left}").into();
             }
+            if let Some(run) = step.waits_for() {
+                let asks = if run.needs.is_some() { ", which needs you" } else { "" };
+                return format!("waits for its inner run {}{asks}", run.title).into();
+            }
             match step.current_call() {
                 Some(call) => {
                     let what = call.path.as_deref().unwrap_or(&call.args);

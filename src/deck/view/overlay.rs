@@ -71,6 +71,15 @@ fn help(buf: &mut Buffer, area: Rect, top: usize, query: Option<&str>, scene: &S
             lines.extend(wrapped.into_iter().map(|text| ("", std::mem::take(&mut keys), text)));
         }
     }
+    if query.is_none() {
+        lines.push(("", String::new(), SafeText::default()));
+        lines.push(("signs", String::new(), SafeText::default()));
+        for (sign, what) in crate::deck::SIGNS {
+            let mut sign = sign.to_owned();
+            let wrapped = SafeText::line(what).wrap(room);
+            lines.extend(wrapped.into_iter().map(|text| ("", std::mem::take(&mut sign), text)));
+        }
+    }
     let typing = u16::from(query.is_some()) * 2;
     // Two columns where one does not hold all of it and there is room beside it: they part between two sections.
     let fits = |rows: usize| rows + usize::from(2 + typing) <= usize::from(area.height);

@@ -17,7 +17,7 @@ use crate::deck::model::{Danger, Fate, Overlay, Sent, UiState, living};
 use crate::deck::replay::Replay;
 use crate::deck::theme::Face;
 use crate::run::replay::Step;
-use crate::run::{Metric, Notice, RunState, StepFace, TargetState};
+use crate::run::{Metric, Notice, RunPhase, RunState, StepFace, TargetState};
 use crate::text::{SafeText, UNKNOWN, clock, clock_long, cost, count, or_unknown};
 
 /// For so long a request of this deck is the newest thing to tell.
@@ -336,7 +336,10 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
             let name = SafeText::line(step.title()).truncate(24);
             format!("step {} {name} failed{}; ", step.id, error.unwrap_or_default())
         });
-        let mut over = vec![piece("the run is over; ", theme.plain())];
+        // What is paused can be gone on with, and is not called over too.
+        let paused = scene.state.lost.is_none() && scene.state.phase == RunPhase::Paused;
+        let told = if paused { "the run is paused; " } else { "the run is over; " };
+        let mut over = vec![piece(told, theme.plain())];
         over.extend(why.map(|text| piece(text, theme.bad()).rank(0)));
         over.extend([
             piece(ui.keymap.hint(Action::Quit), theme.key()),
@@ -351,7 +354,8 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         if actions::possible(Action::Retry, ui, at).is_ok() {
             over.push(piece("; ", theme.plain()).rank(2));
             over.push(piece(ui.keymap.hint(Action::Retry), theme.key()).rank(2));
-            over.push(piece(" does again what failed", theme.plain()).rank(2));
+            let again = if paused { " runs again what is not done" } else { " does again what failed" };
+            over.push(piece(again, theme.plain()).rank(2));
         }
         return Some(over);
     }

@@ -18,6 +18,7 @@ pub fn conditions(state: &RunState, step: &StepState, now: Timestamp) -> Standin
     }
     let mut rules = Rules { state, step, now, standing: &mut standing };
     rules.questions();
+    rules.inner_runs();
     rules.tools();
     rules.silence();
     rules.failures();
@@ -39,12 +40,19 @@ fn open_for(call: &OpenCall, ms: u64) -> String {
     format!("tool '{}' open for {}{path}", call.tool, seconds(ms))
 }
 
+/// Since when an open call shows nothing: since the newest sign of life of a run that was started in it, else since it
+/// began.
+fn open_since(call: &OpenCall) -> Timestamp {
+    call.started_at.max(call.heard.unwrap_or(call.started_at))
+}
+
 fn no_event_for(ms: u64) -> String {
     format!("no event since it was started {} ago", seconds(ms))
 }
 
-fn quiet_for(ms: u64) -> String {
-    format!("no observed activity for {}", seconds(ms))
+fn quiet_for(step: &StepState, ms: u64) -> String {
+    let inside = step.waits_for().map_or_else(String::new, |run| format!(", in its inner run {} neither", run.title));
+    format!("no observed activity for {}{inside}", seconds(ms))
 }
 
 /// What is to be seen now of a reason that a time is the evidence of: what was seen when it was told stands still. `None`
@@ -56,10 +64,10 @@ pub fn seen(state: &RunState, step: &StepState, reason: Reason, now: Timestamp) 
         Reason::ToolOpen => {
             let notice = step.attention.iter().find(|notice| notice.condition.reason == reason)?;
             let call = step.open.iter().find(|call| call.seq.to_string() == notice.condition.subject)?;
-            Some(open_for(call, awake(call.started_at)))
+            Some(open_for(call, awake(open_since(call))))
         }
         Reason::NoFirstEvent if !step.heard => Some(no_event_for(awake(step.silent_since()?))),
-        Reason::Idle => Some(quiet_for(awake(step.silent_since()?))),
+        Reason::Idle => Some(quiet_for(step, awake(step.silent_since()?))),
         _ => None,
     }
 }
@@ -157,6 +165,15 @@ impl Rules<'_> {
         }
     }
 
+    /// What a run needs that was started in the step: whoever looks at this run only would not learn of it.
+    fn inner_runs(&mut self) {
+        for run in &self.step.inner {
+            if let (Some(asks), Some((_, since))) = (run.asks(), &run.needs) {
+                self.plain(Reason::InnerRun, run.id.0.clone(), *since, asks);
+            }
+        }
+    }
+
     /// The oldest call that is open for too long (runner-behaviour 4.3).
     fn tools(&mut self) {
         let rules = &self.step.thresholds;
@@ -165,21 +182,27 @@ impl Rules<'_> {
         };
         let open = self.step.open.iter().filter(|call| !asked(call));
         let mut waiting: Vec<_> = open.filter_map(|call| rules.tool_open(&call.tool).map(|ms| (call, ms))).collect();
-        waiting.sort_by_key(|(call, _)| (call.started_at, call.seq));
-        let over = waiting.iter().position(|(call, ms)| self.awake(call.started_at) >= *ms);
+        // What waits for somebody inside is told by that.
+        let asks = |call: &OpenCall| {
+            self.step.inner.iter().any(|run| run.needs.is_some() && call.started_at <= run.started_at)
+        };
+        waiting.retain(|(call, _)| call.heard.is_none() || !asks(call));
+        waiting.sort_by_key(|(call, _)| (open_since(call), call.seq));
+        let over = waiting.iter().position(|(call, ms)| self.awake(open_since(call)) >= *ms);
         for (index, (call, ms)) in waiting.into_iter().enumerate() {
             if over.is_some_and(|first| first != index) {
                 continue;
             }
             let evidence = |ms| open_for(call, ms);
-            self.timed(Reason::ToolOpen, call.seq.to_string(), call.started_at, ms, evidence);
+            self.timed(Reason::ToolOpen, call.seq.to_string(), open_since(call), ms, evidence);
         }
     }
 
     fn silence(&mut self) {
         let step = self.step;
-        if !step.open.is_empty() || step.retrying.is_some() || !step.questions.is_empty() || step.next_attempt.is_some()
-        {
+        let asks = step.inner.iter().any(|run| run.needs.is_some());
+        let waits = step.retrying.is_some() || !step.questions.is_empty() || step.next_attempt.is_some();
+        if !step.open.is_empty() || waits || asks {
             return;
         }
         let Some(since) = step.silent_since() else { return };
@@ -189,7 +212,7 @@ impl Rules<'_> {
             }
             (_, _, Some(ms)) => {
                 // Longer than the threshold, not as long (runner-behaviour 4.3).
-                self.timed(Reason::Idle, String::new(), since, ms.saturating_add(1), quiet_for);
+                self.timed(Reason::Idle, String::new(), since, ms.saturating_add(1), |ms| quiet_for(step, ms));
             }
             _ => {}
         }

@@ -98,7 +98,8 @@ fn time(state: &RunState, step: &StepState) -> Option<End> {
 /// No sign of life. An open tool is one, and so is an agent that waits for its provider or for a person.
 fn idle(state: &RunState, step: &StepState) -> Option<End> {
     let ms = step.limits.idle_ms.or(state.limits.idle_ms)?;
-    if !step.open.is_empty() || step.retrying.is_some() || !step.questions.is_empty() {
+    let asks = step.inner.iter().any(|run| run.needs.is_some());
+    if !step.open.is_empty() || step.retrying.is_some() || !step.questions.is_empty() || asks {
         return None;
     }
     let due = state.gaps.due(step.silent_since()?, Duration::from_millis(ms));

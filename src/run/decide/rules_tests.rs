@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::run::{
-    AgentEvent, Answer, AnsweredBy, Asking, CallFacts, CostUsd, Event, ExitCause, Limit, Limits, MessageRole, Question,
-    RunMeta, RunPhase, RunnerKind, SteerMode, SteerRequest, SteerTarget, StepMeta, StepOutcome, StopReason,
-    TargetState, Thresholds, Tokens, ToolBlock, ToolOutcome, TurnLimit, Usage, What, exit_code, reduce,
+    AgentEvent, Answer, AnsweredBy, Asking, CallFacts, CostUsd, Event, ExitCause, InnerRun, Limit, Limits, MessageRole,
+    Question, RunId, RunMeta, RunPhase, RunnerKind, SteerMode, SteerRequest, SteerTarget, StepMeta, StepOutcome,
+    StopReason, TargetState, Thresholds, Tokens, ToolBlock, ToolOutcome, TurnLimit, Usage, What, exit_code, reduce,
 };
 
 mod attempts;

@@ -73,6 +73,7 @@ pub(super) fn agent_event(step: &mut StepState, event: &AgentEvent, at: Timestam
                 started_at: at,
                 seq,
                 about: *about,
+                heard: None,
             });
             return replaced;
         }

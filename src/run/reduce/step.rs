@@ -2,6 +2,7 @@
 
 use super::agent::{agent_event, lose_open_calls};
 use super::watch;
+use crate::run::inner;
 use crate::run::{
     AgentEvent, AnsweredBy, Artifact, Attempt, Ending, EndingCause, ExternalProcess, Raise, RunState, RunnerKind,
     Stage, StepId, StepOutcome, StepPhase, StepState, Timestamp, What, Window,
@@ -232,6 +233,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
                 strange = true;
             }
         }
+        What::InnerRuns { runs, .. } if step.phase == StepPhase::Running => inner::seen(step, runs, at),
         What::Capability { steerable, .. } => step.steerable = steerable.clone(),
         What::SignalSent { signal, .. } => {
             if let Some(ending) = &mut step.ending {
@@ -292,6 +294,7 @@ fn step_ended(step: &mut StepState, outcome: &StepOutcome, at: Timestamp) {
     step.retrying = None;
     step.next_attempt = None;
     step.free_turns = 0;
+    step.inner.clear();
     step.questions.clear();
     step.conflicts.clear();
     forget_notices(step);

@@ -24,12 +24,15 @@ use super::find::{self, Listed};
 use super::follow::HALF_WRITTEN;
 use super::trust::{self, Distrust};
 use super::watch::SAFETY;
-use super::{RunDir, RunRoot};
-use crate::run::{RunId, RunState, StepPhase, Timestamp};
+use super::{RunDir, RunRoot, nested};
+use crate::run::{InnerRun, RunId, RunState, StepId, StepPhase, Timestamp, inner};
 use crate::text::SafeText;
 
 /// A folder that was changed this recently may be changed again within the same tick of the file system's clock.
 const SAME_TICK: Duration = Duration::from_secs(1);
+
+/// A nested run that has not told where it stands by then does not.
+const TELLS_ITS_PLACE: Duration = Duration::from_secs(10);
 
 /// One run of the fleet.
 #[derive(Debug)]
@@ -44,6 +47,10 @@ pub struct FleetRun {
     pub project: Option<Project>,
     /// The run that this one is a part of.
     pub parent: Option<RunId>,
+    /// In which of its steps, where that is known.
+    pub step: Option<StepId>,
+    /// Its runner is one of ours, which looks at the runs inside itself.
+    ours: bool,
     stamp: Option<Stamp>,
     /// Since when its newest status cannot be read, while the last good one is shown.
     bad_since: Option<Instant>,
@@ -54,7 +61,8 @@ impl FleetRun {
     #[must_use]
     pub fn of(listed: Listed, root: usize) -> Self {
         let parent = listed.nested_in.clone();
-        Self { listed, root, task: String::new(), project: None, parent, stamp: None, bad_since: None }
+        let task = String::new();
+        Self { listed, root, task, project: None, parent, step: None, ours: false, stamp: None, bad_since: None }
     }
 
     /// Its directory.
@@ -194,13 +202,40 @@ impl Fleet {
         self.looked = Some(begun);
         let mut changed = self.list();
         self.look_at_the_living();
+        let mut read = false;
         while let Some(wanted) = self.wanted.pop_front() {
+            read = true;
             changed |= self.read(wanted);
             if begun.elapsed() >= budget {
                 break;
             }
         }
+        if read || changed {
+            self.show_inner_runs();
+        }
         FleetChanges { changed, behind: !self.wanted.is_empty() }
+    }
+
+    /// Puts into the pictures of runs of others what goes on inside them: their runners do not look at that. Of all that
+    /// is known already; nothing is read for it.
+    fn show_inner_runs(&mut self) {
+        let mut inside: BTreeMap<RunId, Vec<(Option<StepId>, InnerRun)>> = BTreeMap::new();
+        let at = super::follow::wall();
+        for run in self.runs.values().filter(|run| run.is_living()) {
+            let Some(above) = run.parent.as_ref() else { continue };
+            let title = run.title();
+            let Some(inner) = run.state().and_then(|state| InnerRun::of(state, title.as_str(), at)) else { continue };
+            inside.entry(above.clone()).or_default().push((run.step, InnerRun { id: run.dir().id(), ..inner }));
+        }
+        for run in self.runs.values_mut().filter(|run| !run.ours && run.is_living()) {
+            let mut found = inside.remove(&run.dir().id()).unwrap_or_default();
+            let Ok(state) = &mut run.listed.state else { continue };
+            let mut found = inner::by_step(state, std::mem::take(&mut found));
+            for step in &mut state.steps {
+                let of = found.iter_mut().find(|(id, _)| *id == step.id);
+                step.inner = of.map(|(_, runs)| std::mem::take(runs)).unwrap_or_default();
+            }
+        }
     }
 
     /// The roots.
@@ -371,7 +406,15 @@ impl Fleet {
         let before = self.runs.remove(&path);
         let task = before.as_ref().map(|b| b.task.clone()).filter(|t| !t.is_empty());
         let mut parent = listed.nested_in.clone();
-        let mut project = None;
+        let (mut project, mut ours) = (None, false);
+        let mut step = before.as_ref().and_then(|before| before.step);
+        // It tells where it stands when it begins.
+        let young = super::follow::wall().since(listed.started()) < TELLS_ITS_PLACE;
+        if let Some(above) = listed.nested_in.as_ref().filter(|_| step.is_none() && (young || before.is_none()))
+            && let Some(root) = self.roots.get(root)
+        {
+            step = nested::steps_of(root.path(), above.as_str()).get(listed.dir.id_str()).copied();
+        }
         let mut known_task = task.unwrap_or_default();
         if let Ok(state) = &mut listed.state {
             if known_task.is_empty() {
@@ -379,13 +422,15 @@ impl Fleet {
             }
             parent = parent.or_else(|| state.contract.parent_workflow.clone().map(RunId));
             parent = parent.or_else(|| state.started_in.as_ref().map(|within| within.run.clone()));
+            step = step.or_else(|| state.started_in.as_ref().and_then(|within| within.step));
+            ours = !state.is_over() && listed.dir.runner_json().exists();
             project = self.projects.of(&state.cwd);
             lighten(state);
         }
         if listed.state.as_ref().map_or(true, |s| !s.is_over()) {
             self.eyes.on(&path);
         }
-        let run = FleetRun { task: known_task, project, parent, stamp, ..FleetRun::of(listed, root) };
+        let run = FleetRun { task: known_task, project, parent, step, ours, stamp, ..FleetRun::of(listed, root) };
         let changed = before.as_ref().is_none_or(|before| differs(before, &run));
         self.runs.insert(path, run);
         changed
@@ -405,11 +450,22 @@ fn is_fresh(path: &Path) -> bool {
 
 fn differs(before: &FleetRun, now: &FleetRun) -> bool {
     let state = match (&before.listed.state, &now.listed.state) {
-        (Ok(a), Ok(b)) => a != b,
+        (Ok(a), Ok(b)) if before.ours => a != b,
+        (Ok(a), Ok(b)) => differ(a, b),
         (Err(a), Err(b)) => a.to_string() != b.to_string(),
         _ => true,
     };
     state || before.listed.lost != now.listed.lost || before.project != now.project || before.task != now.task
+}
+
+/// Whether two states of a run of others are not the same; what goes on inside is put into the newer one later.
+fn differ(before: &RunState, now: &RunState) -> bool {
+    if before.steps.iter().all(|step| step.inner.is_empty()) {
+        return before != now;
+    }
+    let mut bare = before.clone();
+    bare.steps.iter_mut().for_each(|step| step.inner.clear());
+    bare != *now
 }
 
 /// Drops what no list shows: thousands of runs are kept.

@@ -211,8 +211,10 @@ pub fn arrange<'r>(
     }
     // Runs that are each other's part would hang on nothing.
     let hung: BTreeSet<&str> = wholes.iter().flat_map(|run| below(run, &parts)).map(|r| r.dir().id_str()).collect();
-    let circular = shown.iter().filter(|run| {
-        !hung.contains(run.dir().id_str()) && !wholes.iter().any(|w| w.dir().id_str() == run.dir().id_str())
+    let known: BTreeSet<&str> = wholes.iter().map(|run| run.dir().id_str()).collect();
+    let circular = shown.iter().filter(|_| !parts.is_empty()).filter(|run| {
+        let id = run.dir().id_str();
+        !hung.contains(id) && !known.contains(id)
     });
     let circular: Vec<&FleetRun> = circular.copied().collect();
     wholes.extend(circular);
@@ -254,7 +256,14 @@ pub fn arrange<'r>(
 #[must_use]
 pub fn waiting<'r>(runs: impl Iterator<Item = &'r FleetRun>) -> Vec<&'r FleetRun> {
     let mut all: Vec<&FleetRun> = runs.filter(|run| Class::of(run) == Class::Needs).collect();
-    let own: Vec<&FleetRun> = all.iter().copied().filter(|run| !is_told_by_parts(run, &all)).collect();
+    let mut parts: BTreeMap<&str, Vec<&FleetRun>> = BTreeMap::new();
+    for run in &all {
+        if let Some(whole) = &run.parent {
+            parts.entry(whole.as_str()).or_default().push(run);
+        }
+    }
+    let of = |run: &FleetRun| parts.get(run.dir().id_str()).map_or(&[][..], Vec::as_slice);
+    let own: Vec<&FleetRun> = all.iter().copied().filter(|run| !is_told_by_parts(run, of(run))).collect();
     // Runs that are each other's part would tell of nobody.
     if !own.is_empty() {
         all = own;
@@ -263,20 +272,18 @@ pub fn waiting<'r>(runs: impl Iterator<Item = &'r FleetRun>) -> Vec<&'r FleetRun
     all
 }
 
-/// Whether everything that a run needs is in steps in which other runs that need something were started.
-fn is_told_by_parts(run: &FleetRun, all: &[&FleetRun]) -> bool {
+/// Whether everything that a run needs is in steps in which these parts of it were started, which need something.
+fn is_told_by_parts(run: &FleetRun, parts: &[&FleetRun]) -> bool {
     let Some(state) = run.state().filter(|s| s.steps.iter().all(|step| step.survivors.is_empty())) else {
         return false;
     };
-    let id = run.dir().id_str();
-    let parts = all.iter().filter(|part| part.parent.as_ref().is_some_and(|p| p.as_str() == id));
-    let steps: Vec<StepId> = parts.filter_map(|part| step_of(state, part)).collect();
+    let steps: Vec<StepId> = parts.iter().filter_map(|part| step_of(state, part)).collect();
     !steps.is_empty() && needs(state).iter().all(|need| steps.contains(&need.step.id))
 }
 
 /// In which step of a run another one was started. Where that is not told it is the only one that runs.
 fn step_of(state: &RunState, part: &FleetRun) -> Option<StepId> {
-    let told = part.state().and_then(|s| s.started_in.as_ref()).and_then(|within| within.step);
+    let told = part.step.or_else(|| part.state()?.started_in.as_ref()?.step);
     let named = || state.steps.iter().find(|s| s.own_run.as_ref().is_some_and(|id| id.as_str() == part.dir().id_str()));
     let mut running = state.steps.iter().filter(|s| s.phase == StepPhase::Running);
     let only = running.next().filter(|_| running.next().is_none());
@@ -286,6 +293,10 @@ fn step_of(state: &RunState, part: &FleetRun) -> Option<StepId> {
 /// All that hangs on a run, however deep; each once.
 fn below<'r>(run: &FleetRun, parts: &BTreeMap<&str, Vec<&'r FleetRun>>) -> Vec<&'r FleetRun> {
     let mut found: Vec<&FleetRun> = Vec::new();
+    // Of a thousand runs few have parts.
+    if parts.get(run.dir().id_str()).is_none_or(Vec::is_empty) {
+        return found;
+    }
     let mut seen: BTreeSet<&str> = BTreeSet::from([run.dir().id_str()]);
     let mut open = vec![run.dir().id_str().to_owned()];
     while let Some(id) = open.pop() {
@@ -343,7 +354,7 @@ fn has(run: &FleetRun, words: &[String]) -> bool {
             state.steps.iter().filter_map(|s| s.model.as_deref()).for_each(&mut add);
             needs(state).iter().for_each(|need| {
                 add(need.short().as_str());
-                add(need.evidence);
+                add(&need.evidence);
             });
         }
         Err(error) => add(&error.to_string()),
@@ -396,11 +407,26 @@ fn sort(runs: &mut [&FleetRun], by: Sort, now: Timestamp) {
 }
 
 impl FleetRun {
+    /// A value that is not told: unknown where an agent was at work, and empty where there was none that could use anything.
+    #[must_use]
+    pub fn or_nothing(&self, value: Option<String>) -> String {
+        let agents =
+            |s: &RunState| s.steps.iter().any(|step| step.runner.is_agent() && step.phase != StepPhase::Pending);
+        match value {
+            None if !self.state().is_some_and(agents) => String::new(),
+            value => crate::text::or_unknown(value),
+        }
+    }
+
     /// The tool that one of its steps has open, with its arguments. Text from outside.
     #[must_use]
     pub fn doing(&self) -> Option<String> {
         let running = self.state()?.steps.iter().filter(|s| s.phase == StepPhase::Running);
-        let call = running.filter_map(|s| s.current_call()).max_by_key(|c| c.started_at)?;
-        Some(format!("{} {}", call.tool, call.path.as_deref().unwrap_or(&call.args)))
+        let call = running.clone().filter_map(|s| s.current_call()).max_by_key(|c| c.started_at);
+        // What waits for an inner run does nothing itself; the row of that tells what it does.
+        let waits =
+            || running.clone().find_map(|s| s.waits_for()).map(|run| format!("waits for its inner run {}", run.title));
+        let told = || call.map(|call| format!("{} {}", call.tool, call.path.as_deref().unwrap_or(&call.args)));
+        waits().or_else(told)
     }
 }

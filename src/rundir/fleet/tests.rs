@@ -221,6 +221,10 @@ fn a_run_of_ours_stands_below_the_run_that_it_was_started_in_and_rings_once() {
         all.iter().for_each(|run| put(&place.root.run(&run.id).unwrap(), run));
     };
     let names = |place: &Place| waiting(place.fleet.runs()).iter().map(|r| r.title().to_string()).collect::<Vec<_>>();
+    // Its runner is one of ours, which looks at the runs inside itself.
+    let outer = place.root.run(&RunId("outer".into())).unwrap();
+    fs::create_dir_all(outer.subdeck()).unwrap();
+    fs::write(outer.runner_json(), "{}").unwrap();
     let inner = needy("inner", Some(("outer", 1)), &[(Running, true)]);
     put_all(&place, &[needy("outer", None, &[(Running, false), (Running, true)]), inner.clone()]);
     place.look();
@@ -239,6 +243,31 @@ fn a_run_of_ours_stands_below_the_run_that_it_was_started_in_and_rings_once() {
     put_all(&place, &[needy("outer", Some(("inner", 0)), &[(Running, true)]), inner]);
     place.look();
     assert!(!names(&place).is_empty());
+}
+
+#[test]
+fn a_run_of_others_needs_nobody_while_a_run_inside_works_and_says_what_that_needs() {
+    use StepPhase::Running;
+    let mut place = Place::new();
+    let outer = needy("outer", None, &[(Running, true)]);
+    put(&place.root.run(&outer.id).unwrap(), &outer);
+    let nested = RunDir::at(place.root.nested().join("outer/inner"));
+    let shown = |place: &Place| {
+        let outer = place.fleet.runs().find(|run| run.dir().id_str() == "outer").unwrap();
+        (Class::of(outer), outer.doing())
+    };
+    place.look();
+    assert_eq!(shown(&place), (Class::Needs, None));
+    put(&nested, &needy("inner", None, &[(Running, false)]));
+    place.look();
+    assert_eq!(shown(&place), (Class::Running, Some("waits for its inner run inner".to_owned())));
+    put(&nested, &needy("inner", None, &[(Running, true)]));
+    place.look();
+    assert_eq!(shown(&place).0, Class::Needs);
+    // It is over, and the outer one speaks for itself.
+    put(&nested, &state("inner", "inner", RunPhase::Complete, 1000));
+    place.look();
+    assert_eq!(shown(&place), (Class::Needs, None));
 }
 
 #[test]

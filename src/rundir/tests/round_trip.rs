@@ -492,6 +492,12 @@ fn next_attempt() -> impl Strategy<Value = NextAttempt> {
     )
 }
 
+fn inner_run() -> impl Strategy<Value = InnerRun> {
+    let time = || (0i64..9000).prop_map(at);
+    (text(), text(), (time(), time()), maybe((text(), time())))
+        .prop_map(|(id, title, (started_at, heard), needs)| InnerRun { id: RunId(id), title, started_at, heard, needs })
+}
+
 every! { What: what, whats, kind {
     RunStarted * 1 => run_meta().prop_map(|m| What::RunStarted(Box::new(m))),
     StepStarted * 1 => step().prop_map(|step| What::StepStarted { step }),
@@ -537,6 +543,8 @@ every! { What: what, whats, kind {
     BudgetRaised * 1 => (maybe(step()), raise(), maybe(source()))
         .prop_map(|(step, raise, source)| What::BudgetRaised { step, raise, source }),
     DiskSpace * 1 => (0u64..1 << 40, any::<bool>()).prop_map(|(free, low)| What::DiskSpace { free, low }),
+    InnerRuns * 1 => (step(), proptest::collection::vec(inner_run(), 0..3))
+        .prop_map(|(step, runs)| What::InnerRuns { step, runs }),
     Slept * 1 => (0u64..1 << 40).prop_map(|ms| What::Slept { ms }),
     SteerRequested * 1 => steer_request().prop_map(|r| What::SteerRequested(Box::new(r))),
     SteerMoved * 1 => (text(), step(), target_state(), maybe(text()))

@@ -233,21 +233,12 @@ impl Columns {
         let age = state.and_then(|s| s.started_at).map(|at| age(scene.now.since(at)));
         cell(self.age, &units::or_unknown(age), text, true);
         let tokens = state.map(|s| s.tokens()).filter(|t| !t.is_zero()).map(|t| units::count(t.total()));
-        cell(self.tokens, &or_nothing(run, tokens), dim, true);
+        cell(self.tokens, &run.or_nothing(tokens), dim, true);
         let cost = state.and_then(|s| s.cost()).map(|usd| units::cost(usd.0));
-        cell(self.cost, &or_nothing(run, cost), text, true);
+        cell(self.cost, &run.or_nothing(cost), text, true);
         let rest = area.width.saturating_sub(dx + 1);
         let style = if Class::of(run) == Class::Needs { theme.alarm() } else { dim };
         put_cut(buf, area, dx + 1, dy, &SafeText::line(&now_text(run, scene.now)), rest.saturating_sub(1), style);
-    }
-}
-
-/// A value that is not told: unknown where an agent was at work, and empty where there was none that could use anything.
-fn or_nothing(run: &FleetRun, value: Option<String>) -> String {
-    let worked = |s: &RunState| s.steps.iter().any(|step| step.runner.is_agent() && step.phase != StepPhase::Pending);
-    match value {
-        None if !run.state().is_some_and(worked) => String::new(),
-        value => units::or_unknown(value),
     }
 }
 

@@ -4,7 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::Widget;
 
-use crate::deck::fleet::keys::TABLE;
+use crate::deck::SIGNS;
+use crate::deck::fleet::keys::{Row, TABLE};
 use crate::deck::fleet::start::{Field, StartDialog};
 use crate::deck::keymap::key_name;
 use crate::deck::theme::Theme;
@@ -21,13 +22,15 @@ fn dialog_box(buf: &mut Buffer, area: Rect, size: (u16, u16), title: &str, theme
 }
 
 pub(super) fn help(buf: &mut Buffer, area: Rect, top: usize, theme: Theme) {
-    let high = u16::try_from(TABLE.len()).unwrap_or(u16::MAX).saturating_add(2);
+    let keys = |entry: &Row| entry.keys.iter().copied().map(key_name).collect::<Vec<_>>().join(" ");
+    let signs = SIGNS.map(|(sign, what)| (sign.to_owned(), what));
+    let lines: Vec<(String, &str)> = TABLE.iter().map(|entry| (keys(entry), entry.help)).chain(signs).collect();
+    let high = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
     let inner = dialog_box(buf, area, (72, high), "keys", theme);
-    let top = top.min(TABLE.len().saturating_sub(usize::from(inner.height)));
-    for (entry, dy) in TABLE.iter().skip(top).zip(0_u16..inner.height) {
-        let names: Vec<String> = entry.keys.iter().copied().map(key_name).collect();
-        put_right(buf, inner, 14, dy, &names.join(" "), theme.key());
-        put_cut(buf, inner, 16, dy, &SafeText::line(entry.help), inner.width, theme.plain());
+    let top = top.min(lines.len().saturating_sub(usize::from(inner.height)));
+    for ((names, help), dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
+        put_right(buf, inner, 14, dy, names, theme.key());
+        put_cut(buf, inner, 16, dy, &SafeText::line(help), inner.width, theme.plain());
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) fn call(tool: &str, args: &str, started: u64) -> OpenCall {
         started_at: ago(started),
         seq: started,
         about: Default::default(),
+        heard: None,
     }
 }
 

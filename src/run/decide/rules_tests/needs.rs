@@ -342,3 +342,89 @@ fn what_is_counted_is_told_again_at_the_next_doubling_beyond_what_was_noted() {
     play.until(300);
     assert_eq!(play.done(), [(10, "raise turn_threshold"), (80, "raise turn_threshold again")]);
 }
+
+/// A look at what was started in the step.
+fn look(heard: i64, needs: Option<&str>) -> What {
+    let run = InnerRun {
+        id: RunId("inner".to_owned()),
+        title: "build".to_owned(),
+        started_at: ms(100),
+        heard: ms(heard),
+        needs: needs.map(|need| (need.to_owned(), ms(heard))),
+    };
+    What::InnerRuns { step: STEP, runs: vec![run] }
+}
+
+#[test]
+fn what_an_inner_run_does_is_a_sign_of_life_of_its_step() {
+    let mut play = Play::of(watched(|t| t.idle_ms = Some(1000)));
+    play.says(0, AgentEvent::AgentStarted);
+    play.until(900).reduce(look(900, None));
+    play.until(1800).reduce(look(1700, None));
+    assert_eq!(play.state.steps[0].waits_for().map(|run| run.title.as_str()), Some("build"));
+    // Both are silent for longer than the threshold, and that is said of both.
+    play.until(2800);
+    assert_eq!(play.done(), [(2701, "raise idle")]);
+    let evidence = &play.state.steps[0].attention[0].condition.evidence;
+    assert!(evidence.ends_with("for 1s, in its inner run build neither"), "{evidence}");
+    // It writes again, so nobody is needed.
+    play.reduce(look(2800, None));
+    assert!(crate::run::needs(&play.state).is_empty(), "void before it is taken back");
+    play.until(2900);
+    // It ends, which is a sign of life too, and from there the rule holds again.
+    play.reduce(What::InnerRuns { step: STEP, runs: Vec::new() });
+    assert_eq!(play.state.steps[0].waits_for(), None);
+    play.until(4000);
+    assert_eq!(play.done(), [(2701, "raise idle"), (2800, "clear idle"), (3901, "raise idle")]);
+    assert!(play.state.steps[0].attention[0].condition.evidence.ends_with("for 1s"));
+}
+
+#[test]
+fn what_an_inner_run_needs_is_told_at_its_step_until_it_has_it() {
+    let mut play = Play::of(watched(|t| t.idle_ms = Some(1000)));
+    play.says(0, AgentEvent::AgentStarted);
+    play.until(500).reduce(look(500, Some("pusher: asks: git push?")));
+    // Somebody is asked already; that the step is silent meanwhile is no other matter.
+    play.until(5000);
+    let needs = crate::run::needs(&play.state);
+    let lines: Vec<String> = needs.iter().map(|n| n.line(&play.state, ms(5000)).to_string()).collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].ends_with("its inner run needs you: build: pusher: asks: git push?"), "{lines:?}");
+    assert_eq!(play.done(), [(500, "raise inner_run")]);
+    play.reduce(look(5000, None));
+    play.until(5500);
+    assert_eq!(play.done().last(), Some(&(5000, "clear inner_run")));
+    assert_eq!(play.state.steps[0].activity, None);
+}
+
+#[test]
+fn a_tool_in_which_a_run_was_started_is_open_for_long_only_once_that_is_silent() {
+    let mut play = Play::of(watched(|t| t.tool_open_ms = Some(1000)));
+    play.says(50, open("A", "bash"));
+    play.until(900).reduce(look(900, None));
+    // One that was begun after the run waits for something else.
+    play.says(950, open("B", "read"));
+    play.until(2500);
+    assert_eq!(play.done(), [(1900, "raise tool_open_threshold")]);
+    play.reduce(look(2500, None));
+    play.until(3400);
+    // B has been silent for longer now.
+    let want = [(1900, "raise"), (2500, "raise"), (2500, "clear")];
+    assert_eq!(
+        play.done(),
+        want.map(|(at, word)| (at, format!("{word} tool_open_threshold")))
+            .each_ref()
+            .map(|(at, word)| (*at, word.as_str()))
+    );
+}
+
+#[test]
+fn the_limit_on_silence_hears_an_inner_run_too() {
+    let mut play = Play::of(limited(|l| l.idle_ms = Some(1000)));
+    play.says(0, AgentEvent::AgentStarted);
+    play.until(900).reduce(look(900, None));
+    play.until(1800);
+    assert_eq!(play.done(), []);
+    play.until(2000);
+    assert!(play.done().first().is_some_and(|(at, _)| *at == 1900), "{:?}", play.done);
+}

@@ -223,16 +223,19 @@ impl History {
                     || since.any(|(_, w)| is_said(w))
             }
             Reason::ToolOpen => {
-                let opened = self.of(id).filter(|(at, w)| {
-                    *at == notice.condition.since
-                        && matches!(
-                            w,
-                            What::Agent { event: AgentEvent::ToolStarted { .. }, .. } | What::QuestionAnswered { .. }
-                        )
+                let since = notice.condition.since;
+                let opened = self.of(id).filter(|(at, w)| match w {
+                    What::Agent { event: AgentEvent::ToolStarted { .. }, .. } | What::QuestionAnswered { .. } => {
+                        *at == since
+                    }
+                    // A run that was started in it was heard, or ended.
+                    What::InnerRuns { runs, .. } => *at == since || runs.iter().any(|run| run.heard == since),
+                    _ => false,
                 });
+                let open = &state.step(id).unwrap().open;
                 opened.count() == 0
-                    || self.awake(notice.condition.since, now) < rules.tool_open_ms.unwrap() * again
-                    || state.step(id).unwrap().open.iter().all(|call| call.started_at != notice.condition.since)
+                    || self.awake(since, now) < rules.tool_open_ms.unwrap() * again
+                    || open.iter().all(|call| call.started_at != since && call.heard != Some(since))
             }
             Reason::TimeThreshold => self.awake(self.began(id), now) < rules.long_ms.unwrap() * again,
             Reason::TurnThreshold => self.used(id, Metric::Turns) < (rules.long_turns.unwrap() * again) as f64,
@@ -266,6 +269,13 @@ impl History {
                         |e| matches!(e, AgentEvent::ToolStarted { about, path: Some(_), .. } if about.mutates),
                     ) == 0
                 })
+            }
+            Reason::InnerRun => {
+                let newest = self.of(id).find_map(|(_, w)| match w {
+                    What::InnerRuns { runs, .. } => Some(runs.iter().any(|run| run.needs.is_some())),
+                    _ => None,
+                });
+                newest != Some(true)
             }
             Reason::OutputHeld => !own(&|w| matches!(w, What::OutputHeld { pids, .. } if !pids.is_empty())),
             Reason::Retrying => !own(&|w| matches!(w, What::Agent { event: AgentEvent::Retry { .. }, .. })),
@@ -361,6 +371,7 @@ fn step_of(what: &What) -> Option<StepId> {
         | What::QuestionAsked { step, .. }
         | What::QuestionAnswered { step, .. }
         | What::SteerMoved { step, .. }
+        | What::InnerRuns { step, .. }
         | What::TreeSwept { step, .. } => Some(*step),
         What::BudgetReached { step, .. } | What::BudgetRaised { step, .. } => *step,
         What::RunStarted(_)

@@ -54,10 +54,8 @@ pub type GoOn<'a> = Box<dyn Fn(StepId, &str) -> Result<PathBuf, String> + 'a>;
 pub type Retry<'a> = Box<dyn Fn() -> Result<PathBuf, String> + 'a>;
 
 /// What two signs mean that stand where a value would, for the help of the deck and of the fleet.
-pub(crate) const SIGNS: [(&str, &str); 2] = [
-    ("–", "nobody tells it: unknown, not zero"),
-    ("(empty)", "there is none: nothing was at work that could have any"),
-];
+pub(crate) const SIGNS: [(&str, &str); 2] =
+    [("–", "nobody tells it: unknown, not zero"), ("(empty)", "there is none: nobody was at work who could have any")];
 
 /// What the deck is opened on, and how.
 #[derive(Default)]

@@ -163,7 +163,7 @@ fn a_directory_that_is_removed_leaves_its_picture() {
     fs::remove_dir_all(runner.dir.path()).unwrap();
     let changes = follower.poll();
     assert!(changes.health && !changes.state);
-    let gone = Health::Gone("was removed".into());
+    let gone = Health::Gone("was removed, or moved to another folder".into());
     assert_eq!((follower.health(), follower.state()), (&gone, &runner.state));
     assert!(!runner.dir.path().exists());
     assert!(Follower::open(runner.dir.path()).is_err());

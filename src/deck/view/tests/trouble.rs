@@ -75,7 +75,7 @@ fn a_directory_that_is_removed_moved_or_replaced_leaves_its_last_picture_and_tak
     fs::rename(&aside, &dir).unwrap();
     assert!(!run.line().contains("directory"), "it came back");
     fs::remove_dir_all(&dir).unwrap();
-    assert_eq!(run.line(), format!("the run's directory was removed{stays}"));
+    assert_eq!(run.line(), format!("the run's directory was removed, or moved to another folder{stays}"));
     assert!(!dir.exists(), "it is not made again");
 }
 

@@ -6,6 +6,7 @@ use std::io;
 use serde_json::Value;
 
 use super::NO_PROMPT;
+use super::prompts::Prompts;
 use crate::deck::history::{Entry, tell};
 use crate::headless::json_event;
 use crate::run::{AgentEvent, Event, MessageRole, RunState, StepId, Timestamp, ToolOutcome, What};
@@ -118,15 +119,18 @@ pub fn gather(dir: &RunDir, bounds: Bounds, mut read: impl FnMut(u64, u64)) -> i
     report.state = follower.state().clone();
     report.lost = follower.lost();
     report.notices = follower.notices();
+    let docs = plan_doc::read(dir);
+    let tasks = report.state.steps.iter().map(|step| (step.id, plan_doc::step(&docs, step.id).task));
+    let tasks: BTreeMap<StepId, String> = tasks.filter(|(_, task)| !task.is_empty()).collect();
+    let mut left_out = None;
     if bounds.prompts {
-        let docs = plan_doc::read(dir);
-        let tasks = report.state.steps.iter().map(|step| (step.id, plan_doc::step(&docs, step.id).task));
-        report.tasks =
-            tasks.filter(|(_, task)| !task.is_empty()).map(|(id, t)| (id, redact(&t).into_owned())).collect();
+        report.tasks = tasks.into_iter().map(|(id, task)| (id, redact(&task).into_owned())).collect();
+    } else {
+        left_out = Some(Prompts::of(dir, tasks.iter().map(|(id, task)| (*id, task.as_str()))));
     }
     let mut room = bounds.outputs;
     for step in &report.state.steps {
-        let part = output(dir, step.id, bounds.output.min(room));
+        let part = output(dir, step.id, bounds.output.min(room), left_out.as_ref());
         room = room.saturating_sub(part.len - part.left_out);
         report.outputs.push(part);
     }
@@ -273,8 +277,8 @@ fn scrub_line(text: &mut String, above: &mut SecretLines) {
     }
 }
 
-/// The end of what a step printed.
-fn output(dir: &RunDir, step: StepId, most: u64) -> OutputPart {
+/// The end of what a step printed, without these prompts.
+fn output(dir: &RunDir, step: StepId, most: u64, prompts: Option<&Prompts>) -> OutputPart {
     let log = StepLog::open(dir, step);
     let len = log.len();
     let mut part = OutputPart { step, len, left_out: len, lines: Vec::new() };
@@ -283,7 +287,6 @@ fn output(dir: &RunDir, step: StepId, most: u64) -> OutputPart {
     }
     let mut position = len.saturating_sub(most);
     let mut first = true;
-    let mut above = SecretLines::default();
     while position < len {
         let mut lines = log.lines_from(position, LINES);
         // The line that begins before what is shown is left out with it.
@@ -297,10 +300,14 @@ fn output(dir: &RunDir, step: StepId, most: u64) -> OutputPart {
         first = false;
         position = last.end;
         for line in lines {
-            let mut styled = StyledLine::parse(&line.bytes);
-            styled.mask(&mut above);
+            let styled = StyledLine::parse(&line.bytes);
             part.lines.push((styled, LogLine { bytes: Vec::new(), ..line }));
         }
     }
+    if let Some(prompts) = prompts {
+        prompts.leave_out(step, &mut part.lines, part.left_out > 0);
+    }
+    let mut above = SecretLines::default();
+    part.lines.iter_mut().for_each(|(line, _)| line.mask(&mut above));
     part
 }

@@ -6,6 +6,7 @@
 mod gather;
 mod html;
 mod json;
+mod prompts;
 mod timeline;
 
 pub use gather::{Bounds, Call, OutputPart, Report, gather};

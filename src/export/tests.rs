@@ -224,6 +224,25 @@ fn prompts_and_keys_stay_out() {
     }
 }
 
+/// pi-subagents begins the log of a step with its task.
+#[test]
+fn the_task_that_a_foreign_log_begins_with_stays_out_too() {
+    let (_temp, dir) = run("said");
+    let task = format!("Task: {PROMPT}\nof two lines");
+    let message = serde_json::json!({"type": "message_end", "message": {"role": "user", "content": task},
+        "subagentSource": "child", "subagentRunId": "hostile", "subagentStepIndex": 0, "observedAt": 1});
+    let log = [std::fs::read(dir.events()).unwrap(), format!("{message}\n").into_bytes()].concat();
+    std::fs::write(dir.events(), log).unwrap();
+    std::fs::write(dir.output(StepId(0)), format!("{task}\nan answer\n")).unwrap();
+    for prompts in [false, true] {
+        let report = gather(&dir, Bounds { prompts, ..Bounds::default() }, |_, _| {}).unwrap();
+        for document in [html(&report, prompts, &TimeZone::UTC), json(&report, prompts).to_string()] {
+            assert_eq!(document.contains("of two lines"), prompts, "{document}");
+            assert!(document.contains("an answer"), "{document}");
+        }
+    }
+}
+
 #[test]
 fn the_report_for_programs_has_the_run_its_calls_and_its_output() {
     let (_, report) = made("said", false);

@@ -611,11 +611,13 @@ pub(super) fn wall() -> Timestamp {
 
 /// A run whose runner lives.
 fn living(dir: &RunDir) -> Health {
-    identity::suspended(dir).map_or(Health::Live, |pid| {
-        Health::Suspended(format!(
-            "the runner (pid {pid}) is suspended (stopped by a signal) and answers nothing; `kill -CONT {pid}` lets it go on"
-        ))
-    })
+    identity::suspended(dir).map_or(Health::Live, suspended)
+}
+
+fn suspended(pid: u32) -> Health {
+    Health::Suspended(format!(
+        "the runner (pid {pid}) is suspended (stopped by a signal) and answers nothing; `kill -CONT {pid}` lets it go on"
+    ))
 }
 
 /// Whether somebody runs a run that has not ended by its files (run-directory 7).
@@ -651,7 +653,7 @@ pub(super) fn health(dir: &RunDir, state: Option<&RunState>) -> Health {
             if now.since(heard) > BELIEVED {
                 return Health::Unknown(format!("nothing was heard for a day; pid {pid} may be another process"));
             }
-            Health::Live
+            if identity::is_stopped(pid) { suspended(pid) } else { Health::Live }
         }
         None => Health::Unknown(format!("the process {pid} belongs to another user")),
     }

@@ -206,6 +206,12 @@ pub fn suspended(dir: &RunDir) -> Option<u32> {
     (state == 'T' && identity.start_ticks == Some(ticks)).then_some(identity.pid)
 }
 
+/// Whether a process is stopped by a signal, of one of which only the number is known.
+#[must_use]
+pub fn is_stopped(pid: u32) -> bool {
+    state(pid).is_some_and(|(state, _)| state == 'T')
+}
+
 /// The verdict from its evidence; pure.
 fn judge(
     identity: &RunnerIdentity,
@@ -359,8 +365,10 @@ mod tests {
             }
         };
         look(None);
+        assert!(!is_stopped(child.id()));
         kill_process(raw, Signal::STOP).unwrap();
         look(Some(child.id()));
+        assert!(is_stopped(child.id()));
         RunnerIdentity { start_ticks: Some(1), ..of_child.clone() }.write(&dir).unwrap();
         assert_eq!(suspended(&dir), None, "another process has its id now");
         of_child.write(&dir).unwrap();

@@ -18,6 +18,7 @@ pub mod find;
 pub mod fleet;
 pub mod follow;
 pub mod graph;
+pub mod heard;
 mod home;
 pub mod identity;
 mod inbox;

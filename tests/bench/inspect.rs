@@ -8,6 +8,9 @@
 mod support;
 
 // A part of it is used.
+#[path = "../support/measure.rs"]
+#[allow(dead_code)]
+mod measure;
 #[path = "../support/pty.rs"]
 #[allow(dead_code)]
 mod pty;
@@ -354,7 +357,7 @@ fn fleet(home: &Path) {
         assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1000);
     }
     listed.print("fleet of 1,000: ls", "ms", "");
-    let (mut first, mut noticed, mut idle) = <(Samples, Samples, Samples)>::default();
+    let (mut first, mut noticed, mut idle, mut keys) = <(Samples, Samples, Samples, Samples)>::default();
     for _ in 0..rounds(5) {
         let begun = Instant::now();
         let pty = deck(home, &["--root", &path]);
@@ -365,8 +368,16 @@ fn fleet(home: &Path) {
         let before = vitals(pty.pid()).1;
         std::thread::sleep(Duration::from_secs(10));
         idle.push((vitals(pty.pid()).1 - before) as f64 / 10.0);
+        let before = measure::ticks(pty.pid());
+        for _ in 0..50 {
+            pty.keys("j");
+            // Each has a picture of its own.
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        keys.push((measure::ticks(pty.pid()) - before) as f64 * 1e3 / procfs::ticks_per_second() as f64 / 50.0);
         pty.keys("q");
     }
+    keys.print("fleet of 1,000: a key", "ms of CPU", "");
     put(&root, &goes_on("00001000-run", "goes on"));
     let pty = deck(home, &["--root", &path]);
     pty.wait_text("goes on");

@@ -18,6 +18,8 @@ use crate::run::{StepId, StepPhase};
 const REST: Duration = Duration::from_secs(2);
 /// An answer about a step that runs is asked for again after this time, with a frame that is drawn anyway.
 const OLD: Duration = Duration::from_secs(5);
+/// A folder whose settings name more filters than fit into this many bytes is not looked at.
+const FILTERS: u64 = 64 * 1024;
 /// As much of an answer is read.
 const MOST: u64 = 2 * 1024 * 1024;
 
@@ -78,21 +80,46 @@ impl<S: Source> App<'_, S> {
 
 fn look(step: StepId, folder: &Path) -> Diff {
     let name = folder.display().to_string();
-    let status = match ask(folder, &["status", "--porcelain=v1", "-z", "--", "."]) {
-        Ok(bytes) => bytes,
+    let found = filters(folder).and_then(|filters| {
+        let status = ["status", "--porcelain=v1", "-z", "--ignore-submodules=all", "--", "."];
+        Ok((ask(folder, &filters, &status)?, filters))
+    });
+    let (status, filters) = match found {
+        Ok(found) => found,
         Err(why) => return Diff::failed(step, &name, &why),
     };
     // A folder without any commit has no differences yet.
     let compare = |how: &[&str]| {
-        let fixed = ["diff", "--no-color", "--no-ext-diff", "--no-textconv"];
-        ask(folder, &[&fixed[..], how, &["HEAD", "--", "."]].concat()).unwrap_or_default()
+        let fixed = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
+        ask(folder, &filters, &[&fixed[..], how, &["HEAD", "--", "."]].concat()).unwrap_or_default()
     };
     let diff = Diff::parse(step, &name, &status, &compare(&["--numstat", "-z"]), &compare(&[]));
     Diff { at: Some(wall()), ..diff }
 }
 
-/// What git prints, as far as it is read.
-fn ask(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
+/// The settings of the folder that name a program through which git reads its files. To list them starts nothing.
+///
+/// # Errors
+/// When there are more than can be turned off in one call, or git cannot be asked.
+fn filters(folder: &Path) -> Result<Vec<String>, String> {
+    let wanted = r"^filter\..*\.(clean|smudge|process|required)$";
+    let listed = ask(folder, &[], &["config", "--null", "--name-only", "--get-regexp", wanted])?;
+    let names: Vec<String> =
+        listed.split(|byte| *byte == 0).map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    if listed.len() as u64 >= FILTERS || listed.contains(&0xef) && names.iter().any(|name| name.contains('\u{fffd}')) {
+        return Err("its settings name filters that cannot be turned off, so git is not asked".to_owned());
+    }
+    Ok(names.into_iter().filter(|name| !name.is_empty()).collect())
+}
+
+/// What git prints, as far as it is read, with these settings of the folder turned off.
+fn ask(folder: &Path, off: &[String], arguments: &[&str]) -> Result<Vec<u8>, String> {
+    // Variables, because a name may have a `=` in it, which would end it on the command line.
+    let off = off.iter().enumerate().flat_map(|(at, name)| {
+        let value = if name.ends_with(".required") { "false" } else { "" };
+        [(format!("GIT_CONFIG_KEY_{at}"), name.as_str()), (format!("GIT_CONFIG_VALUE_{at}"), value)]
+    });
+    let off: Vec<(String, &str)> = off.collect();
     let mut child = Command::new("git")
         .arg("-C")
         .arg(folder)
@@ -100,6 +127,11 @@ fn ask(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
         .args(arguments)
         .env("LC_ALL", "C")
         .env("GIT_TERMINAL_PROMPT", "0")
+        // An object that is missing is not fetched, with whatever program the settings name for that.
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_ALLOW_PROTOCOL", "none")
+        .env("GIT_CONFIG_COUNT", (off.len() / 2).to_string())
+        .envs(off)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -151,6 +183,16 @@ mod tests {
         let ran = temp.path().join("ran");
         git(&folder, &["config", "core.fsmonitor", &format!("touch {}", ran.display())]);
         git(&folder, &["config", "diff.external", &format!("touch {}", ran.display())]);
+        let filter = format!("touch {}; cat", ran.display());
+        for name in ["one", "o=n.e", "long"] {
+            let kind = if name == "long" { "process" } else { "clean" };
+            git(&folder, &["config", "--file", ".git/config", "--add", &format!("filter.{name}.{kind}"), &filter]);
+            git(&folder, &["config", "--file", ".git/config", "--add", &format!("filter.{name}.required"), "true"]);
+            std::fs::write(folder.join(".git/info/attributes"), format!("a.txt filter={name}\n")).unwrap();
+            let diff = look(StepId(1), &folder);
+            assert_eq!(diff.files.len(), 2, "{:?}", diff.problem);
+            assert!(!ran.exists(), "{name}");
+        }
         let diff = look(StepId(1), &folder);
         let told: Vec<String> = diff.files.iter().map(|f| format!("{} {} {:?}", f.state, f.path, f.added)).collect();
         assert_eq!(told, ["M a.txt Some(2)", "?? new.txt None"]);

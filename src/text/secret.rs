@@ -64,6 +64,11 @@ const NAMES: &[&str] = &[
     "passwd",
     "private_key",
     "access_key",
+    // As JSON and command lines of clouds spell them.
+    "accesskey",
+    "privatekey",
+    "access-key",
+    "private-key",
     "credential",
 ];
 /// How long the lines of a private key are, but for the last.
@@ -129,13 +134,13 @@ pub fn secrets(text: &str) -> Vec<Range<usize>> {
     if long || cut.is_some_and(|_| cuts_a_word(text.as_bytes())) {
         issued(text, &mut found);
     }
+    let option = memchr::memmem::find(text.as_bytes(), b"--").is_some();
+    if option && memchr::memchr2(b'=', b':', text.as_bytes()).is_none() {
+        named(text, &mut found);
+    }
     if let Some(at) = memchr::memchr2(b'=', b':', text.as_bytes()) {
         // Before what was cut stands a name with its value, or an option; behind it is the next column of a list.
-        let named_before = |cut: usize| {
-            let before = text.as_bytes().get(..cut).unwrap_or_default();
-            at < cut || memchr::memmem::find(before, b"--").is_some()
-        };
-        if cut.is_some_and(named_before) || has_value(text.as_bytes()) {
+        if option || cut.is_some_and(|cut| at < cut) || has_value(text.as_bytes()) {
             named(text, &mut found);
         }
         if memchr::memmem::find(text.as_bytes(), b"://").is_some() {
@@ -363,20 +368,20 @@ fn named(text: &str, found: &mut Vec<Range<usize>>) {
         let is_here = |name: &&&str| {
             bytes.get(at..at + name.len()).is_some_and(|here| here.eq_ignore_ascii_case(name.as_bytes()))
         };
-        let value = NAMES.iter().find(is_here).and_then(|name| value_of(bytes, at + name.len()));
+        let value = NAMES.iter().find(is_here).and_then(|name| value_of(bytes, at, at + name.len()));
         found.extend(value);
     }
 }
 
-/// The secret value of a name whose secret part ends here, if it is one.
-fn value_of(bytes: &[u8], end: usize) -> Option<Range<usize>> {
+/// The secret value of a name whose secret part is from `at` to `end`, if it is one.
+fn value_of(bytes: &[u8], at: usize, end: usize) -> Option<Range<usize>> {
     // The rest of the name, `TOKEN_FILE` for one; then what stands between it and its value.
     let rest = bytes.iter().skip(end).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count();
-    let mut value = value_after(bytes, end + rest)?;
+    let mut value = value_after(bytes, end + rest).or_else(|| option_value(bytes, at, end + rest))?;
     let cut = memchr::memmem::find(bytes.get(value.clone())?, CUT.as_bytes());
     value.end = cut.map_or(value.end, |at| value.start + at);
     let tail = String::from_utf8_lossy(bytes.get(end..end + rest)?).to_ascii_lowercase();
-    if !matches!(tail.as_str(), "" | "s" | "_id" | "_key" | "id") && !tail.starts_with(['_', '-'])
+    if !matches!(tail.as_str(), "" | "s" | "_id" | "_key" | "id" | "key") && !tail.starts_with(['_', '-'])
         || ["file", "path", "name", "count", "limit", "env", "url", "type"].iter().any(|word| tail.contains(word))
     {
         return None;
@@ -423,6 +428,20 @@ fn value_after(bytes: &[u8], from: usize) -> Option<Range<usize>> {
     };
     let len = bytes.iter().skip(at).take_while(|b| !ends(b) && **b != b'\n').count();
     Some(at..at + len)
+}
+
+/// The word behind an option whose name ends at `end` and has something secret at `at`: `--password WORD`.
+fn option_value(bytes: &[u8], at: usize, end: usize) -> Option<Range<usize>> {
+    let is_name = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    let before = bytes.get(..at)?.iter().rev().take_while(is_name).count();
+    let name = bytes.get(at - before..end)?;
+    let gap = bytes.get(end..)?.iter().take(2).take_while(|b| **b == b' ').count();
+    let quoted = bytes.get(end + gap).is_some_and(|b| matches!(b, b'"' | b'\''));
+    let from = end + gap + usize::from(quoted);
+    let ends = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`' | b';' | b'&' | b'|' | b')');
+    let len = bytes.get(from..)?.iter().take_while(|b| !ends(b)).count();
+    // Another option behind it is no value.
+    (name.starts_with(b"--") && gap > 0 && bytes.get(from) != Some(&b'-')).then_some(from..from + len)
 }
 
 /// The password of an address: `https://user:password@host`.
@@ -491,7 +510,7 @@ mod tests {
         fn what_is_ruled_out_at_a_look_is_not_there(
             parts in proptest::collection::vec(
                 proptest::sample::select(vec![
-                    "sk-", "ghp_", "AKIA", "SG.", "Bearer ", "token", "API_KEY", "password", "=", ":", ": ", "::", "=  ", "\"",
+                    "sk-", "ghp_", "AKIA", "SG.", "Bearer ", "token", "API_KEY", "password", "--", "=", ":", ": ", "::", "=  ", "\"",
                     "\\\"", "'", " ", "  ", "\t", "\n", "a", "B1", "x9Y8z7", "abcdefgh", "1:02", "│", "日", "://", "me:pw@h",
                     "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----", "0123456789", ",", "/", "-", "…",
                 ]),
@@ -515,6 +534,15 @@ mod tests {
             (format!("Authorization: Bearer {long}"), "Authorization: Bearer [redacted]".to_owned()),
             ("OPENAI_API_KEY=abcd1234efgh ls".to_owned(), "OPENAI_API_KEY=[redacted] ls".to_owned()),
             (r#"{"password":"hunter22!x","a":1}"#.to_owned(), r#"{"password":"[redacted]","a":1}"#.to_owned()),
+            (
+                r#""SecretAccessKey": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLE1""#.to_owned(),
+                r#""SecretAccessKey": "[redacted]""#.to_owned(),
+            ),
+            ("secretKey=Abcd1234efgh".to_owned(), "secretKey=[redacted]".to_owned()),
+            (r#"{"privateKey":"abcd1234EFGH"}"#.to_owned(), r#"{"privateKey":"[redacted]"}"#.to_owned()),
+            ("login --password hunter22x1 -v".to_owned(), "login --password [redacted] -v".to_owned()),
+            ("x --api-key 'a1b2c3d4e5f6'; ls".to_owned(), "x --api-key '[redacted]'; ls".to_owned()),
+            ("x --secret-access-key=a1b2c3d4e5f6".to_owned(), "x --secret-access-key=[redacted]".to_owned()),
             (r#"{\"apiKey\":\"Hunter22xx\"}"#.to_owned(), r#"{\"apiKey\":\"[redacted]\"}"#.to_owned()),
             ("git clone https://me:pa55word@host/x".to_owned(), "git clone https://me:[redacted]@host/x".to_owned()),
             (
@@ -611,6 +639,7 @@ mod tests {
             "SSH_KEY_FILE=/home/me/.ssh/id_ed25519",
             "https://host/path:12@x",
             "API_KEY=$OTHER_API_KEY",
+            "--max-tokens 40000000 --token --password required --token-file /run/secrets/t1",
             "",
             "é",
         ] {

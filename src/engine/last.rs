@@ -70,7 +70,7 @@ impl<D: Disk> Recorder<D> {
             _ => {}
         }
         if !has_status {
-            ops.push(Op::Replace(self.dir.status(), self.status_bytes()));
+            ops.push(Op::Keep(self.dir.status(), self.status_bytes()));
         }
         if let Some(root) = self.dir.root() {
             ops.push(index::inactive(&root, &self.state.id));

@@ -167,7 +167,7 @@ fn begin(mut command: Command, prepared: &Prepared) -> Result<(Child, Option<Chi
         discard(dir);
         disk("start a runner for", error)
     })?;
-    let plan = Op::Replace(dir.plan_json(), prepared.plan.clone());
+    let plan = Op::Keep(dir.plan_json(), prepared.plan.clone());
     if let Err(error) = RealDisk.perform(&plan) {
         let withdrawn = HandOver { withdrawn: true, ..HandOver::default() };
         hand_over(process.stdin.take(), &serde_json::to_vec(&withdrawn).unwrap_or_default());

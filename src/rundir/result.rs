@@ -76,7 +76,7 @@ impl ResultContext {
         let index = results.join("result-index");
         let pending = results.join("result-pending").join(&bucket).join(&name);
         Some(ResultSteps {
-            pending: Op::Replace(pending.clone(), encode(state, self)),
+            pending: Op::Keep(pending.clone(), encode(state, self)),
             session_entry: Op::Replace(index.join("sessions").join(&bucket).join(&name), entry.clone()),
             run_entry: Op::Replace(index.join("runs").join(&name), entry),
             publish: Op::Rename(pending, public),

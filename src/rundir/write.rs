@@ -25,8 +25,25 @@ const LONGEST_NAME: usize = 255;
 /// # Errors
 /// What the file system says; the old document is untouched then.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_by(path, |temp| write_new(temp, bytes).map(drop))
+}
+
+/// The same for a document that nobody writes again: it is on the disk itself before it has its name, so that a power cut
+/// leaves the old one or the new one and no empty file. That takes a disk's time, so it is for few documents.
+///
+/// # Errors
+/// What the file system says; the old document is untouched then.
+pub fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_by(path, |temp| match write_new(temp, bytes)?.sync_data() {
+        // There are file systems that cannot promise it.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
+    })
+}
+
+fn replace_by(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let temp = temp_path(path)?;
-    let written = write_new(&temp, bytes).and_then(|()| fs::rename(&temp, path));
+    let written = write(&temp).and_then(|()| fs::rename(&temp, path));
     if written.is_err() {
         // Nothing more can be done about a temporary file that cannot be removed either.
         let _ = fs::remove_file(&temp);
@@ -34,9 +51,10 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<fs::File> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)
+    file.write_all(bytes)?;
+    Ok(file)
 }
 
 /// `.<base>.<pid>.<ms>.<random>.tmp` beside the document; never ends in `.json`, so scans by suffix skip it.
@@ -80,6 +98,8 @@ pub fn is_full(path: &Path) -> bool {
 pub enum Op {
     /// Replace a document, making its folder when it is missing.
     Replace(PathBuf, Vec<u8>),
+    /// The same for a document that is written once or for the last time, see [`replace_durably`].
+    Keep(PathBuf, Vec<u8>),
     /// Move a file over another.
     Rename(PathBuf, PathBuf),
     /// Make an empty file unless there is one.
@@ -96,6 +116,7 @@ impl Op {
     pub fn path(&self) -> &Path {
         match self {
             Self::Replace(path, _)
+            | Self::Keep(path, _)
             | Self::Rename(_, path)
             | Self::Touch(path)
             | Self::Remove(path)
@@ -132,6 +153,7 @@ pub(super) fn act(op: &Op, real: &dyn for<'a> Fn(&'a Path) -> io::Result<Cow<'a,
     let stands = || real(op.path()).map(drop);
     match op {
         Op::Replace(_, bytes) => in_folder_of(&path, &stands, || replace(&path, bytes)),
+        Op::Keep(_, bytes) => in_folder_of(&path, &stands, || replace_durably(&path, bytes)),
         Op::Rename(from, _) => {
             let from = real(from)?;
             in_folder_of(&path, &stands, || fs::rename(&from, &path))
@@ -395,7 +417,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("status.json");
         replace(&path, b"one").unwrap();
-        replace(&path, b"two").unwrap();
+        replace_durably(&path, b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         fs::create_dir(temp.path().join("folder")).unwrap();

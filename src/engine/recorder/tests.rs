@@ -99,7 +99,7 @@ impl World {
     fn places(&self) -> Vec<String> {
         let name = |op: &Op| {
             let kind = match op {
-                Op::Replace(..) => "",
+                Op::Replace(..) | Op::Keep(..) => "",
                 Op::Rename(..) => "to ",
                 Op::Touch(..) => "mark ",
                 Op::Remove(..) => "no ",
@@ -148,6 +148,13 @@ fn the_documents_of_a_run_come_in_their_order() {
         "async-subagent-runs/ID/subagent-log-ID.md".to_owned(),
     ];
     assert_eq!(world.places(), want);
+    // A power cut tears neither the result nor the last status.
+    let kept = |op: &&Op| matches!(op, Op::Keep(..));
+    let kept = world.done.lock().unwrap().iter().filter(kept).map(|op| op.path().to_owned()).collect::<Vec<_>>();
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    assert!(
+        kept[0].ends_with("result-pending/s/ID".replace("ID", ID) + ".json") && kept[1] == world.recorder.dir.status()
+    );
     assert_eq!(world.records("subagent.run.completed").len(), 1);
     assert!(!world.recorder.is_pending());
 }
@@ -284,7 +291,8 @@ fn while_there_is_no_room_only_the_newest_state_is_kept() {
         world.set_mood(|_| None);
         world.done.lock().unwrap().clear();
         world.recorder.flush_all();
-        let status = |op: &Op| matches!(op, Op::Replace(path, _) if *path == world.recorder.dir.status());
+        let status =
+            |op: &Op| matches!(op, Op::Replace(path, _) | Op::Keep(path, _) if *path == world.recorder.dir.status());
         assert_eq!(world.done.lock().unwrap().iter().filter(|op| status(op)).count(), 1, "{code}");
         assert_eq!(world.status(), decode_status(&world.recorder.status_bytes()).unwrap(), "{code}");
         assert_eq!(world.status().steps[1].phase, StepPhase::Complete, "{code}");

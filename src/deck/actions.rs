@@ -161,7 +161,7 @@ pub const TABLE: &[Row] = actions![
     Action::Acknowledge, "acknowledge", "acknowledge", [ch('a')], Control, false, "seen; say so again only when the reason changes";
     Action::Why, "why", "why", [ch('w')], Control, false, "the rule and the evidence";
     Action::Zoom, "zoom", "zoom", [ch('z')], Look, false, "the selected step on the whole screen";
-    Action::Open, "open", "open", [code(KeyCode::Enter)], Look, false, "zoom; there the whole call, message or record";
+    Action::Open, "open", "open", [code(KeyCode::Enter)], Look, false, "zoom; there the whole call, message, record or difference";
     Action::Inside, "run inside", "inside", [ch('r')], Look, false, "the run started in the selected step; esc comes back";
     Action::View, "view", "view", [ch('v')], Look, false, "list, grid, tabs, and what waits for what";
     Action::Tab(Tab::Output), "output", "output", [ch('1')], Look, false, "what the step printed";
@@ -176,7 +176,7 @@ pub const TABLE: &[Row] = actions![
     Action::Fold, "fold", "fold", [ch('F')], Look, false, "show lines that say the same once, or every time";
     Action::Reveal, "reveal", "reveal", [ch('M')], Look, false, "show what looks like a key, or mask it";
     Action::Filter, "filter", "filter", [ch('&')], Look, false, "only steps with these words; zoomed errors, text or stderr";
-    Action::Search, "search", "find", [ch('/')], Look, false, "look for a text in the whole output, of one step or of all";
+    Action::Search, "search", "find", [ch('/')], Look, false, "look for a text in the whole tab, of one step or of all";
     Action::SearchNext, "search next", "next", [ch('n')], Look, false, "the next match in the same direction";
     Action::SearchPrevious, "search previous", "previous", [ch('N')], Look, false, "the next match in the other direction";
     Action::Replay, "replay", "replay", [ch('P')], Replay, false, "play a run that is over again; there: back to how it ended";
@@ -381,10 +381,12 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     if ui.shows_one() {
         wanted.push(Action::NextStep);
     }
-    if ui.zoom && entries::lists(ui.tab(ui.selected)) {
-        wanted.extend([Action::Open, Action::Filter]);
-    } else if ui.zoom && ui.tab(ui.selected) == Tab::Output {
-        wanted.extend([Action::Search, Action::Filter]);
+    if ui.zoom {
+        match ui.tab(ui.selected) {
+            Tab::Output => wanted.extend([Action::Search, Action::Filter]),
+            tab if entries::lists(tab) => wanted.extend([Action::Down, Action::Open, Action::Search, Action::Filter]),
+            _ => wanted.extend([Action::Down, Action::Open, Action::Search]),
+        }
     } else if ui.shows_one() || ui.focus == Focus::Output {
         wanted.push(Action::Search);
     }

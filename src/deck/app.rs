@@ -10,6 +10,7 @@ mod others;
 mod replaying;
 mod requests;
 mod searching;
+mod sifting;
 mod telling;
 
 use std::collections::BTreeMap;
@@ -103,6 +104,7 @@ pub(super) struct App<'a, S> {
     read_only: Option<SafeText>,
     zone: TimeZone,
     finding: Option<searching::Finding>,
+    sifting: Option<sifting::Sifting>,
     /// How long the logs were whose lines were counted.
     indexed: BTreeMap<StepId, u64>,
     /// What happened last, for as long as what happened before is still read.
@@ -201,6 +203,7 @@ impl<'a, S: Source> App<'a, S> {
             read_only: read_only.map(|why| SafeText::line(&why)),
             zone: TimeZone::system(),
             finding: None,
+            sifting: None,
             indexed: BTreeMap::new(),
             newest: None,
             counted: BTreeMap::new(),
@@ -445,7 +448,7 @@ impl<'a, S: Source> App<'a, S> {
 
     /// When something has to be done without being woken.
     fn deadline(&self, due_since: Option<Instant>) -> Option<Instant> {
-        if self.finding.is_some() || self.to_index().is_some() {
+        if self.finding.is_some() || self.sifting.is_some() || self.to_index().is_some() {
             return Some(Instant::now());
         }
         let now = wall();

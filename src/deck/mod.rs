@@ -31,6 +31,7 @@ pub mod replay;
 pub mod rows;
 pub mod said;
 mod sgr;
+pub mod sheet;
 mod stray;
 pub mod sums;
 mod terminal;

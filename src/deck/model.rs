@@ -12,6 +12,7 @@ use super::keymap::Keymap;
 pub use super::overlay::{AnswerDialog, BudgetDialog, Composer, Danger, Overlay, Question};
 use super::replay::Replay;
 use super::rows;
+use super::sheet::{Lines, Needle};
 use crate::run::{RunState, RunnerKind, SteerMode, Steerable, StepId, StepPhase, StepState, Stream, Timestamp};
 use crate::text::SafeText;
 
@@ -105,16 +106,18 @@ pub enum ViewMode {
     Flow,
 }
 
-/// What is looked for in the output.
+/// What is looked for in a tab.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
     /// The text.
     pub needle: String,
-    /// Towards the start of the log.
+    /// Towards the start of the log, or the first of what is listed.
     pub back: bool,
-    /// In the output of all steps, the selected one first.
+    /// In this tab of all steps, the selected one first.
     pub everywhere: bool,
-    /// Where the newest match is, by step and position.
+    /// Of which tab everything below tells.
+    pub tab: Tab,
+    /// Where the newest match is, by step and position: one of the log, the number of an entry, the place of a line.
     pub found: Option<(StepId, u64)>,
     /// How many matches there are as far as the search has come; `None` before it began.
     pub count: Option<Count>,
@@ -123,13 +126,13 @@ pub struct Search {
 /// The number of the match that is shown, and of all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// In whose output.
+    /// Of which step.
     pub step: StepId,
     /// The one that is shown, from 1; 0 while that is not known.
     pub nth: u64,
-    /// All up to where the log was looked through.
+    /// All up to where it was looked through.
     pub total: u64,
-    /// Up to there, in bytes.
+    /// Up to there, as a position.
     pub upto: u64,
 }
 
@@ -192,8 +195,8 @@ pub struct PaneState {
     pub only: Option<Stream>,
     /// Scrolling that was asked for and not yet carried out: only the log knows how far a row is.
     pub asked: Vec<Scroll>,
-    /// How far the other tabs are scrolled back from their end, in rows.
-    pub back: BTreeMap<Tab, usize>,
+    /// Where the tabs that are read from their beginning are looked at.
+    pub lines: BTreeMap<Tab, Lines>,
     /// The entry that the keys are at on tabs that list entries; without one they follow the newest.
     pub cursor: BTreeMap<Tab, u64>,
     /// Which entries such tabs list.
@@ -291,11 +294,29 @@ impl UiState {
         Self { size, wrap: true, fold: true, ..Self::default() }
     }
 
-    /// Where the match is in the log of a step that was gone to last.
+    /// Where the match is in a tab of a step that was gone to last.
     #[must_use]
-    pub fn match_in(&self, step: StepId) -> Option<u64> {
-        let (_, at) = self.search.as_ref()?.found.filter(|(found, _)| *found == step)?;
+    pub fn match_in(&self, step: StepId, tab: Tab) -> Option<u64> {
+        let (_, at) = self.search.as_ref().filter(|s| s.tab == tab)?.found.filter(|(found, _)| *found == step)?;
         Some(at)
+    }
+
+    /// How many matches there are in a tab of a step, as far as that is known.
+    #[must_use]
+    pub fn matches_in(&self, step: StepId, tab: Tab) -> Option<Count> {
+        self.search.as_ref().filter(|s| s.tab == tab)?.count.filter(|count| count.step == step)
+    }
+
+    /// What is looked for, as it is compared.
+    #[must_use]
+    pub fn needle(&self) -> Option<Needle> {
+        self.search.as_ref().and_then(|search| Needle::new(&search.needle))
+    }
+
+    /// The tab of the selected step in which one looks for something: only a zoomed step shows another one than its output.
+    #[must_use]
+    pub fn searched_tab(&self) -> Tab {
+        if self.zoom { self.tab(self.selected) } else { Tab::Output }
     }
 
     /// The pane of a step.

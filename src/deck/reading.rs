@@ -3,11 +3,13 @@
 
 use jiff::tz::TimeZone;
 
+use super::changes::{Diff, Opens, same_file};
 use super::entries::{self, Listed};
 use super::feed::{Feed, StepFacts};
-use super::history::History;
+use super::history::{Entry, History};
 use super::model::Tab;
 use super::said::{Said, SaidWhat};
+use super::sheet::{Goal, Needle};
 use crate::run::{RunState, StepId, Timestamp, ToolCall, ToolOutcome};
 use crate::rundir::record::{self, Kind, Part};
 use crate::text::{SafeText, span};
@@ -22,8 +24,23 @@ pub struct Reading {
     pub title: SafeText,
     /// Its lines, not wrapped yet.
     pub lines: Vec<SafeText>,
+    /// From here on its lines are those of a difference.
+    pub diff: Option<usize>,
     /// The first visible row.
     pub top: usize,
+    /// The line that a search has gone to, and what it says of how many there are.
+    pub found: Option<Found>,
+}
+
+/// Where a search in a text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The line.
+    pub line: usize,
+    /// Which of the lines that have what is looked for, from 1; 0 when none has.
+    pub nth: usize,
+    /// How many have it.
+    pub total: usize,
 }
 
 impl Reading {
@@ -36,7 +53,27 @@ impl Reading {
     /// How many rows there are on a screen of this width.
     #[must_use]
     pub fn rows(&self, width: u16) -> usize {
-        self.lines.iter().map(|line| line.wrap(Self::room(width)).len()).sum()
+        self.rows_before(self.lines.len(), width)
+    }
+
+    fn rows_before(&self, line: usize, width: u16) -> usize {
+        self.lines.iter().take(line).map(|line| line.wrap(Self::room(width)).len()).sum()
+    }
+
+    /// Goes to the next line that has a text, or the one before; at the ends it goes on at the other end.
+    pub fn find(&mut self, needle: &Needle, back: bool, width: u16) {
+        let has = |(_, line): &(usize, &SafeText)| needle.is_in(line.as_str());
+        let hits: Vec<u64> = self.lines.iter().enumerate().filter(has).map(|(n, _)| n as u64).collect();
+        let from = self.found.map_or(0, |found| found.line as u64);
+        let goal = Goal { from, here: self.found.is_none(), back };
+        let Some(at) = goal.among(&hits).or_else(|| goal.other_side(&hits)) else {
+            self.found = Some(Found { line: 0, nth: 0, total: 0 });
+            return;
+        };
+        let line = hits.get(at).and_then(|line| usize::try_from(*line).ok()).unwrap_or_default();
+        self.found = Some(Found { line, nth: at + 1, total: hits.len() });
+        // A little of what is before it tells what it is about.
+        self.top = self.rows_before(line, width).saturating_sub(3);
     }
 }
 
@@ -73,13 +110,7 @@ impl Reader<'_> {
             }
             Tab::Events => {
                 let entry = self.history.of(step).find(|e| e.seq == number)?;
-                let mut lines = vec![entry.text.clone(), SafeText::default()];
-                lines.extend(match entry.place.map(|place| feed.record(place)) {
-                    Some(Ok(line)) => record::pretty(&line).iter().map(|line| SafeText::line(line)).collect(),
-                    Some(Err(why)) => vec![SafeText::line(&format!("its record cannot be read: {why}"))],
-                    None => vec![SafeText::line("its record is not known")],
-                });
-                (format!("event of {}", self.time(entry.at)), lines)
+                (format!("event of {}", self.time(entry.at)), event(feed, entry))
             }
             Tab::Output | Tab::Budget | Tab::Changes => return None,
         };
@@ -88,7 +119,62 @@ impl Reader<'_> {
         if hidden > 0 {
             lines.push(SafeText::line(&format!("… {hidden} more lines are in the event log")));
         }
-        Some(Reading { title: SafeText::line(&title), lines, top: 0 })
+        Some(Reading { title: SafeText::line(&title), lines, ..Reading::default() })
+    }
+
+    /// What a line of another tab stands for, in full; `None` for a line that is all there is.
+    #[must_use]
+    pub fn behind(&self, feed: &dyn Feed, step: StepId, what: &Opens, diff: Option<&Diff>) -> Option<Reading> {
+        match what {
+            Opens::Nothing => None,
+            Opens::Event(number) => {
+                let entry = self.history.budget.iter().find(|entry| entry.seq == *number)?;
+                let title = SafeText::line(&format!("event of {}", self.time(entry.at)));
+                Some(Reading { title, lines: event(feed, entry), ..Reading::default() })
+            }
+            Opens::File(path) => {
+                let step = self.state.step(step)?;
+                let names = |name: &str| same_file(path.as_str(), SafeText::line(name).as_str());
+                let mut lines = Vec::new();
+                for call in step.recent_tools.iter().filter(|call| call.path.as_deref().is_some_and(names)) {
+                    let at = self.time(call.started_at.unwrap_or(call.ended_at));
+                    lines.push(SafeText::line(&format!("{at}  {}  {}", call.tool, outcome(call))));
+                }
+                for call in step.open.iter().filter(|call| call.path.as_deref().is_some_and(names)) {
+                    lines.push(SafeText::line(&format!("{}  {}  it is open", self.time(call.started_at), call.tool)));
+                }
+                if !lines.is_empty() {
+                    lines.push(SafeText::default());
+                }
+                let from = lines.len();
+                let changed = diff.map(|diff| diff.of(path)).unwrap_or_default();
+                lines.extend(changed.iter().cloned());
+                if changed.is_empty() {
+                    lines.push(SafeText::line("git tells no differences of it since the last commit"));
+                }
+                Some(Reading { title: path.clone(), lines, diff: Some(from), ..Reading::default() })
+            }
+        }
+    }
+
+    /// Everything that an entry of a step's tab says, to be looked through.
+    #[must_use]
+    pub fn said(&self, feed: &dyn Feed, facts: &StepFacts, step: StepId, tab: Tab, number: u64) -> Vec<SafeText> {
+        let said = || {
+            let ring = self.history.said.get(&step)?;
+            ring.get(ring.partition_point(|said| said.seq < number)).filter(|said| said.seq == number)
+        };
+        match tab {
+            Tab::Tools => self.told_call(feed, step, number).unwrap_or_default(),
+            Tab::Transcript if number == entries::TASK => facts.task.clone(),
+            Tab::Transcript => said().map(|said| full(feed, said)).unwrap_or_default(),
+            Tab::Events => {
+                let ring = self.history.steps.get(&step);
+                let entry = ring.and_then(|ring| ring.get(ring.partition_point(|entry| entry.seq < number)));
+                entry.map(|entry| entry.text.clone()).into_iter().collect()
+            }
+            Tab::Output | Tab::Budget | Tab::Changes => Vec::new(),
+        }
     }
 
     fn time(&self, at: Timestamp) -> String {
@@ -105,34 +191,92 @@ impl Reader<'_> {
         format!("{what} at {}", self.time(said.at))
     }
 
+    /// What a list shows of an entry, about: the rest is seen when it is opened.
+    #[must_use]
+    pub fn in_sight(&self, step: StepId, tab: Tab, number: u64) -> Option<Vec<SafeText>> {
+        let state = self.state.step(step)?;
+        match tab {
+            Tab::Tools => {
+                let place = usize::try_from(number.checked_sub(entries::call_number(state, 0))?).ok()?;
+                let row = |tool: &str, path: Option<&str>, args: &str, gave: &str| {
+                    let gave = gave.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+                    [tool, path.unwrap_or_default(), args, gave].map(SafeText::line).to_vec()
+                };
+                let open = || state.open.get(place.checked_sub(state.recent_tools.len())?);
+                let ended = state.recent_tools.get(place);
+                ended
+                    .map(|call| row(&call.tool, call.path.as_deref(), &call.args, &call.preview))
+                    .or_else(|| open().map(|call| row(&call.tool, call.path.as_deref(), &call.args, "")))
+            }
+            Tab::Transcript => {
+                let ring = self.history.said.get(&step)?;
+                match &ring.get(ring.partition_point(|said| said.seq < number))?.what {
+                    SaidWhat::Message { text, error, .. } => Some(text.iter().chain(error).cloned().collect()),
+                    SaidWhat::Call { tool, args } => Some(vec![tool.clone(), args.clone()]),
+                    SaidWhat::Result { tool, text, .. } => {
+                        Some(text.iter().find(|line| !line.is_empty()).into_iter().chain([tool]).cloned().collect())
+                    }
+                }
+            }
+            Tab::Output | Tab::Budget | Tab::Changes | Tab::Events => None,
+        }
+    }
+
+    /// Whatever was said of a step at a moment and is of a kind.
+    fn at(&self, step: StepId, at: Timestamp, is: impl Fn(&SaidWhat) -> bool) -> Option<&Said> {
+        self.history.said.get(&step)?.iter().rev().find(|said| said.at == at && is(&said.what))
+    }
+
+    /// The arguments of a call, whole where its record is known.
+    fn arguments(&self, feed: &dyn Feed, step: StepId, tool: &str, at: Option<Timestamp>, args: &str) -> Vec<SafeText> {
+        let tool = SafeText::line(tool).truncate(40);
+        let of = |what: &SaidWhat| matches!(what, SaidWhat::Call { tool: t, .. } if t.as_str() == tool.as_str());
+        let found = at.and_then(|at| self.at(step, at, of)).map(|said| full(feed, said));
+        found.filter(|lines| !lines.is_empty()).unwrap_or_else(|| SafeText::block(args))
+    }
+
+    /// What a call gave, whole where its record is known.
+    fn gave(&self, feed: &dyn Feed, step: StepId, call: &ToolCall) -> Vec<SafeText> {
+        let of = |what: &SaidWhat| matches!(what, SaidWhat::Result { outcome, .. } if Some(*outcome) == call.outcome);
+        let found = self.at(step, call.ended_at, of).map(|said| full(feed, said));
+        found.filter(|lines| !lines.is_empty()).unwrap_or_else(|| SafeText::block(&call.preview))
+    }
+
+    /// What is said by and about a call, without the words that the deck finds for it.
+    fn told_call(&self, feed: &dyn Feed, step: StepId, number: u64) -> Option<Vec<SafeText>> {
+        let state = self.state.step(step)?;
+        let place = usize::try_from(number.checked_sub(entries::call_number(state, 0))?).ok()?;
+        let mut lines;
+        if let Some(call) = state.recent_tools.get(place) {
+            lines = vec![SafeText::line(&call.tool)];
+            lines.extend(call.path.as_deref().map(SafeText::line));
+            lines.extend(self.arguments(feed, step, &call.tool, call.started_at, &call.args));
+            lines.extend(self.gave(feed, step, call));
+        } else {
+            let call = state.open.get(place.checked_sub(state.recent_tools.len())?)?;
+            lines = vec![SafeText::line(&call.tool)];
+            lines.extend(call.path.as_deref().map(SafeText::line));
+            lines.extend(self.arguments(feed, step, &call.tool, Some(call.started_at), &call.args));
+        }
+        Some(lines)
+    }
+
     /// A call: how it went, its arguments, what it gave.
     fn call(&self, feed: &dyn Feed, step: StepId, number: u64) -> Option<(String, Vec<SafeText>)> {
         let state = self.state.step(step)?;
         let place = usize::try_from(number.checked_sub(entries::call_number(state, 0))?).ok()?;
         let kept = state.recent_tools.len();
         let fact = |name: &str, value: String| SafeText::line(&format!("{name:<10}{value}"));
-        let said = self.history.said.get(&step);
-        let find = |at: Timestamp, is: &dyn Fn(&SaidWhat) -> bool| {
-            said.into_iter().flatten().rev().find(|s| s.at == at && is(&s.what))
-        };
         let heading = |name: &str| [SafeText::default(), SafeText::line(name)];
-        let begun = |tool: &str, at: Option<Timestamp>, args: &str| {
-            let of = |what: &SaidWhat| matches!(what, SaidWhat::Call { tool: t, .. } if t.as_str() == SafeText::line(tool).truncate(40).as_str());
-            let found = at.and_then(|at| find(at, &of)).map(|said| full(feed, said));
-            found.filter(|lines| !lines.is_empty()).unwrap_or_else(|| SafeText::block(args))
-        };
         if let Some(call) = state.recent_tools.get(place) {
             let mut lines = vec![fact("outcome", outcome(call).to_owned())];
             lines.extend(call.started_at.map(|at| fact("started", self.time(at))));
             lines.extend(call.started_at.map(|at| fact("took", span(call.ended_at.since(at)))));
             lines.extend(call.path.as_deref().map(|path| fact("path", path.to_owned())));
             lines.extend(heading("arguments"));
-            lines.extend(begun(&call.tool, call.started_at, &call.args));
+            lines.extend(self.arguments(feed, step, &call.tool, call.started_at, &call.args));
             lines.extend(heading("result"));
-            let is_result =
-                |what: &SaidWhat| matches!(what, SaidWhat::Result { outcome, .. } if Some(*outcome) == call.outcome);
-            let found = find(call.ended_at, &is_result).map(|said| full(feed, said));
-            let gave = found.filter(|l| !l.is_empty()).unwrap_or_else(|| SafeText::block(&call.preview));
+            let gave = self.gave(feed, step, call);
             let nothing = gave.is_empty().then(|| SafeText::line("no text"));
             lines.extend(gave.into_iter().chain(nothing));
             return Some((format!("call of {}", call.tool), lines));
@@ -141,9 +285,20 @@ impl Reader<'_> {
         let mut lines = vec![fact("outcome", "it is open".to_owned()), fact("started", self.time(call.started_at))];
         lines.extend(call.path.as_deref().map(|path| fact("path", path.to_owned())));
         lines.extend(heading("arguments"));
-        lines.extend(begun(&call.tool, Some(call.started_at), &call.args));
+        lines.extend(self.arguments(feed, step, &call.tool, Some(call.started_at), &call.args));
         Some((format!("call of {}", call.tool), lines))
     }
+}
+
+/// What happened, and its record.
+fn event(feed: &dyn Feed, entry: &Entry) -> Vec<SafeText> {
+    let mut lines = vec![entry.text.clone(), SafeText::default()];
+    lines.extend(match entry.place.map(|place| feed.record(place)) {
+        Some(Ok(line)) => record::pretty(&line).iter().map(|line| SafeText::line(line)).collect(),
+        Some(Err(why)) => vec![SafeText::line(&format!("its record cannot be read: {why}"))],
+        None => vec![SafeText::line("its record is not known")],
+    });
+    lines
 }
 
 /// How a call ended, in a word.

@@ -136,6 +136,12 @@ impl Theme {
         Style::new().add_modifier(Modifier::REVERSED).add_modifier(Modifier::BOLD)
     }
 
+    /// What is looked for, where it was found; the one that was gone to has the style of an alarm.
+    #[must_use]
+    pub const fn found(self) -> Style {
+        self.bold().add_modifier(Modifier::UNDERLINED).remove_modifier(Modifier::REVERSED)
+    }
+
     /// A key in a hint.
     #[must_use]
     pub const fn key(self) -> Style {

@@ -203,7 +203,11 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         }
         Action::Back => return back(ui),
         Action::Zoom => ui.zoom = !ui.zoom,
-        Action::Open if ui.zoom && entries::lists(ui.tab(ui.selected)) => return vec![UiEffect::Open(ui.selected)],
+        Action::Open if ui.zoom && ui.tab(ui.selected) != Tab::Output => return vec![UiEffect::Open(ui.selected)],
+        Action::Open if ui.zoom => {
+            let pager = ui.keymap.hint(Action::Pager);
+            say(ui, cx.now, false, &format!("an output has nothing to open; {pager} shows all of it in the pager"));
+        }
         Action::Open => ui.zoom = true,
         Action::Inside => {
             return inner_run(ui).map(|run| UiEffect::Inside(run.path.clone())).into_iter().collect();
@@ -367,21 +371,21 @@ fn scroll(ui: &mut UiState, cx: Context<'_>, scroll: Scroll) {
         pane.asked.push(scroll);
         return;
     }
-    let back = pane.back.entry(tab).or_default();
     // These tabs are read from their beginning; the draw function limits it to what there is.
-    let (up, rows) = match scroll {
-        Scroll::Rows(n) => (n < 0, usize::try_from(n.unsigned_abs()).unwrap_or(0)),
-        Scroll::Halves(n) | Scroll::Pages(n) => (n < 0, half),
-        Scroll::Start => (true, usize::MAX),
-        Scroll::End => (false, FURTHEST),
+    let by = match scroll {
+        Scroll::Rows(n) => n as isize,
+        Scroll::Halves(n) => n as isize * (half / 2).max(1).cast_signed(),
+        Scroll::Pages(n) => n as isize * half.cast_signed(),
+        Scroll::Start => isize::MIN,
+        Scroll::End => FURTHEST,
         // A position is one of the log.
-        Scroll::To(_) => (false, 0),
+        Scroll::To(_) => 0,
     };
-    *back = if up { back.saturating_sub(rows) } else { back.saturating_add(rows).min(FURTHEST) };
+    pane.lines.entry(tab).or_default().move_by(by);
 }
 
 /// Further than this nothing is scrolled that is read from its beginning.
-const FURTHEST: usize = 100_000;
+const FURTHEST: isize = 10_000_000;
 
 fn back(ui: &mut UiState) -> Vec<UiEffect> {
     if ui.searching.take().is_some() {

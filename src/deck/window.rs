@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::changes::Diff;
 use super::feed::{Feed, LogLine};
 use super::fold::{self, Folded};
-use super::model::{Anchor, PaneState, Position, Scroll, UiState};
+use super::model::{Anchor, PaneState, Position, Scroll, Tab, UiState};
 use super::reading::Message;
 use super::wrap::wrap;
 use crate::run::{StepId, Stream, Timestamp};
@@ -42,6 +42,8 @@ pub struct Window {
     pub line: Option<(u64, u64)>,
     /// Nothing tells how long the log was at the moment that is shown, so none of it is.
     pub untimed: bool,
+    /// Where the match begins that was gone to, when it can be seen: which row, and how many cells into its text.
+    pub here: Option<(usize, usize)>,
 }
 
 impl Window {
@@ -80,6 +82,22 @@ pub struct Row {
     pub end: u64,
 }
 
+impl Row {
+    /// What stands before its text.
+    #[must_use]
+    pub const fn mark(&self) -> &'static str {
+        mark(self.stream)
+    }
+}
+
+const fn mark(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Err => ERR_MARK,
+        Stream::Own => OWN_MARK,
+        Stream::Out => "",
+    }
+}
+
 /// How often a line came again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Again {
@@ -93,6 +111,9 @@ pub struct Again {
 const MOST_LINES: usize = 2048;
 /// Downwards twice as many: a row that was reached upwards has what lies below it in the same picture.
 const MOST_DOWN: usize = 2 * MOST_LINES;
+
+/// Cells of the sign that something of a line is left out before what is shown of it.
+const CUT: usize = 2;
 
 /// Rows that are put before a line of standard error, in cells.
 pub const ERR_MARK: &str = "err│ ";
@@ -109,7 +130,7 @@ pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u1
     let found = ui
         .search
         .as_ref()
-        .and_then(|search| Some((ui.match_in(step)?, width(SafeText::line(&search.needle).as_str()))));
+        .and_then(|search| Some((ui.match_in(step, Tab::Output)?, width(SafeText::line(&search.needle).as_str()))));
     let (wrap, fold, reveal) = (ui.wrap, ui.fold, ui.reveal);
     let mut view = View { step, len, wide, high, wrap, fold, reveal, found, opened: None };
     let pane = ui.pane_mut(step);
@@ -132,7 +153,8 @@ pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u1
     let last = rows.last().map_or(0, |r| r.anchor.line);
     let at_end = pane.output == Position::Follow || reaches_end(&rows);
     let percent = if at_end || len == 0 { 100 } else { u8::try_from(last.saturating_mul(100) / len).unwrap_or(100) };
-    Window { rows, len, behind, at_end, percent, line: None, untimed: false }
+    let here = view.here(feed, &rows);
+    Window { rows, len, behind, at_end, percent, line: None, untimed: false, here }
 }
 
 struct View {
@@ -338,30 +360,69 @@ impl View {
         Some((usize::try_from(at - line.start).ok()?, wide))
     }
 
+    /// Cells for the text of a line.
+    fn room(&self, stream: Stream) -> usize {
+        self.wide.saturating_sub(width(mark(stream)))
+    }
+
     /// The row of a line that holds a position.
     fn row_of(&self, feed: &mut dyn Feed, start: u64, at: u64) -> usize {
-        let Some(line) = feed.lines_from(self.step, start, 1).pop().filter(|line| line.start <= at) else { return 0 };
+        self.place_of(feed, start, at).map_or(0, |(row, _)| row)
+    }
+
+    /// The row of a line that holds a position, and how many cells into its text that is.
+    fn place_of(&self, feed: &mut dyn Feed, start: u64, at: u64) -> Option<(usize, usize)> {
+        let line = feed.lines_from(self.step, start, 1).pop().filter(|line| (line.start..line.end).contains(&at))?;
         // Wrapping drops spaces and nothing else, and a mask is as long as what it hides.
         let inked = |text: &str| text.chars().filter(|ch| *ch != ' ').count();
         let before = usize::try_from(at - line.start).unwrap_or(usize::MAX).min(line.bytes.len());
-        let before = inked(StyledLine::whole(line.bytes.get(..before).unwrap_or_default()).text().as_str());
+        let before = StyledLine::whole(line.bytes.get(..before).unwrap_or_default());
+        if !self.wrap {
+            let (column, room) = (before.width(), self.room(line.stream));
+            return Some((0, self.around_from(column, room, &line).map_or(column, |skip| column - skip + CUT)));
+        }
+        let before = inked(before.text().as_str());
         let mut passed = 0;
         let rows = self.rows_of(&line, line.end, &mut SecretLines::default());
-        let row = rows.iter().find(|row| {
-            passed += row.runs.iter().map(|run| inked(run.text.as_str())).sum::<usize>();
-            passed > before
-        });
-        row.or(rows.last()).map_or(0, |row| row.anchor.row)
+        for row in &rows {
+            let text: String = row.runs.iter().map(|run| run.text.as_str()).collect();
+            let own = inked(&text);
+            if passed + own > before {
+                let mut left = before - passed;
+                let begin = text.char_indices().find(|(_, ch)| {
+                    let reached = left == 0 && *ch != ' ';
+                    left -= usize::from(*ch != ' ' && !reached);
+                    reached
+                });
+                let begin = begin.map_or(0, |(at, _)| width(text.get(..at).unwrap_or_default()));
+                return Some((row.anchor.row, begin));
+            }
+            passed += own;
+        }
+        rows.last().map(|row| (row.anchor.row, 0))
+    }
+
+    /// Where the match that was gone to begins, if it is in one of these rows.
+    fn here(&self, feed: &mut dyn Feed, rows: &[Row]) -> Option<(usize, usize)> {
+        let (at, _) = self.found?;
+        let line = rows.iter().rev().find(|row| row.again.is_none() && row.anchor.line <= at)?.anchor.line;
+        let (row, column) = self.place_of(feed, line, at)?;
+        let place = rows.iter().position(|r| r.again.is_none() && r.anchor == Anchor { line, row })?;
+        Some((place, column))
+    }
+
+    /// How many cells of a line that is not wrapped are left out before the match in it, which begins at a column; `None`
+    /// when it is on the screen without that.
+    fn around_from(&self, column: usize, room: usize, line: &LogLine) -> Option<usize> {
+        let (_, wide) = self.found_in(line)?;
+        (column + wide >= room).then(|| column.saturating_sub(room / 2))
     }
 
     /// Of a line that is not wrapped, what is around the match in it when that would not be on the screen.
     fn around(&self, line: &LogLine, runs: Vec<text::Run>, room: usize) -> Vec<text::Run> {
-        let Some((before, wide)) = self.found_in(line) else { return runs };
+        let Some((before, _)) = self.found_in(line) else { return runs };
         let column = StyledLine::whole(line.bytes.get(..before).unwrap_or_default()).width();
-        if column + wide < room {
-            return runs;
-        }
-        let mut skip = column.saturating_sub(room / 2);
+        let Some(mut skip) = self.around_from(column, room, line) else { return runs };
         let mut out = vec![text::Run { text: SafeText::line("… "), style: text::Style::default() }];
         for run in runs {
             let mut rest = String::new();
@@ -385,12 +446,7 @@ impl View {
             // Before it is wrapped, because no row has the whole of it then.
             styled.mask(above);
         }
-        let mark = match line.stream {
-            Stream::Err => ERR_MARK,
-            Stream::Own => OWN_MARK,
-            Stream::Out => "",
-        };
-        let room = self.wide.saturating_sub(width(mark));
+        let room = self.room(line.stream);
         let cut = styled.cut || line.cut;
         let left = styled.left as u64;
         let parts = if self.wrap { wrap(styled.runs, room.max(4)) } else { vec![self.around(line, styled.runs, room)] };

@@ -39,7 +39,7 @@ impl<S: Source> App<'_, S> {
     }
 
     /// Does something with what a frame is drawn of.
-    fn scene<R>(&mut self, look: impl FnOnce(&Scene<'_>, &mut UiState) -> R) -> R {
+    pub(super) fn scene<R>(&mut self, look: impl FnOnce(&Scene<'_>, &mut UiState) -> R) -> R {
         let wall = wall();
         if !matches!(self.moment, Some(Moment::Frozen { .. })) {
             self.look_up_facts();
@@ -105,7 +105,7 @@ impl<S: Source> App<'_, S> {
             if id == self.ui.selected
                 && self.ui.replay.is_none()
                 && matches!(self.ui.pane(id).output, Position::At { .. })
-                && let Some(told) = window.told_by(self.ui.match_in(id))
+                && let Some(told) = window.told_by(self.ui.match_in(id, Tab::Output))
             {
                 window.line = self.source.line_number(id, told);
             }

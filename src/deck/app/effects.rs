@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crossterm::event::EventStream;
 
-use super::{App, Moment, Source, Then};
+use super::{App, Moment, Source, Then, wall};
 use crate::deck::entries;
 use crate::deck::feed::{Hands, Request};
 use crate::deck::model::{Fate, Overlay, Sent, Tab, UiEffect};
@@ -13,6 +13,7 @@ use crate::deck::replay::Known;
 use crate::deck::sums::Sums;
 use crate::deck::terminal::{self, Screen};
 use crate::deck::update::say;
+use crate::deck::view;
 use crate::deck::{DeckError, DeckExit};
 use crate::run::{RunMode, StepId, Timestamp, resume_line};
 use crate::text::{SafeText, SecretLines, StyledLine};
@@ -130,14 +131,30 @@ impl<S: Source> App<'_, S> {
 
     /// Shows the entry that the keys are at in full.
     fn open(&mut self, step: StepId) {
-        let entry = self.entry(step);
-        self.ui.overlays.extend(entry.map(Overlay::Reading));
+        let entry = if entries::lists(self.ui.tab(step)) { self.entry(step) } else { self.behind(step) };
+        let Some(mut text) = entry else {
+            return say(&mut self.ui, wall(), false, "there is nothing to open on this line");
+        };
+        // What was looked for is what one wants to see of it.
+        if let Some(needle) = self.ui.needle().filter(|needle| needle.is_in_any(&text.lines)) {
+            text.find(&needle, false, self.ui.size.0);
+        }
+        self.ui.overlays.push(Overlay::Reading(text));
+    }
+
+    /// What the line that the keys are at stands for, in full.
+    fn behind(&mut self, step: StepId) -> Option<Reading> {
+        let windows = self.windows();
+        let opens = self.scene(|scene, ui| view::opens(scene, ui, &windows));
+        let (state, history) = self.then();
+        let reader = Reader { state, history, zone: &self.zone };
+        let diff = windows.diff.as_deref().filter(|diff| diff.step == Some(step));
+        reader.behind(&self.source, step, &opens, diff)
     }
 
     /// The entry that the keys are at in full.
     fn entry(&self, step: StepId) -> Option<Reading> {
-        let then = self.moment.as_ref().map(Moment::known);
-        let (state, history) = then.map_or((self.source.state(), &self.history), |then| (&then.state, &then.history));
+        let (state, history) = self.then();
         let listed = entries::listed(&self.ui, state.step(step)?, history);
         let reader = Reader { state, history, zone: &self.zone };
         reader.open(&self.source, &self.facts.1, step, self.ui.tab(step), &listed)

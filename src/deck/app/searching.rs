@@ -34,10 +34,20 @@ struct Goal {
 impl<S: Source> App<'_, S> {
     /// Begins a search, or goes to the next match.
     pub(super) fn find(&mut self, opposite: bool) {
+        let tab = self.ui.searched_tab();
+        if tab != Tab::Output {
+            return self.sift(tab, opposite);
+        }
+        self.sifting = None;
         let step = self.ui.selected;
         let len = self.log_end(step);
         let position = self.ui.pane(step).output;
-        let Some(search) = &self.ui.search else { return };
+        let Some(search) = &mut self.ui.search else { return };
+        if search.tab != tab {
+            // What was found elsewhere says nothing about the output.
+            (search.tab, search.found, search.count) = (tab, None, None);
+            search.back = position == Position::Follow;
+        }
         let back = search.back != opposite;
         let from = match (search.found.filter(|(s, _)| *s == step), position) {
             (Some((_, at)), _) if back => at,
@@ -46,8 +56,8 @@ impl<S: Source> App<'_, S> {
             (None, Position::Follow) => 0,
             (None, Position::At { top, .. }) => top.line,
         };
-        let needle = search.needle.clone();
-        let others = if search.everywhere { self.others(step, back) } else { VecDeque::new() };
+        let (needle, everywhere) = (search.needle.clone(), search.everywhere);
+        let others = if everywhere { self.others(step, back) } else { VecDeque::new() };
         let near = self.source.nearby(step, &needle, from, back, SLICE).filter(|at| *at < len);
         let goal = if near.is_none() { Some(Goal { from, back }) } else { None };
         self.finding = Some(Finding { step, needle, goal, others });
@@ -81,7 +91,7 @@ impl<S: Source> App<'_, S> {
     }
 
     /// The steps around this one in the direction of a search, this one last.
-    fn others(&self, step: StepId, back: bool) -> VecDeque<StepId> {
+    pub(super) fn others(&self, step: StepId, back: bool) -> VecDeque<StepId> {
         let steps = &self.source.state().steps;
         let mut order: VecDeque<StepId> = steps.iter().map(|s| s.id).collect();
         if back {
@@ -94,6 +104,9 @@ impl<S: Source> App<'_, S> {
 
     /// Looks at the next slice. Returns whether there is something to show.
     pub(super) fn find_on(&mut self) -> bool {
+        if self.sifting.is_some() {
+            return self.sift_on();
+        }
         let Some(Finding { step, needle, goal, .. }) = &self.finding else { return self.index_on() };
         let (step, needle, goal) = (*step, needle.clone(), *goal);
         let known = self.ui.search.as_ref().is_some_and(|search| search.needle == needle);
@@ -155,7 +168,8 @@ impl<S: Source> App<'_, S> {
         };
         if shown && !everywhere {
             let side = if back { "above" } else { "below" };
-            let text = format!("no more of \"{needle}\" {side}; N looks the other way");
+            let key = self.other_key(back);
+            let text = format!("no more of \"{needle}\" {side}; {key} looks the other way");
             return say(&mut self.ui, wall(), true, &text);
         }
         let end = if back { searched.len } else { 0 };

@@ -28,7 +28,7 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
     }
     let place = spot(ui, cx.state, mouse.column, mouse.row);
     if mouse.kind == MouseEventKind::Down(MouseButton::Left) {
-        let (found, entry) = looked_up(ui, cx, mouse.column, mouse.row);
+        let (found, entry, line) = looked_up(ui, cx, mouse.column, mouse.row);
         if let Some(action) = found {
             return perform(ui, cx, action);
         }
@@ -39,6 +39,16 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
             }
             let pane = ui.pane_mut(step.id);
             pane.cursor.insert(pane.tab, number);
+            return Vec::new();
+        }
+        if let Some(line) = line {
+            let selected = ui.selected;
+            let pane = ui.pane_mut(selected);
+            let lines = pane.lines.entry(pane.tab).or_default();
+            if lines.at == line {
+                return perform(ui, cx, Action::Open);
+            }
+            lines.at = line;
             return Vec::new();
         }
     }
@@ -83,9 +93,9 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
     Vec::new()
 }
 
-/// What a click means on the lines at the edges, and which entry of a list it meets. Where things are depends on no
+/// What a click means on the lines at the edges, and which entry of a list or which line it meets. Where things are depends on no
 /// colour and on no file.
-fn looked_up(ui: &UiState, cx: Context<'_>, x: u16, y: u16) -> (Option<Action>, Option<u64>) {
+fn looked_up(ui: &UiState, cx: Context<'_>, x: u16, y: u16) -> (Option<Action>, Option<u64>, Option<usize>) {
     let scene = Scene {
         reveal: ui.reveal,
         state: cx.state,
@@ -100,5 +110,5 @@ fn looked_up(ui: &UiState, cx: Context<'_>, x: u16, y: u16) -> (Option<Action>, 
         facts_of: None,
         zone: &jiff::tz::TimeZone::UTC,
     };
-    (view::hit(&scene, ui, x, y), view::entry_at(&scene, ui, x, y))
+    (view::hit(&scene, ui, x, y), view::entry_at(&scene, ui, x, y), view::line_at(&scene, ui, x, y))
 }

@@ -4,10 +4,12 @@ use crossterm::event::{KeyCode, KeyEvent};
 
 use super::{Context, perform, say};
 use crate::deck::actions::{self, Action};
+use crate::deck::entries;
 use crate::deck::keymap::Key;
 use crate::deck::model::{Danger, Overlay, Position, Search, Tab, UiEffect, UiState};
 use crate::deck::reading::Reading;
 use crate::deck::rows;
+use crate::deck::sheet::Needle;
 use crate::run::StepPhase;
 
 pub(super) fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, shown: bool) -> Vec<UiEffect> {
@@ -99,8 +101,20 @@ pub(super) fn on_reading_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
         (*top, *query) = (0, Some(String::new()));
         return Vec::new();
     }
-    if let (Some(Overlay::Reading(_)), Some(Action::Copy)) = (ui.overlays.last(), action) {
-        return vec![UiEffect::Copy];
+    let (needle, width) = (ui.needle(), ui.size.0);
+    if let Some(Overlay::Reading(text)) = ui.overlays.last_mut() {
+        match action {
+            Some(Action::Copy) => return vec![UiEffect::Copy],
+            Some(Action::Search) => {
+                ui.overlays.push(Overlay::Search { query: String::new(), everywhere: false });
+                return Vec::new();
+            }
+            Some(Action::SearchNext | Action::SearchPrevious) => {
+                needle.inspect(|needle| text.find(needle, action == Some(Action::SearchPrevious), width));
+                return Vec::new();
+            }
+            _ => {}
+        }
     }
     let most = if let Some(Overlay::Reading(text)) = ui.overlays.last() { text.rows(ui.size.0) } else { 0 };
     let most = most.max(actions::TABLE.len() + 8);
@@ -199,8 +213,14 @@ pub(super) fn on_filter_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) ->
     Vec::new()
 }
 
+/// Whether a tab is looked through of the selected step alone: of others nobody knows what it would show.
+const fn is_one(tab: Tab) -> bool {
+    matches!(tab, Tab::Budget | Tab::Changes)
+}
+
 pub(super) fn on_search_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
     let ctrl = Key::from(key).ctrl;
+    let one = is_one(ui.searched_tab()) || ui.overlays.iter().any(|over| matches!(over, Overlay::Reading(_)));
     let Some(Overlay::Search { query, everywhere }) = ui.overlays.last_mut() else { return Vec::new() };
     match key.code {
         KeyCode::Enter => {
@@ -214,11 +234,21 @@ pub(super) fn on_search_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
             }
             ui.searched.retain(|known| *known != needle);
             ui.searched.push(needle.clone());
+            let (step, tab) = (ui.selected, ui.searched_tab());
             // Who follows the end looks for what has been; who reads looks for what comes.
-            let back = ui.pane(ui.selected).output == Position::Follow;
-            ui.search = Some(Search { needle, back, everywhere, found: None, count: None });
-            let selected = ui.selected;
-            ui.pane_mut(selected).tab = Tab::Output;
+            let pane = ui.pane_mut(step);
+            let back = match tab {
+                Tab::Output => pane.output == Position::Follow,
+                tab => entries::lists(tab) && !pane.cursor.contains_key(&tab),
+            };
+            pane.tab = tab;
+            let everywhere = everywhere && !is_one(tab);
+            ui.search = Some(Search { needle, back, everywhere, tab, found: None, count: None });
+            if let Some(Overlay::Reading(text)) = ui.overlays.last_mut() {
+                let needle = ui.search.as_ref().and_then(|search| Needle::new(&search.needle));
+                needle.inspect(|needle| text.find(needle, false, ui.size.0));
+                return Vec::new();
+            }
             return vec![UiEffect::Find { opposite: false }];
         }
         KeyCode::Esc => {
@@ -228,7 +258,7 @@ pub(super) fn on_search_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
         KeyCode::Char('c' | 'g') if ctrl => {
             ui.overlays.pop();
         }
-        KeyCode::Tab => *everywhere = !*everywhere,
+        KeyCode::Tab if !one => *everywhere = !*everywhere,
         // What was looked for before, the newest first.
         KeyCode::Up => {
             let at = ui.searched.iter().position(|known| known == query).unwrap_or(ui.searched.len());

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use super::detail;
 use super::paint::{Piece, piece, put, put_cut, row};
 use super::secrets::wrapped;
-use super::{Scene, at_end, ticker};
+use super::{Scene, at_end, marks, output, ticker};
 use crate::deck::entries::{self, Listed, Sieve};
 use crate::deck::history::Entry;
 use crate::deck::model::{Tab, UiState};
@@ -69,16 +69,24 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
             shown = whole;
         }
     }
+    let needle = ui.needle();
     let mut dy = 0;
     for (n, (place, lines)) in shown.items.into_iter().enumerate() {
         if place == listed.at && dy < area.height {
             put(buf, area, 0, dy, "›", theme.select());
         }
+        let begin = dy;
         for (left, right) in lines.into_iter().skip(if n == 0 { shown.cut } else { 0 }) {
             if dy < area.height {
                 row(buf, inner, dy, left, right);
             }
             dy += 1;
+        }
+        if let Some(needle) = &needle {
+            let rows = Rect { y: inner.y.saturating_add(begin), height: dy - begin, ..inner }.intersection(inner);
+            let here =
+                ui.match_in(step.id, tab).is_some() && ui.match_in(step.id, tab) == listed.numbers.get(place).copied();
+            marks::matches(buf, rows, needle, here && place == listed.at, scene);
         }
     }
 }
@@ -284,6 +292,8 @@ pub(super) fn whereabouts(step: &StepState, scene: &Scene<'_>, ui: &UiState) -> 
         let text = format!("{} are not kept", detail::many(step.tool_count - kept, "earlier one"));
         out.push(piece(text, theme.dim()).rank(3).gap(2));
     }
+    let newest = listed.numbers.last().copied().unwrap_or_default();
+    out.extend(output::matches(step, ui.tab(step.id), newest, ui, scene));
     if listed.follows {
         let word = if step.phase.is_terminal() { "end" } else { at_end(scene, ui) };
         out.push(piece(word, theme.dim()).gap(2));

@@ -7,6 +7,7 @@ mod entries;
 mod flow;
 pub mod layout;
 mod list;
+mod marks;
 mod output;
 pub mod overlay;
 pub(super) mod paint;
@@ -31,9 +32,10 @@ use ratatui::layout::Rect;
 
 use super::actions::Action;
 use super::attention;
+use super::changes::Opens;
 use super::feed::{Hands, StepFacts};
 use super::history::History;
-use super::model::{Overlay, UiState};
+use super::model::{Overlay, Tab, UiState};
 use super::theme::{Face, Theme, asciify};
 use super::window::Windows;
 use crate::run::{RunState, RunnerKind, StepFace, StepId, StepPhase, StepState, Timestamp, cause};
@@ -106,11 +108,36 @@ pub fn hit(scene: &Scene<'_>, ui: &UiState, x: u16, y: u16) -> Option<Action> {
 /// The entry of a list that is zoomed at a cell.
 #[must_use]
 pub fn entry_at(scene: &Scene<'_>, ui: &UiState, x: u16, y: u16) -> Option<u64> {
+    let (step, area) = section(scene, ui).filter(|(step, _)| crate::deck::entries::lists(ui.tab(step.id)))?;
+    area.contains(ratatui::layout::Position { x, y }).then(|| entries::at(area, y, step, scene, ui)).flatten()
+}
+
+/// The line at a cell of a tab that is read from its beginning; there may be fewer lines.
+#[must_use]
+pub fn line_at(scene: &Scene<'_>, ui: &UiState, x: u16, y: u16) -> Option<usize> {
+    let (step, area) = section(scene, ui).filter(|(step, _)| reads(ui.tab(step.id)))?;
+    let at = area.contains(ratatui::layout::Position { x, y }).then(|| usize::from(y - area.y))?;
+    Some(sections::lines_of(step, ui).top + at)
+}
+
+/// The zoomed step that shows another tab than its output, and where that is.
+fn section<'a>(scene: &Scene<'a>, ui: &UiState) -> Option<(&'a StepState, Rect)> {
     let parts = layout::layout(ui, scene.state);
     let (id, pane) = parts.panes.first().filter(|_| parts.shape == Shape::Zoom)?;
-    let area = output::section_area(parts.shape, *pane);
-    let step = scene.state.step(*id).filter(|_| crate::deck::entries::lists(ui.tab(*id)))?;
-    area.contains(ratatui::layout::Position { x, y }).then(|| entries::at(area, y, step, scene, ui)).flatten()
+    Some((scene.state.step(*id)?, output::section_area(parts.shape, *pane)))
+}
+
+/// Whether a tab is read from its beginning.
+const fn reads(tab: Tab) -> bool {
+    matches!(tab, Tab::Budget | Tab::Changes)
+}
+
+/// What the line of such a tab stands for that the keys are at.
+#[must_use]
+pub fn opens(scene: &Scene<'_>, ui: &UiState, windows: &Windows) -> Opens {
+    let step = scene.state.step(ui.selected);
+    let opens = step.map(|step| sections::opens(step, scene, ui, windows, usize::from(ui.size.0)));
+    opens.unwrap_or_default()
 }
 
 /// What the tab says that the selected step shows, where it is read from its beginning.
@@ -123,14 +150,8 @@ pub fn tab_text(scene: &Scene<'_>, ui: &UiState, windows: &Windows) -> Vec<SafeT
 
 /// Keeps what was scrolled within what there is. To be called before [`draw`].
 pub fn limit(scene: &Scene<'_>, ui: &mut UiState, windows: &Windows) {
-    if !ui.zoom || crate::deck::entries::lists(ui.tab(ui.selected)) {
-        return;
-    }
-    let parts = layout::layout(ui, scene.state);
-    if let (Some((id, pane)), Shape::Zoom) = (parts.panes.first(), parts.shape)
-        && let Some(step) = scene.state.step(*id)
-    {
-        sections::limit(ui, output::section_area(parts.shape, *pane), step, scene, windows);
+    if let Some((step, area)) = section(scene, ui).filter(|(step, _)| reads(ui.tab(step.id))) {
+        sections::limit(ui, area, step, scene, windows);
     }
 }
 

@@ -7,7 +7,7 @@ use super::detail::{self, Fact};
 use super::layout::{Shape, above_log, inside, log_area};
 use super::paint::{Edge, Piece, frame, piece, put, put_cut, row};
 use super::secrets::wrapped;
-use super::{Scene, at_end, elapsed, entries, sections, waits};
+use super::{Scene, at_end, elapsed, entries, marks, sections, waits};
 use crate::deck::actions::Action;
 use crate::deck::entries::lists;
 use crate::deck::model::{Focus, Position, Tab, UiState};
@@ -62,7 +62,7 @@ pub(super) fn pane(
         } else if lists(tab) {
             entries::whereabouts(step, scene, ui)
         } else {
-            Vec::new()
+            sections::whereabouts(section_area(shape, area), step, scene, ui, windows)
         };
         frame(buf, area, theme, Edge::focused(active), left, right);
     } else if area.y > 0 && (active || ui.pane(step.id).output != Position::Follow) {
@@ -110,8 +110,8 @@ pub(super) fn pane(
         _ => {}
     }
     rows(buf, log, step, window, scene);
-    if let Some(search) = &ui.search {
-        mark(buf, log, &search.needle, scene);
+    if let Some(needle) = ui.needle() {
+        marks::in_log(buf, log, &needle, window, scene);
     }
     if step.phase.is_terminal() && shape != Shape::Narrow {
         // Directly below the last row.
@@ -130,6 +130,21 @@ pub(super) fn section_area(shape: Shape, pane: Rect) -> Rect {
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
+/// How many matches a tab has and which of them was gone to, for the frame; `len` is where it ends.
+pub(super) fn matches(step: &StepState, tab: Tab, len: u64, ui: &UiState, scene: &Scene<'_>) -> Option<Piece> {
+    let theme = scene.theme;
+    let count = ui.matches_in(step.id, tab)?;
+    // What came since, or was not looked through yet, is not counted.
+    let more = if len > count.upto { "+" } else { "" };
+    let (text, style) = match (count.nth, count.total) {
+        (_, 0) if ui.searching.is_some() => (String::new(), theme.plain()),
+        (_, 0) => (format!("nothing found{more}"), theme.bad()),
+        (0, total) => (format!("{}{more} found", grouped(total)), theme.accent()),
+        (nth, total) => (format!("{nth}/{total}{more}"), theme.accent()),
+    };
+    Some(piece(text, style).rank(6).gap(2))
+}
+
 /// Where the pane stands in its log, for the frame.
 fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_>) -> Vec<Piece> {
     let theme = scene.theme;
@@ -145,17 +160,7 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
     if !ui.fold {
         out.push(piece("not folded", theme.dim()).rank(2).gap(2));
     }
-    if let Some(count) = ui.search.as_ref().and_then(|s| s.count).filter(|c| c.step == step.id) {
-        // What came since, or was not looked through yet, is not counted.
-        let more = if window.len > count.upto { "+" } else { "" };
-        let (text, style) = match (count.nth, count.total) {
-            (_, 0) if ui.searching.is_some() => (String::new(), theme.plain()),
-            (_, 0) => (format!("nothing found{more}"), theme.bad()),
-            (0, total) => (format!("{}{more} found", grouped(total)), theme.accent()),
-            (nth, total) => (format!("{nth}/{total}{more}"), theme.accent()),
-        };
-        out.push(piece(text, style).rank(6).gap(2));
-    }
+    out.extend(matches(step, Tab::Output, window.len, ui, scene));
     if follows {
         let word = match &step.phase {
             // What is shown then is what it will be asked.
@@ -245,32 +250,5 @@ fn log_row(buf: &mut Buffer, area: Rect, dy: u16, row: &Row, scene: &Scene<'_>) 
         put(buf, area, u16::try_from(dx).unwrap_or(0), dy, &text, theme.bold());
     } else if row.cut || wide > usize::from(area.width) {
         put(buf, area, area.width.saturating_sub(1), dy, "…", theme.bold());
-    }
-}
-
-/// Marks what is looked for on the rows that are drawn already: what a person sees is what is compared.
-fn mark(buf: &mut Buffer, area: Rect, needle: &str, scene: &Scene<'_>) {
-    let fold = |text: &str| if needle.chars().any(char::is_uppercase) { text.to_owned() } else { text.to_lowercase() };
-    let needle = fold(SafeText::line(needle).as_str());
-    let area = area.intersection(buf.area);
-    if needle.is_empty() {
-        return;
-    }
-    for y in area.top()..area.bottom() {
-        let mut text = String::new();
-        let mut cells = Vec::new();
-        for x in area.left()..area.right() {
-            let symbol = buf.cell((x, y)).map_or("", |c| c.symbol());
-            let folded = fold(symbol);
-            cells.extend(std::iter::repeat_n(x, folded.len()));
-            text.push_str(&folded);
-        }
-        for (at, found) in text.match_indices(&needle) {
-            for x in cells.iter().skip(at).take(found.len()) {
-                if let Some(cell) = buf.cell_mut((*x, y)) {
-                    cell.set_style(scene.theme.alarm());
-                }
-            }
-        }
     }
 }

@@ -7,24 +7,28 @@ use ratatui::widgets::Widget;
 
 use super::Scene;
 use super::detail::many;
-use super::paint::{Edge, centred, fade, frame, piece, put, put_cut, put_right, row, wipe};
+use super::paint::{Edge, Piece, centred, fade, frame, piece, put, put_cut, put_right, row, wipe};
 use super::secrets::wrapped;
 use crate::deck::actions::{self, Section, Situation};
 use crate::deck::attention::evidence;
 use crate::deck::compose::candidates;
 use crate::deck::model::{Composer, Danger, Overlay, UiState, living};
-use crate::deck::reading::Reading;
+use crate::deck::reading::{Found, Reading};
 use crate::run::{RunnerKind, SteerMode, SteerRequest, Steerable, StepId, StepPhase, StepState};
 use crate::text::{SafeText, grouped, width};
 
 /// Draws the topmost overlay. The picture behind it stands back, except for the composer, which is written while one
 /// looks at what goes on.
 pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
-    let Some(top) = ui.overlays.last() else { return };
+    let (Some(mut top), mut below) = (ui.overlays.last(), 1) else { return };
     if super::layout::is_tiny((area.width, area.height)) {
         return;
     }
-    let body = Rect { height: area.height - 1, ..area };
+    // What is looked for in a text is typed on the line for notices, below that text.
+    if let ([.., text @ Overlay::Reading(_), _], Overlay::Search { .. }) = (ui.overlays.as_slice(), top) {
+        (top, below) = (text, 2);
+    }
+    let body = Rect { height: area.height.saturating_sub(below), ..area };
     match top {
         Overlay::Help { top, query } => help(buf, body, *top, query.as_deref(), scene, ui),
         Overlay::Palette { query, index } => palette(buf, body, query, *index, scene, ui),
@@ -36,17 +40,29 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
         Overlay::Why { step, top } => why(buf, body, *step, *top, scene),
         Overlay::Budget(dialog) => super::raise::draw(buf, body, dialog, scene),
         Overlay::Answer(dialog) => super::answer::draw(buf, body, dialog, scene),
-        Overlay::Reading(text) => reading(buf, body, text, scene),
+        Overlay::Reading(text) => reading(buf, body, text, scene, ui),
     }
 }
 
 pub(super) fn dialog_box(buf: &mut Buffer, area: Rect, size: (u16, u16), title: &str, scene: &Scene<'_>) -> Rect {
+    titled_box(buf, area, size, title, Vec::new(), scene)
+}
+
+/// A box with something at the right end of its upper edge too.
+fn titled_box(
+    buf: &mut Buffer,
+    area: Rect,
+    size: (u16, u16),
+    title: &str,
+    right: Vec<Piece>,
+    scene: &Scene<'_>,
+) -> Rect {
     fade(buf, area, scene.theme);
     // A strip of a few cells beside a dialog shows nothing but the remains of words.
     let wide = if area.width.saturating_sub(size.0) < 12 { area.width } else { size.0 };
     let place = centred(area, wide, size.1);
     wipe(buf, place);
-    let inner = frame(buf, place, scene.theme, Edge::Above, vec![piece(title, scene.theme.bold())], Vec::new());
+    let inner = frame(buf, place, scene.theme, Edge::Above, vec![piece(title, scene.theme.bold())], right);
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
@@ -401,14 +417,30 @@ fn why(buf: &mut Buffer, area: Rect, step: StepId, top: usize, scene: &Scene<'_>
 }
 
 /// An entry in full.
-fn reading(buf: &mut Buffer, area: Rect, text: &Reading, scene: &Scene<'_>) {
+fn reading(buf: &mut Buffer, area: Rect, text: &Reading, scene: &Scene<'_>, ui: &UiState) {
+    let theme = scene.theme;
     let wide = Reading::room(area.width);
-    let lines: Vec<SafeText> = text.lines.iter().flat_map(|line| wrapped(line, wide, scene.reveal)).collect();
+    let rows = |(n, line): (usize, &SafeText)| -> Vec<(usize, SafeText)> {
+        wrapped(line, wide, scene.reveal).into_iter().map(|row| (n, row)).collect()
+    };
+    let lines: Vec<(usize, SafeText)> = text.lines.iter().enumerate().flat_map(rows).collect();
     let high = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2).max(6);
-    let inner = dialog_box(buf, area, (110, high), text.title.as_str(), scene);
+    let found = text.found.map(|Found { nth, total, .. }| match total {
+        0 => piece("nothing found", theme.bad()),
+        _ => piece(format!("{nth}/{total}"), theme.accent()),
+    });
+    let inner = titled_box(buf, area, (110, high), text.title.as_str(), found.into_iter().collect(), scene);
     let top = scrolled(buf, inner, text.top, lines.len(), scene);
-    for (line, dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
-        put(buf, inner, 0, dy, line.as_str(), scene.theme.plain());
+    let needle = ui.needle().filter(|_| text.found.is_some());
+    for ((n, line), dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
+        let differs = text.diff.is_some_and(|from| *n >= from);
+        let whole = text.lines.get(*n).filter(|_| differs);
+        let style = whole.map_or(theme.plain(), |whole| super::sections::difference(whole, scene));
+        put(buf, inner, 0, dy, line.as_str(), style);
+        if let Some(needle) = &needle {
+            let row = Rect { y: inner.y + dy, height: 1, ..inner };
+            super::marks::matches(buf, row, needle, text.found.is_some_and(|found| found.line == *n), scene);
+        }
     }
 }
 

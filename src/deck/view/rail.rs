@@ -13,7 +13,7 @@ use crate::deck::attention;
 use crate::deck::compose;
 use crate::deck::feed::Hands;
 use crate::deck::history::short;
-use crate::deck::model::{Danger, Fate, Overlay, Sent, UiState, living};
+use crate::deck::model::{Danger, Fate, Overlay, Sent, Tab, UiState, living};
 use crate::deck::replay::Replay;
 use crate::deck::theme::Face;
 use crate::run::replay::Step;
@@ -309,8 +309,9 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         let needle = SafeText::line(&search.needle).truncate(30);
         let found = search.count.filter(|count| count.step == ui.selected && count.total > 0);
         let so_far = found.map(|count| format!(", {} so far", crate::text::grouped(count.total))).unwrap_or_default();
+        let what = if search.tab == Tab::Output { "log" } else { search.tab.name() };
         return Some(vec![
-            piece(format!("looking for {needle}, {percent}% of the log{so_far}   "), theme.plain()),
+            piece(format!("looking for {needle}, {percent}% of the {what}{so_far}   "), theme.plain()),
             piece("esc", theme.key()),
             piece(" ends it", theme.dim()),
         ]);
@@ -569,11 +570,23 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
         Some(Overlay::Palette { .. }) => named(&[("enter", "do it"), ("↑↓", "choose"), ("esc", "back")]),
         Some(Overlay::Filter) => named(&[("enter", "keep it"), ("esc", "all steps")]),
         Some(Overlay::Search { .. }) => {
-            named(&[("enter", "look"), ("esc", "back"), ("tab", "this step or all"), ("↑", "last search")])
+            let mut out = vec![("enter", "look"), ("esc", "back"), ("tab", "this step or all"), ("↑", "last search")];
+            let one = matches!(ui.searched_tab(), Tab::Budget | Tab::Changes)
+                || ui.overlays.iter().any(|over| matches!(over, Overlay::Reading(_)));
+            if one {
+                out.remove(2);
+            }
+            named(&out)
         }
         Some(Overlay::Help { query: Some(_), .. }) => named(&[("↑↓", "scroll"), ("esc", "all keys")]),
         Some(Overlay::Help { .. }) => named(&[("jk", "scroll"), ("/", "find"), ("esc", "back")]),
-        Some(Overlay::Reading(_)) => named(&[("jk", "scroll"), ("y", "copy"), ("esc", "back")]),
+        Some(Overlay::Reading(_)) => {
+            let mut out = vec![("esc", "back"), ("jk", "scroll"), ("/", "find"), ("y", "copy")];
+            if ui.needle().is_some() {
+                out.insert(2, ("n N", "next match"));
+            }
+            named(&out)
+        }
         Some(Overlay::Why { .. }) => {
             let at = Situation { state: scene.state, read_only: scene.read_only };
             let keys: Vec<(String, &str)> = actions::FROM_WHY

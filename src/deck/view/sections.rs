@@ -7,67 +7,175 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::detail::{marked, meter_left, meter_style, meter_warning, metric_name, percent, share_style, window_text};
-use super::paint::{Piece, bar, piece, row};
-use super::{Scene, ticker, took};
+use super::paint::{Piece, bar, piece, put, put_cut, row};
+use super::{Scene, marks, output, ticker, took};
+use crate::deck::changes::{Diff, Opens};
 use crate::deck::history::Entry;
 use crate::deck::model::{Tab, UiState};
+use crate::deck::sheet::Lines;
 use crate::deck::window::Windows;
 use crate::run::{Meter, Metric, StepState, cause};
 use crate::text::{SafeText, UNKNOWN, clock, cost, count, grouped, or_unknown};
 
+/// Cells at the left for the mark of the line that the keys are at.
+const MARK: u16 = 2;
+
+/// A line: what stands at its left and right end, and what it stands for.
+struct Line {
+    left: Vec<Piece>,
+    right: Vec<Piece>,
+    opens: Opens,
+}
+
+impl Line {
+    const fn new(left: Vec<Piece>, right: Vec<Piece>) -> Self {
+        Self { left, right, opens: Opens::Nothing }
+    }
+
+    fn opens(mut self, what: Opens) -> Self {
+        self.opens = what;
+        self
+    }
+}
+
+/// What such a tab shows: lines of ours, and below them those of a difference. Of a long one only what is visible is laid
+/// out.
+struct Sheet<'a> {
+    head: Vec<Line>,
+    diff: Option<&'a Diff>,
+}
+
+impl Sheet<'_> {
+    fn len(&self) -> usize {
+        self.head.len() + self.diff.map_or(0, |diff| diff.lines.len())
+    }
+
+    /// The line of the difference that stands at a place of the sheet.
+    fn in_diff(&self, at: usize) -> Option<(&Diff, usize)> {
+        Some((self.diff?, at.checked_sub(self.head.len())?))
+    }
+
+    fn opens(&self, at: usize) -> Opens {
+        if let Some(line) = self.head.get(at) {
+            return line.opens.clone();
+        }
+        let file = self.in_diff(at).and_then(|(diff, at)| diff.file_at(at));
+        file.map_or(Opens::Nothing, |file| Opens::File(file.path.clone()))
+    }
+
+    fn draw(&self, buf: &mut Buffer, area: Rect, dy: u16, at: usize, scene: &Scene<'_>) {
+        if let Some(line) = self.head.get(at) {
+            row(buf, area, dy, line.left.clone(), line.right.clone());
+        } else if let Some(line) = self.in_diff(at).and_then(|(diff, at)| diff.lines.get(at)) {
+            put_cut(buf, area, 0, dy, line, area.width, difference(line, scene));
+        }
+    }
+}
+
+/// How a line of a difference looks.
+pub(super) fn difference(line: &SafeText, scene: &Scene<'_>) -> Style {
+    let theme = scene.theme;
+    match line.as_str().as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', ..] => theme.bold(),
+        [b'+', ..] => theme.good(),
+        [b'-', ..] => theme.bad(),
+        [b'@', ..] => theme.accent(),
+        _ => theme.plain(),
+    }
+}
+
 /// Draws one of the tabs that are read from their beginning.
 pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene<'_>, ui: &UiState, windows: &Windows) {
     let tab = ui.tab(step.id);
-    let lines = lines(tab, step, scene, windows, usize::from(area.width));
-    let back = ui.pane(step.id).back.get(&tab).copied().unwrap_or(0);
-    let start = back.min(lines.len().saturating_sub(usize::from(area.height)));
-    for ((left, right), dy) in lines.into_iter().skip(start).zip(0_u16..area.height) {
-        row(buf, area, dy, left, right);
+    let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
+    let sheet = sheet(tab, step, scene, windows, usize::from(inner.width));
+    let Lines { at, top } = lines_of(step, ui);
+    let needle = ui.needle();
+    let found = ui.match_in(step.id, tab).and_then(|line| usize::try_from(line).ok());
+    for (line, dy) in (top..sheet.len()).zip(0_u16..area.height) {
+        if line == at {
+            put(buf, area, 0, dy, "›", scene.theme.select());
+        }
+        sheet.draw(buf, inner, dy, line, scene);
+        if let Some(needle) = &needle {
+            let row = Rect { y: inner.y + dy, height: 1, ..inner };
+            marks::matches(buf, row, needle, found == Some(line) && line == at, scene);
+        }
     }
 }
 
-/// Keeps what was scrolled within what there is, so that the way back begins where one is.
+/// Where such a tab is looked at.
+pub(super) fn lines_of(step: &StepState, ui: &UiState) -> Lines {
+    ui.panes.get(&step.id).and_then(|pane| pane.lines.get(&pane.tab)).copied().unwrap_or_default()
+}
+
+/// Keeps what was scrolled within what there is, with the keys in sight.
 pub(super) fn limit(ui: &mut UiState, area: Rect, step: &StepState, scene: &Scene<'_>, windows: &Windows) {
-    let tab = ui.tab(step.id);
-    if ui.pane(step.id).back.get(&tab).is_none_or(|back| *back == 0) {
+    let lines = lines_of(step, ui);
+    if lines == Lines::default() {
         return;
     }
-    let lines = lines(tab, step, scene, windows, usize::from(area.width)).len();
-    let most = lines.saturating_sub(usize::from(area.height));
-    let back = ui.pane_mut(step.id).back.entry(tab).or_default();
-    *back = (*back).min(most);
+    let tab = ui.tab(step.id);
+    let count = sheet(tab, step, scene, windows, usize::from(area.width)).len();
+    ui.pane_mut(step.id).lines.entry(tab).or_default().keep_within(count, usize::from(area.height));
 }
 
-type Line = (Vec<Piece>, Vec<Piece>);
+/// What the line stands for that the keys are at.
+pub(super) fn opens(step: &StepState, scene: &Scene<'_>, ui: &UiState, windows: &Windows, width: usize) -> Opens {
+    sheet(ui.tab(step.id), step, scene, windows, width).opens(lines_of(step, ui).at)
+}
 
-fn lines(tab: Tab, step: &StepState, scene: &Scene<'_>, windows: &Windows, width: usize) -> Vec<Line> {
+/// Where the keys are and what there is, for the frame.
+pub(super) fn whereabouts(
+    area: Rect,
+    step: &StepState,
+    scene: &Scene<'_>,
+    ui: &UiState,
+    windows: &Windows,
+) -> Vec<Piece> {
+    let tab = ui.tab(step.id);
+    let count = sheet(tab, step, scene, windows, usize::from(area.width)).len();
+    let Lines { at, top } = lines_of(step, ui);
+    let mut out: Vec<Piece> = output::matches(step, tab, count as u64, ui, scene).into_iter().collect();
+    let below = count.saturating_sub(top + usize::from(area.height));
+    if below > 0 {
+        out.push(piece(format!("{} below", grouped(below as u64)), scene.theme.dim()).rank(3).gap(2));
+    }
+    let text = format!("line {} of {}", grouped(at.min(count.saturating_sub(1)) as u64 + 1), grouped(count as u64));
+    out.push(piece(text, scene.theme.plain()).gap(2));
+    out
+}
+
+fn sheet<'a>(tab: Tab, step: &StepState, scene: &Scene<'_>, windows: &'a Windows, width: usize) -> Sheet<'a> {
     match tab {
-        Tab::Budget => budget(step, scene, width),
-        Tab::Changes => changes(step, scene, windows),
-        _ => Vec::new(),
+        Tab::Budget => Sheet { head: budget(step, scene, width), diff: None },
+        Tab::Changes => {
+            let diff = windows.diff.as_deref().filter(|d| d.step == Some(step.id));
+            Sheet { head: changes(step, scene, diff), diff: diff.filter(|diff| diff.problem.is_none()) }
+        }
+        _ => Sheet { head: Vec::new(), diff: None },
     }
 }
 
 /// The lines of one of these tabs as text.
 pub(super) fn text(tab: Tab, step: &StepState, scene: &Scene<'_>, windows: &Windows, width: usize) -> Vec<SafeText> {
     let of = |pieces: &[Piece]| pieces.iter().map(Piece::spaced).collect::<String>();
-    let lines = lines(tab, step, scene, windows, width).into_iter();
-    lines
-        .map(|(left, right)| {
-            let gap = if right.is_empty() { "" } else { "  " };
-            SafeText::line(format!("{}{gap}{}", of(&left), of(&right)).trim_end())
-        })
-        .collect()
+    let sheet = sheet(tab, step, scene, windows, width);
+    let head = sheet.head.iter().map(|line| {
+        let gap = if line.right.is_empty() { "" } else { "  " };
+        SafeText::line(format!("{}{gap}{}", of(&line.left), of(&line.right)).trim_end())
+    });
+    head.chain(sheet.diff.into_iter().flat_map(|diff| diff.lines.iter().cloned())).collect()
 }
 
 fn note(text: &str, style: Style) -> Line {
-    (vec![piece(text, style)], Vec::new())
+    Line::new(vec![piece(text, style)], Vec::new())
 }
 
 fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let theme = scene.theme;
     let line = |name: &str, value: String| -> Line {
-        (vec![piece(format!("{name:<12}"), theme.dim()), piece(value, theme.plain())], Vec::new())
+        Line::new(vec![piece(format!("{name:<12}"), theme.dim()), piece(value, theme.plain())], Vec::new())
     };
     let most = if width >= 110 { width.saturating_sub(62).min(60) } else { width.saturating_sub(30).min(24) };
     let cells = u16::try_from(most.max(6)).unwrap_or(24);
@@ -82,9 +190,9 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
         let mut row = line(name, format!("{digits:<16}"));
         let style = if step.phase.is_terminal() { theme.dim() } else { style };
         let bar = share.map_or_else(|| " ".repeat(usize::from(cells)), |share| bar(share, cells));
-        row.0.push(piece(bar, style).gap(1));
-        row.0.push(piece(format!("{:<13}", left.unwrap_or_default()), theme.dim()).rank(2).gap(2));
-        row.0.extend(warning.map(|text| piece(text, theme.dim()).rank(1).gap(1)));
+        row.left.push(piece(bar, style).gap(1));
+        row.left.push(piece(format!("{:<13}", left.unwrap_or_default()), theme.dim()).rank(2).gap(2));
+        row.left.extend(warning.map(|text| piece(text, theme.dim()).rank(1).gap(1)));
         row
     };
     let of_meter = |name: &str, meter: &Meter| -> Line {
@@ -122,7 +230,7 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
         ("written", tokens.cache_write),
     ];
     let kinds = kinds.map(|(name, n)| format!("{name} {}", known(n))).join("   ");
-    out.push((vec![piece(format!("            {kinds}"), theme.dim())], Vec::new()));
+    out.push(note(&format!("            {kinds}"), theme.dim()));
     let told = or_unknown(step.cost.map(|c| format!("{}  reported by the agent", cost(c.0))));
     out.push(metered("cost", Metric::Cost, told));
     match (window_text(step), step.window.used) {
@@ -152,7 +260,7 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
             let text = entry.text.to_string();
             let style = ticker::tone(entry.tone, scene);
             let time = piece(format!("{:<12}", scene.time_of_day(entry.at)), theme.dim());
-            (vec![time, piece(format!("{whose}{text}"), style)], Vec::new())
+            Line::new(vec![time, piece(format!("{whose}{text}"), style)], Vec::new()).opens(Opens::Event(entry.seq))
         }));
     }
     if step.attempts.len() > 1 {
@@ -175,7 +283,7 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
 }
 
 /// The paths that tools worked on, with the tools and how often; then what git says of the folder.
-fn changes(step: &StepState, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> {
+fn changes(step: &StepState, scene: &Scene<'_>, diff: Option<&Diff>) -> Vec<Line> {
     let theme = scene.theme;
     let mut paths: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
     let ended = step.recent_tools.iter().map(|c| (&c.path, &c.tool));
@@ -196,18 +304,19 @@ fn changes(step: &StepState, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> 
         let tools: Vec<String> =
             tools.into_iter().map(|(tool, n)| if n == 1 { tool } else { format!("{tool} ×{n}") }).collect();
         let mark = if step.edited.contains(&path) { "± " } else { "  " };
-        let path = piece(format!("{:<1$}", format!("{mark}{path}"), longest + 2), theme.plain());
-        (vec![path, piece(tools.join(" "), theme.dim()).rank(1).gap(2)], Vec::new())
+        let shown = piece(format!("{:<1$}", format!("{mark}{path}"), longest + 2), theme.plain());
+        let tools = piece(tools.join(" "), theme.dim()).rank(1).gap(2);
+        Line::new(vec![shown, tools], Vec::new()).opens(Opens::File(SafeText::line(&path)))
     }));
     out.push(note("", theme.plain()));
-    let Some(diff) = windows.diff.as_ref().filter(|d| d.step == Some(step.id)) else {
+    let Some(diff) = diff else {
         out.push(note("git is asked what changed in the folder …", theme.dim()));
         return out;
     };
     let head = vec![piece("changes in", theme.accent()), piece(diff.folder.to_string(), theme.accent()).gap(1)];
     let mut right = vec![piece("since the last commit, of everybody", theme.dim()).rank(1)];
     right.extend(diff.at.map(|at| piece(format!("as of {}", scene.time_of_day(at)), theme.dim()).rank(2).gap(2)));
-    out.push((head, right));
+    out.push(Line::new(head, right));
     if let Some(why) = &diff.problem {
         out.push(note(&format!("  {why}"), theme.dim()));
         return out;
@@ -223,20 +332,10 @@ fn changes(step: &StepState, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> 
             left.push(piece(format!("+{added}"), theme.good()).gap(2));
             left.push(piece(format!("-{removed}"), theme.bad()).gap(1));
         }
-        (left, Vec::new())
+        Line::new(left, Vec::new()).opens(Opens::File(file.path.clone()))
     }));
     if !diff.lines.is_empty() {
         out.push(note("", theme.plain()));
     }
-    out.extend(diff.lines.iter().map(|line| {
-        let style = match line.as_str().as_bytes() {
-            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', ..] => theme.bold(),
-            [b'+', ..] => theme.good(),
-            [b'-', ..] => theme.bad(),
-            [b'@', ..] => theme.accent(),
-            _ => theme.plain(),
-        };
-        note(line.as_str(), style)
-    }));
     out
 }

@@ -78,6 +78,7 @@ fn a_match_far_in_a_long_line_is_on_the_screen_and_the_line_can_be_read_to_its_e
     let cut = rows.iter().find(|row| row.left > 0).unwrap();
     assert_eq!(cut.left as usize, text.len() - StyledLine::MAX_COLUMNS);
     let search = crate::deck::model::Search {
+        tab: Tab::Output,
         needle: "NEEDLE".to_owned(),
         back: false,
         everywhere: false,
@@ -110,6 +111,32 @@ fn a_match_far_in_a_long_line_is_on_the_screen_and_the_line_can_be_read_to_its_e
         ui.pane_mut(StepId(0)).asked = vec![Scroll::Pages(1)];
     }
     assert!(read.contains("w05999 END") && read.ends_with("last"), "{}", &read[read.len() - 60..]);
+}
+
+#[test]
+fn the_match_that_was_gone_to_has_its_place_on_the_screen() {
+    let mut feed = FakeFeed::default();
+    feed.print(0, Stream::Out, "aa one aa\nshort");
+    feed.print(0, Stream::Err, "alpha beta gamma aa delta aa");
+    let mut ui = UiState::new((20, 6));
+    let mut look = |at: u64, wrap: bool| {
+        ui.wrap = wrap;
+        ui.search = Some(crate::deck::model::Search {
+            needle: "aa".to_owned(),
+            found: Some((StepId(0), at)),
+            ..Default::default()
+        });
+        fetch(&mut feed, &mut ui, StepId(0), (20, 6), None).here
+    };
+    assert_eq!(look(0, true), Some((0, 0)));
+    assert_eq!(look(7, true), Some((0, 7)));
+    let third = "aa one aa\nshort\n".len() as u64;
+    // Of the wrapped line: `alpha beta`, `gamma aa delta`, `aa`.
+    assert_eq!(look(third + 17, true), Some((3, 6)));
+    assert_eq!(look(third + 26, true), Some((4, 0)));
+    // Not wrapped, what is before it is left out.
+    assert_eq!(look(third + 26, false), Some((2, CUT + 7)));
+    assert_eq!(look(9_000, true), None);
 }
 
 #[test]
@@ -193,6 +220,7 @@ fn a_match_among_lines_that_come_again_is_in_sight_and_has_its_number() {
     let mut ui = UiState::new((20, 10));
     let mut look = |at: u64, needle: &str| {
         ui.search = Some(crate::deck::model::Search {
+            tab: Tab::Output,
             needle: needle.to_owned(),
             back: true,
             everywhere: false,

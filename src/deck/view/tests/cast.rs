@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::stage::{NOW, Stage, ago, notice, step};
 use crate::deck::changes::Diff;
 use crate::deck::feed::Hands;
-use crate::deck::model::{Anchor, Count, Position, Search};
+use crate::deck::model::{Anchor, Count, Position, Search, Tab};
 use crate::deck::replay::Replay;
 use crate::run::{
     AgentEvent, Asking, Attempt, Choice, CostUsd, Ending, EndingCause, Event, ExitInfo, Group, Question, QuestionKind,
@@ -197,8 +197,9 @@ pub(super) fn long_log(stage: &mut Stage) {
 
 /// A search that found something.
 pub(super) fn searched(stage: &mut Stage) {
-    let start = stage.feed.logs[&StepId(2)][7].start;
+    let start = stage.feed.logs[&StepId(2)][7].start + "test pool::".len() as u64;
     stage.ui.search = Some(Search {
+        tab: Tab::Output,
         needle: "drain".to_owned(),
         back: true,
         everywhere: false,
@@ -206,6 +207,26 @@ pub(super) fn searched(stage: &mut Stage) {
         count: Some(Count { step: StepId(2), nth: 1, total: 3, upto: 10_000 }),
     });
     stage.ui.pane_mut(StepId(2)).output = Position::At { top: Anchor { line: 0, row: 0 }, seen: 200 };
+}
+
+/// A search that found something in the tab that is shown of the worker.
+pub(super) fn searched_in(stage: &mut Stage, needle: &str, at: u64, nth: u64, total: u64) {
+    let step = StepId(2);
+    let tab = stage.ui.tab(step);
+    stage.ui.search = Some(Search {
+        tab,
+        needle: needle.to_owned(),
+        back: true,
+        everywhere: false,
+        found: Some((step, at)),
+        count: Some(Count { step, nth, total, upto: 10_000 }),
+    });
+    let pane = stage.ui.pane_mut(step);
+    if crate::deck::entries::lists(tab) {
+        pane.cursor.insert(tab, at);
+    } else {
+        pane.lines.entry(tab).or_default().go_to(usize::try_from(at).unwrap());
+    }
 }
 
 /// Everything has ended, in different ways.

@@ -90,6 +90,9 @@ fn letter(style: Style, legend: &mut BTreeMap<char, String>) -> char {
     let (letter, told) = match (fg, bg) {
         (Some(Color::Red), None) if m == Modifier::BOLD => ('F', "red bold".to_owned()),
         (None, None) if m == Modifier::BOLD | Modifier::DIM => ('P', "bold dim".to_owned()),
+        (None, None) if m == Modifier::BOLD | Modifier::UNDERLINED => ('f', "bold underlined".to_owned()),
+        (Some(_), None) if m == Modifier::BOLD | Modifier::UNDERLINED => ('h', "bold underlined, in colour".to_owned()),
+        (Some(_), None) if m == Modifier::BOLD | Modifier::REVERSED => ('H', "bold reversed, in colour".to_owned()),
         (Some(Color::Yellow), None) if m.is_empty() => ('Y', "yellow, of a child".to_owned()),
         (None, None) if m == Modifier::REVERSED => ('V', "reversed".to_owned()),
         (None, None) if m == Modifier::UNDERLINED => ('U', "underlined".to_owned()),
@@ -154,6 +157,7 @@ pictures! {
     zoom_transcript: |s| s.keys("3");
     zoom_budget: |s| s.keys("4");
     zoom_changes: |s| { cast::changed(s); s.keys("5"); };
+    zoom_changes_scrolled: |s| { cast::changed(s); s.keys("5"); s.buffer(); s.keys("jjjjjjjj"); };
     zoom_changes_asked: |s| s.keys("5");
     zoom_tools_errors: |s| s.keys("2k&");
     zoom_transcript_text: |s| s.keys("3&kk");
@@ -175,6 +179,13 @@ pictures! {
     armed: |s| s.keys("i");
     search_typed: |s| s.keys("/drain");
     search_found: |s| { s.keys("z"); cast::searched(s); };
+    search_found_in_tools: |s| { s.keys("2"); cast::searched_in(s, "pool", 20, 1, 3); };
+    search_found_in_transcript: |s| { s.keys("3"); cast::searched_in(s, "the", 4, 1, 2); };
+    search_found_in_changes: |s| { cast::changed(s); s.keys("5"); cast::searched_in(s, "self.drain", 14, 1, 2); };
+    search_typed_in_a_reading: |s| { s.keys("3gj"); s.key(KeyCode::Enter); s.keys("/thin"); };
+    search_found_in_a_reading: |s| { s.keys("3gj"); s.key(KeyCode::Enter); s.keys("/re"); s.key(KeyCode::Enter); s.keys("n"); };
+    reading_changes: |s| { cast::changed(s); s.keys("5jjjj"); s.buffer(); s.key(KeyCode::Enter); };
+    reading_history: |s| { s.keys("4"); s.keys("jjjjjjjjjjjjjjjj"); s.buffer(); s.key(KeyCode::Enter); };
     filter: |s| s.keys("&work");
     composer: |s| { s.keys("sDo not hold the lock."); s.key(KeyCode::Enter); s.keys("x and q are text here"); };
     composer_to_all: |s| s.keys("SStop and write down what you know.");

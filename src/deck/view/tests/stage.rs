@@ -22,6 +22,8 @@ use crate::run::{
     ToolOutcome, TurnLimit, What, Window,
 };
 
+static UTC: TimeZone = TimeZone::UTC;
+
 /// 12:40:51 of a day.
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_764_420_051_000);
 
@@ -338,7 +340,13 @@ impl Stage {
             let found = state.step(*step).unwrap();
             let listed = entries::listed(&self.ui, found, history);
             let reader = reading::Reader { state, history, zone: &TimeZone::UTC };
-            let text = reader.open(&self.feed, &self.facts, *step, self.ui.tab(*step), &listed);
+            let text = if entries::lists(self.ui.tab(*step)) {
+                reader.open(&self.feed, &self.facts, *step, self.ui.tab(*step), &listed)
+            } else {
+                let windows = Windows { diff: self.diff.clone().map(Into::into), ..Windows::default() };
+                let what = opens(&self.scene(), &self.ui, &windows);
+                reader.behind(&self.feed, *step, &what, self.diff.as_ref())
+            };
             self.ui.overlays.extend(text.map(Overlay::Reading));
         }
         effects
@@ -355,23 +363,34 @@ impl Stage {
             diff: self.diff.clone().map(Into::into),
         };
         let mut buf = Buffer::empty(Rect::new(0, 0, self.ui.size.0, self.ui.size.1));
-        let scene = Scene {
+        // Limits change nothing that a scene shows.
+        let mut ui = std::mem::take(&mut self.ui);
+        let scene = self.scene_of(&ui);
+        limit(&scene, &mut ui, &windows);
+        draw(&mut buf, &scene, &ui, &windows);
+        self.ui = ui;
+        buf
+    }
+
+    fn scene(&self) -> Scene<'_> {
+        self.scene_of(&self.ui)
+    }
+
+    fn scene_of(&self, ui: &UiState) -> Scene<'_> {
+        Scene {
             state: &self.feed.state,
             hands: &self.feed.hands,
             read_only: self.read_only.as_ref(),
             trouble: self.trouble.as_ref(),
             now: self.now,
             wall: self.now,
-            reveal: self.ui.reveal,
+            reveal: ui.reveal,
             theme: self.theme,
             history: &self.history,
             facts: &self.facts,
-            facts_of: Some(self.ui.selected),
-            zone: &TimeZone::UTC,
-        };
-        limit(&scene, &mut self.ui, &windows);
-        draw(&mut buf, &scene, &self.ui, &windows);
-        buf
+            facts_of: Some(ui.selected),
+            zone: &UTC,
+        }
     }
 
     pub(crate) fn text(&mut self) -> String {

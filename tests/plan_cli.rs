@@ -178,6 +178,53 @@ fn agents_are_listed_with_what_is_wrong() {
 }
 
 #[test]
+fn a_definition_that_stands_in_for_a_nearer_one_is_told_wherever_it_counts() {
+    let world = World::new();
+    let project = world.home().join("project");
+    let put = |folder: &Path, text: &str| {
+        std::fs::create_dir_all(folder.join(".subdeck/agents")).unwrap();
+        std::fs::write(folder.join(".subdeck/agents/helper.md"), text).unwrap();
+    };
+    put(&project, "---\nname: helper\nrunner: clod\n---\nThe near one.\n");
+    put(world.home(), "---\nname: helper\nrunner: demo\n---\nThe far one.\n");
+    std::fs::write(project.join("plan.toml"), "[[step]]\nagent = \"helper\"\ntask = \"Help.\"\nrunner = \"pi\"\n")
+        .unwrap();
+    let checked = world.subdeck(&project, &["check", "plan.toml"]);
+    let told = text(&checked.stderr);
+    assert_eq!(checked.status.code(), Some(0), "{told}");
+    assert!(told.contains("a nearer definition cannot be used") && told.contains("plan.toml:2:"), "{told}");
+    assert!(told.contains("`runner` is `clod`, not `pi`"), "{told}");
+    let listed = text(&world.subdeck(&project, &["agents"]).stdout);
+    let near = ".subdeck/agents/helper.md";
+    assert!(listed.contains(&format!("note: ~/{near} stands in for {near}, which cannot be used\n")), "{listed}");
+    assert!(listed.contains(&format!("skipped: {near}: ")), "{listed}");
+    let report = json(&world.subdeck(&project, &["agents", "--json"]).stdout);
+    let instead = report["agents"][0]["instead_of"].as_str().unwrap();
+    assert!(instead.ends_with("project/.subdeck/agents/helper.md"), "{report}");
+}
+
+/// It is named by a plan, a definition, the configuration and the command line alike.
+#[test]
+fn the_scripted_agent_runs_by_its_word_alone() {
+    let world = World::new();
+    let project = world.home().join("project");
+    std::fs::create_dir_all(project.join(".subdeck/agents")).unwrap();
+    std::fs::write(project.join(".subdeck/agents/played.md"), "---\nname: played\nrunner: demo\n---\nPlay.\n").unwrap();
+    for (args, usual) in [
+        (&["--runner", "demo", "Look around"][..], None),
+        (&["--agent", "played", "Look around"], None),
+        (&["--agent", "scout", "Look around"], Some("demo")),
+    ] {
+        let mut command = Command::cargo_bin("subdeck").unwrap();
+        command.env_clear().env("HOME", world.home()).env("PATH", "/usr/bin:/bin").current_dir(&project);
+        command.env("SUBDECK_DEMO_SPEED", "1000").envs(usual.map(|word| ("SUBDECK_RUNNER", word)));
+        let done = command.args(["run", "--no-tui", "--output", "json"]).args(args).write_stdin("").output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{args:?}: {}", text(&done.stderr));
+        assert_eq!(json(&done.stdout)["steps"][0]["runner"], "demo", "{args:?}");
+    }
+}
+
+#[test]
 fn config_explains_and_trusts() {
     let world = World::new();
     let project = world.home().join("project");

@@ -149,6 +149,34 @@ fn a_living_run_with_an_unreadable_status_is_followed_to_its_end() {
     wait_for("a whole status", || (world.output(&["status", run.id()]).code == 0).then_some(()));
 }
 
+/// The runner goes on and its events have the end; that its status is lost is what is told, and the run keeps its name.
+#[test]
+fn a_folder_in_the_place_of_the_status_is_told_as_what_it_is() {
+    let world = World::new();
+    assert_eq!(world.output(&["run", "--no-tui", "--name", "before", "--", "true"]).code, 0);
+    let before = world.only_run();
+    // The runner may put it back in between.
+    let attack =
+        "cd \"$SUBDECK_ROOT/async-subagent-runs/$SUBDECK_RUN\" && until mkdir status.json; do rm -f status.json; done; echo last";
+    let plan = format!(
+        "[[step]]\nid = \"a\"\nrunner = {{ type = \"external-cli\", command = \"sh\", args = [\"-c\", {attack:?}] }}\n\
+         [[step]]\nid = \"b\"\nrunner = {{ type = \"external-cli\", command = \"echo\", args = [\"bee\"] }}\n"
+    );
+    let plan = world.file("plan.toml", &plan);
+    let done = world.output(&["run", "--no-tui", plan.to_str().unwrap()]);
+    assert_eq!(done.code, 7, "{done:?}");
+    assert!(done.stdout.contains("complete  (2 of 2 steps") && done.stdout.contains("bee"), "{done:?}");
+    assert!(done.stderr.contains("status.json could not be written; events.jsonl has its end"), "{done:?}");
+    assert!(!done.stderr.contains("died") && !done.stderr.contains("lost"), "{done:?}");
+    let run = world.other_run(&before);
+    assert_eq!(run.events_of("subagent.run.completed").len(), 1, "the end is told once");
+    for (args, code) in [(["status", "@last"], 1), (["wait", "@last"], 7)] {
+        let done = world.output(&args);
+        assert_eq!(done.code, code, "{args:?}: {done:?}");
+        assert!(done.stderr.contains(&format!("the status of run {} is unreadable", run.id())), "{args:?}: {done:?}");
+    }
+}
+
 #[test]
 fn ls_never_hides_what_it_cannot_read_and_says_what_it_hides() {
     let world = World::new();

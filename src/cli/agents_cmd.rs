@@ -55,12 +55,13 @@ fn report(agents: &Agents) -> serde_json::Value {
             "path": a.path.to_string_lossy(),
             "kind": match a.flavor { Flavor::Subdeck => "subdeck", Flavor::Claude => "claude", Flavor::Pi => "pi" },
             "note": a.note,
+            "instead_of": a.instead_of.as_ref().map(|nearer| nearer.path.to_string_lossy()),
         })
     };
     let used = agents.found.values().map(|a| agent(a, true));
     json!({
         "agents": used.chain(agents.hidden.iter().map(|a| agent(a, false))).collect::<Vec<_>>(),
-        "skipped": agents.skipped.iter().map(|s| json!({ "path": s.path.to_string_lossy(), "reason": s.reason })).collect::<Vec<_>>(),
+        "skipped": agents.skipped.iter().map(|s| json!({ "name": s.name, "path": s.path.to_string_lossy(), "reason": s.reason })).collect::<Vec<_>>(),
         "folders": agents.folders.iter().map(|f| f.to_string_lossy()).collect::<Vec<_>>(),
     })
 }
@@ -99,6 +100,12 @@ fn show(to: &mut dyn Write, agents: &Agents, cwd: &Path, home: Option<&Path>) ->
     for agent in agents.found.values() {
         if let Some(note) = &agent.note {
             lines::line(to, &format!("note: {}: {note}", short(&agent.path)))?;
+        }
+    }
+    for agent in agents.found.values() {
+        if let Some(nearer) = &agent.instead_of {
+            let (used, wrong) = (short(&agent.path), short(&nearer.path));
+            lines::line(to, &format!("note: {used} stands in for {wrong}, which cannot be used"))?;
         }
     }
     for agent in &agents.hidden {

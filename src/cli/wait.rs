@@ -99,14 +99,21 @@ pub fn wait(args: &WaitArgs) -> anyhow::Result<ExitCode> {
             }
             // A run that has ended otherwise, or is lost, will not reach any other state any more.
             if follower.is_over() {
-                if tell_unreadable(&follower) && is_unreadable(&follower) {
+                if follower.unreadable().is_some() {
+                    // The last status comes before the last event, so one that is still broken now stays so.
+                    follower.poll();
+                }
+                let unreadable = tell_unreadable(&follower);
+                if is_unreadable(&follower) {
                     return Ok(out::code(ExitCause::Failed));
                 }
                 if goal != Goal::End {
                     let word = follower.lost().map_or(follower.state().phase.as_str(), |_| "lost");
                     tell!("subdeck: the run is {}; what --for names was not reached", SafeText::line(word));
                 }
-                return Ok(out::code(exit_code(follower.state())));
+                // Its events have an end that its runner could not write down, which `run` says so, too.
+                let code = if unreadable { ExitCause::Lost } else { exit_code(follower.state()) };
+                return Ok(out::code(code));
             }
             tokio::select! {
                 () = &mut timeout => {

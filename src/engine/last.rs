@@ -20,13 +20,23 @@ pub(super) struct LastWords {
     has_result: bool,
     /// So is the status.
     has_status: bool,
+    /// So is the event.
+    has_event: bool,
     /// Everything that must come first is on the disk, and the end has been told.
     pub(super) told: bool,
 }
 
 impl LastWords {
     pub(super) const fn new(before: RunState, event: Event) -> Self {
-        Self { before, event, without_result: false, has_result: false, has_status: false, told: false }
+        Self {
+            before,
+            event,
+            without_result: false,
+            has_result: false,
+            has_status: false,
+            has_event: false,
+            told: false,
+        }
     }
 }
 
@@ -81,14 +91,14 @@ impl<D: Disk> Recorder<D> {
     }
 
     /// Writes what is missing of an end that is in the state and of which the result is on the disk, with `status` the
-    /// status too.
-    pub(super) fn finish(&mut self, texts: BTreeMap<StepId, String>, status: bool) {
+    /// status too, and with `told` the event that tells it.
+    pub(super) fn finish(&mut self, texts: BTreeMap<StepId, String>, status: bool, told: bool) {
         self.result.texts = texts;
         self.given_up.clear();
         let what = What::RunEnded { state: self.state.phase.clone(), error: self.state.error.clone() };
         let event = Event { at: self.state.ended_at.unwrap_or_else(now), what };
         let last = LastWords::new(self.state.clone(), event);
-        self.last = Some(LastWords { has_result: true, has_status: status, ..last });
+        self.last = Some(LastWords { has_result: true, has_status: status, has_event: told, ..last });
         self.write_status();
     }
 
@@ -127,12 +137,14 @@ impl<D: Disk> Recorder<D> {
     fn tell_end(&mut self) {
         let Some(last) = &mut self.last else { return };
         last.told = true;
-        let event = last.event.clone();
+        let event = (!last.has_event).then(|| last.event.clone());
         if let Some(nested) = &mut self.nested {
             nested.tell(&self.state, true);
         }
         self.outer.tell(&self.dir, &self.state);
-        self.append(&event);
+        if let Some(event) = event {
+            self.append(&event);
+        }
         let text = logmd::encode(&self.state, &self.result);
         if let Err(failure) = self.writer.write(&self.dir.log_markdown(), text, now()) {
             complain("runner", &failure);

@@ -81,7 +81,7 @@ fn finish(home: &Arc<Home>, state: RunState, status: bool, patience: Patience) -
     let mut recorder = recorder(home, state)?;
     let word = recorder.state().phase.as_str().to_owned();
     recorder.close_inbox(&word);
-    recorder.finish(texts, status);
+    recorder.finish(texts, status, is_told(home.way()));
     write_all(home, recorder, patience)?;
     if read_state(home.way()).is_some_and(|s| s.ended_at.is_some()) {
         return Ok(());

@@ -174,6 +174,8 @@ fn step(state: &RunState, step: &StepState) -> Value {
         fields.insert("permission".into(), agent.permission.word().into());
     }
     if let Some(fields) = value.as_object_mut() {
+        let exit = step.exit.map(|exit| json!({ "code": exit.code, "signal": exit.signal }));
+        fields.insert("child_exit".into(), json!(exit));
         let acceptance = step.contract.acceptance.as_ref().map(|ledger| ledger.status.as_str());
         fields.insert("transcript".into(), json!(step.contract.artifacts.transcript));
         fields.insert("acceptance".into(), json!(acceptance));

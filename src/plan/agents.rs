@@ -70,11 +70,15 @@ pub struct AgentDef {
     pub flavor: Flavor,
     /// What is odd about it.
     pub note: Option<String>,
+    /// The nearer definition of the same name that it stands in for, because that cannot be used.
+    pub instead_of: Option<Skipped>,
 }
 
 /// A file that is no usable definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
+    /// The agent that it was to define, as far as that can be told: its `name`, else that of the file.
+    pub name: String,
     /// The file.
     pub path: PathBuf,
     /// What is wrong with it.
@@ -130,10 +134,13 @@ pub fn find(folders: &[(PathBuf, Flavor)]) -> Agents {
         for path in files {
             match read(&path, *flavor) {
                 Ok(agent) if agents.found.contains_key(&agent.name) => agents.hidden.push(agent),
-                Ok(agent) => {
+                Ok(mut agent) => {
+                    agent.instead_of = agents.skipped.iter().find(|skipped| skipped.name == agent.name).cloned();
                     agents.found.insert(agent.name.clone(), agent);
                 }
-                Err(reason) => agents.skipped.push(Skipped { path, reason }),
+                Err((name, reason)) => {
+                    agents.skipped.push(Skipped { name: name.unwrap_or_else(|| stem(&path)), path, reason })
+                }
             }
         }
     }
@@ -145,7 +152,7 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>, skipped: &mut Vec
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
         Err(error) => {
-            skipped.push(Skipped { path: folder.to_owned(), reason: reason(&error) });
+            skipped.push(Skipped { name: String::new(), path: folder.to_owned(), reason: reason(&error) });
             return;
         }
     };
@@ -161,7 +168,8 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>, skipped: &mut Vec
             }
         } else if name.ends_with(".md") && !name.ends_with(".chain.md") {
             if files.len() >= MAX_FILES {
-                skipped.push(Skipped { path, reason: format!("more than {MAX_FILES} files in the folder") });
+                let reason = format!("more than {MAX_FILES} files in the folder");
+                skipped.push(Skipped { name: stem(&path), path, reason });
                 return;
             }
             files.push(path);
@@ -169,15 +177,36 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>, skipped: &mut Vec
     }
 }
 
-fn read(path: &Path, flavor: Flavor) -> Result<AgentDef, String> {
+/// The name of a file without its end.
+fn stem(path: &Path) -> String {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Reads a definition; of one that cannot be used its name, where it tells one, and what is wrong with it.
+fn read(path: &Path, flavor: Flavor) -> Result<AgentDef, (Option<String>, String)> {
+    let text = contents(path).map_err(|reason| (None, reason))?;
+    parse(&text, path, flavor).map_err(|reason| (named(&text), reason))
+}
+
+fn contents(path: &Path) -> Result<String, String> {
     let file = open_regular(path).map_err(|e| reason(&e))?.map_err(|_| "not a regular file")?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| reason(&e))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(format!("larger than {} KiB", MAX_BYTES / 1024));
     }
-    let text = String::from_utf8(bytes).ok().filter(|t| !t.contains('\0')).ok_or("not UTF-8 text")?;
-    parse(&text, path, flavor)
+    Ok(String::from_utf8(bytes).ok().filter(|t| !t.contains('\0')).ok_or("not UTF-8 text")?)
+}
+
+/// The name in front matter that may be broken elsewhere.
+fn named(text: &str) -> Option<String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let matter = match split(text) {
+        Ok((matter, _)) => matter,
+        // It has no end.
+        Err(_) => text.strip_prefix("---")?,
+    };
+    by_line(matter).get("name")?.as_str().map(str::to_owned).filter(|name| !name.is_empty())
 }
 
 /// Parses one definition.
@@ -261,6 +290,7 @@ pub fn parse(text: &str, path: &Path, flavor: Flavor) -> Result<AgentDef, String
         path: path.to_owned(),
         flavor,
         note,
+        instead_of: None,
     })
 }
 
@@ -476,8 +506,38 @@ mod tests {
         assert_eq!(agents.found.keys().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(agents.found["a"].system_prompt, "near");
         assert_eq!(agents.hidden.iter().map(|a| a.system_prompt.as_str()).collect::<Vec<_>>(), ["repo", "home"]);
+        assert_eq!(agents.found["b"].instead_of, None);
         let reasons: Vec<_> = agents.skipped.iter().map(|s| s.reason.as_str()).collect();
         assert_eq!(reasons, ["larger than 1024 KiB", "not UTF-8 text", "not a regular file"]);
+    }
+
+    #[test]
+    fn one_that_stands_in_for_a_nearer_one_says_so() {
+        let temp = tempfile::tempdir().unwrap();
+        let put = |folder: &str, file: &str, text: &str| {
+            std::fs::create_dir_all(temp.path().join(folder)).unwrap();
+            std::fs::write(temp.path().join(folder).join(file), text).unwrap();
+        };
+        for (file, near) in [
+            ("one.md", "---\nname: said\nrunner: nobody\n---\n"),
+            ("two.md", "---\nname: \"open\"\nnot closed"),
+            ("three.md", "no front matter"),
+            ("four.md", "---\nname: near\n---\n"),
+        ] {
+            put("near", file, near);
+        }
+        for name in ["said", "open", "three", "near", "far"] {
+            put("far", &format!("{name}.md"), &format!("---\nname: {name}\n---\n"));
+        }
+        let folders = ["near", "far"].map(|folder| (temp.path().join(folder), Flavor::Subdeck));
+        let agents = find(&folders);
+        let instead: Vec<_> = agents
+            .found
+            .values()
+            .filter_map(|agent| Some((agent.name.as_str(), agent.instead_of.as_ref()?.path.file_name()?.to_str()?)))
+            .collect();
+        assert_eq!(instead, [("open", "two.md"), ("said", "one.md"), ("three", "three.md")]);
+        assert_eq!(agents.hidden.len(), 1);
     }
 
     #[test]

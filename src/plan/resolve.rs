@@ -156,10 +156,13 @@ fn name_runner(step: &mut DraftStep, agents: &Agents, options: &LoadOptions) {
         (None, None, Some(runner)) => (runner, "defaults.runner"),
         (None, None, None) => return,
     };
-    // pi is what steps run that say nothing.
-    if let NamedRunner::Agent(family) = runner {
-        step.runner = Some(Spanned::nowhere(read_agent::plain(family), place));
-    }
+    let runner = match runner {
+        // What steps run that say nothing.
+        NamedRunner::Pi => return,
+        NamedRunner::Agent(family) => read_agent::plain(family),
+        NamedRunner::Demo => DraftRunner::Demo { script: None, env: Vec::new() },
+    };
+    step.runner = Some(Spanned::nowhere(runner, place));
 }
 
 /// The name that files show for the agent of a step.
@@ -475,6 +478,13 @@ impl Resolver<'_, '_> {
             return None;
         }
         if let Some(found) = self.agents.found.get(agent) {
+            if let Some(nearer) = &found.instead_of {
+                let at = Spanned { value: (), span: draft.span.clone(), path: draft.path.clone() };
+                let (at, used) =
+                    (draft.agent.as_ref().map_or(at, |written| written.clone().map(|_| ())), found.path.display());
+                let message = format!("the agent `{agent}` is that of {used}: a nearer definition cannot be used");
+                self.reader.warn_at(&at, message).suggest(format!("mend {}: {}", nearer.path.display(), nearer.reason));
+            }
             return Some(found.clone());
         }
         let named = draft.agent.is_some() || self.options.defaults.agent.is_some();
@@ -486,7 +496,7 @@ impl Resolver<'_, '_> {
         {
             return None;
         }
-        let skipped = self.agents.skipped.iter().find(|s| s.path.file_stem().is_some_and(|stem| stem == agent));
+        let skipped = self.agents.skipped.iter().find(|skipped| skipped.name == agent);
         let near = nearest(agent, self.agents.found.keys().map(String::as_str));
         let mut advice = match (skipped, near) {
             (Some(skipped), _) => format!("{} was skipped: {}", skipped.path.display(), skipped.reason),

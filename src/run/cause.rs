@@ -10,8 +10,8 @@ use crate::text::written;
 const TRACEBACK: &str = "Traceback (most recent call last):";
 /// Words with which programs begin the line that says what is wrong.
 const CAUSES: [&str; 5] = ["error", "fatal", "panic", "fehler", "abort"];
-/// What runners write of a time that is over, with the milliseconds that follow (runner-behaviour 1.7).
-const TIMED_OUT: &str = " timed out after ";
+/// What runners write of a time that is over; the milliseconds follow (runner-behaviour 1.7).
+const TIMED_OUT: &str = " timed out";
 
 /// An error from its cause on, and with times as people write them: what a row shows of it is its first line.
 ///
@@ -74,13 +74,21 @@ fn is_cause(line: &str) -> bool {
     })
 }
 
-/// The same with the first time in milliseconds as people write it; `None` where there is none.
+/// The same with the time that is over as people write it, and of any step or run where a subagent is named, because plain
+/// commands end so, too; `None` where no time is over.
 fn in_words(text: &str) -> Option<String> {
-    let (head, rest) = text.split_once(TIMED_OUT)?;
-    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, rest) = rest.split_at_checked(digits)?;
-    let (ms, rest) = (number.parse().ok()?, rest.strip_prefix("ms")?);
-    Some(format!("{head}{TIMED_OUT}{}{rest}", written(Duration::from_millis(ms))))
+    let (who, rest) = text.split_once(TIMED_OUT)?;
+    let head = if who == "Subagent" { "Timed out".to_owned() } else { format!("{who}{TIMED_OUT}") };
+    Some(format!("{head}{}", in_units(rest).unwrap_or_else(|| rest.to_owned())))
+}
+
+/// What follows, with milliseconds in larger units.
+fn in_units(rest: &str) -> Option<String> {
+    let word = [" after ", ": no sign of life for "].into_iter().find(|word| rest.starts_with(word))?;
+    let digits = rest.get(word.len()..)?.chars().take_while(char::is_ascii_digit).count();
+    let (number, after) = rest.get(word.len()..)?.split_at_checked(digits)?;
+    let (ms, after) = (number.parse().ok()?, after.strip_prefix("ms")?);
+    Some(format!("{word}{}{after}", written(Duration::from_millis(ms))))
 }
 
 #[cfg(test)]
@@ -108,7 +116,10 @@ mod tests {
             ("400: {\n  \"message\": \"bad\"\n}", "400: {"),
             ("starts\nTraceback (most recent call last):\n  File", "starts"),
             ("no frames\n    at all", "no frames"),
-            ("Subagent timed out after 1200000ms.", "Subagent timed out after 20m."),
+            ("Subagent timed out after 1200000ms.", "Timed out after 20m."),
+            ("Subagent timed out.", "Timed out."),
+            ("Command timed out after 1500ms.", "Command timed out after 1500ms."),
+            ("Command timed out: no sign of life for 90000ms.", "Command timed out: no sign of life for 90s."),
             ("Tool 'bash' timed out after 1500ms.", "Tool 'bash' timed out after 1500ms."),
             ("it timed out after all", "it timed out after all"),
         ] {

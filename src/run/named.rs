@@ -10,17 +10,20 @@ pub enum NamedRunner {
     Pi,
     /// An agent of another family, as it is started when a plan says no more of it.
     Agent(Family),
+    /// The scripted agent inside this program, with its own script.
+    Demo,
 }
 
 impl NamedRunner {
-    /// The words: those of every agent that needs no command of a plan.
-    pub const WORDS: &[&str] = &["pi", "claude", "codex", "opencode", "gemini", "qwen", "copilot", "amp"];
+    /// The words: those of every runner that needs no more than its word in a plan.
+    pub const WORDS: &[&str] = &["pi", "claude", "codex", "opencode", "gemini", "qwen", "copilot", "amp", "demo"];
 
     /// The runner of a word.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         match word {
             "pi" => Some(Self::Pi),
+            "demo" => Some(Self::Demo),
             _ => Family::of_word(word).filter(|family| !family.needs_command()).map(Self::Agent),
         }
     }
@@ -31,6 +34,7 @@ impl NamedRunner {
         match self {
             Self::Pi => "pi",
             Self::Agent(family) => family.word(),
+            Self::Demo => "demo",
         }
     }
 }

@@ -34,11 +34,19 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// When it was started, as far as that is known; else when its directory was changed last.
+    /// When it was started, as far as that is known; else when its plan was stored or its directory was changed last.
     #[must_use]
     pub fn started(&self) -> Timestamp {
         let state = self.state.as_ref().ok();
         state.and_then(|s| s.started_at.or(s.last_update)).unwrap_or_else(|| created(&self.dir))
+    }
+
+    /// Whether it works in this folder; of a run whose state cannot be read as its plan has it.
+    fn is_of(&self, folder: &Path) -> bool {
+        match &self.state {
+            Ok(state) => Path::new(&state.cwd) == folder,
+            Err(_) => Path::new(&plan_doc::unstarted(&self.dir).cwd) == folder,
+        }
     }
 
     fn line(&self) -> String {
@@ -54,7 +62,8 @@ impl Listed {
 }
 
 fn created(dir: &RunDir) -> Timestamp {
-    let modified = fs::metadata(dir.path()).and_then(|m| m.modified()).ok();
+    let changed = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
+    let modified = changed(&dir.plan_json()).or_else(|| changed(dir.path()));
     let since = modified.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
@@ -316,7 +325,7 @@ fn by_path(word: &str, cwd: &Path) -> Option<RunDir> {
 }
 
 fn last(runs: Vec<Vec<Listed>>, cwd: &Path) -> Option<RunDir> {
-    let here = |r: &&Listed| r.state.as_ref().is_ok_and(|s| Path::new(&s.cwd) == cwd);
+    let here = |r: &&Listed| r.is_of(cwd);
     let in_folder = runs.iter().flatten().filter(here).max_by_key(|r| r.started());
     let newest = in_folder.or_else(|| runs.iter().find_map(|root| root.iter().max_by_key(|r| r.started())));
     newest.map(|r| r.dir.clone())

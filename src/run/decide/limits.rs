@@ -88,11 +88,16 @@ pub(super) fn step(decision: &mut Decision, state: &RunState, step: &StepState, 
 /// An end that comes with time: when, why, and the sentence for the files.
 type End = (Timestamp, EndingCause, String);
 
+/// Who runs out of time, as the sentences of the files begin (runner-behaviour 3.6).
+const fn who(step: &StepState) -> &'static str {
+    if step.runner.is_agent() { "Subagent" } else { "Command" }
+}
+
 /// The step's own time.
 fn time(state: &RunState, step: &StepState) -> Option<End> {
     let (ms, started) = (step.timeout_ms?, step.started_at?);
     let due = state.gaps.due(started, Duration::from_millis(ms));
-    Some((due, EndingCause::StepTimeout, format!("Subagent timed out after {ms}ms.")))
+    Some((due, EndingCause::StepTimeout, format!("{} timed out after {ms}ms.", who(step))))
 }
 
 /// No sign of life. An open tool is one, and so is an agent that waits for its provider or for a person.
@@ -103,7 +108,7 @@ fn idle(state: &RunState, step: &StepState) -> Option<End> {
         return None;
     }
     let due = state.gaps.due(step.silent_since()?, Duration::from_millis(ms));
-    Some((due, EndingCause::StepTimeout, format!("Subagent timed out: no sign of life for {ms}ms.")))
+    Some((due, EndingCause::StepTimeout, format!("{} timed out: no sign of life for {ms}ms.", who(step))))
 }
 
 /// Single tools: the first whose time is over ends the step. A limit that lies beyond the step's own end is left to that end (runner-behaviour 3.6).

@@ -156,8 +156,7 @@ fn a_folder_in_the_place_of_the_status_is_told_as_what_it_is() {
     assert_eq!(world.output(&["run", "--no-tui", "--name", "before", "--", "true"]).code, 0);
     let before = world.only_run();
     // The runner may put it back in between.
-    let attack =
-        "cd \"$SUBDECK_ROOT/async-subagent-runs/$SUBDECK_RUN\" && until mkdir status.json; do rm -f status.json; done; echo last";
+    let attack = "cd \"$SUBDECK_ROOT/async-subagent-runs/$SUBDECK_RUN\" && until mkdir status.json; do rm -f status.json; done; echo last";
     let plan = format!(
         "[[step]]\nid = \"a\"\nrunner = {{ type = \"external-cli\", command = \"sh\", args = [\"-c\", {attack:?}] }}\n\
          [[step]]\nid = \"b\"\nrunner = {{ type = \"external-cli\", command = \"echo\", args = [\"bee\"] }}\n"
@@ -168,7 +167,11 @@ fn a_folder_in_the_place_of_the_status_is_told_as_what_it_is() {
     assert!(done.stdout.contains("complete  (2 of 2 steps") && done.stdout.contains("bee"), "{done:?}");
     assert!(done.stderr.contains("status.json could not be written; events.jsonl has its end"), "{done:?}");
     assert!(!done.stderr.contains("died") && !done.stderr.contains("lost"), "{done:?}");
-    let run = world.other_run(&before);
+    let runs = std::fs::read_dir(world.root().join("async-subagent-runs")).unwrap();
+    let mut names = runs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    // Names of indexes begin with a dot.
+    let other = names.find(|name| name != before.id() && !name.starts_with('.')).expect("another run");
+    let run = world.run(&other);
     assert_eq!(run.events_of("subagent.run.completed").len(), 1, "the end is told once");
     for (args, code) in [(["status", "@last"], 1), (["wait", "@last"], 7)] {
         let done = world.output(&args);

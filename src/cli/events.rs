@@ -43,7 +43,7 @@ pub fn events(args: &EventsArgs) -> anyhow::Result<ExitCode> {
                     printer.end(follower.state());
                 }
                 let odd = Some(dir.events()).filter(|path| crate::rundir::open::is_odd(path));
-                return Ok(super::logs::not_read(odd.into_iter()));
+                return Ok(super::logs::not_read(odd.into_iter(), ""));
             }
             follower.wait_gathered().await;
         }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::args::LogsArgs;
 use super::find;
 use super::load::World;
-use crate::headless::{Output, Piece, left_out, not_kept, text_of};
+use crate::headless::{Output, Piece, left_out, not_kept, text_of, unlogged};
 use crate::run::{ExitCause, RunState, StepId, Stream};
 use crate::rundir::{Follower, LogLine, logs_not_read};
 use crate::text::SafeText;
@@ -56,7 +56,7 @@ pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
                 Err(error) => return Err(error.into()),
                 Ok(()) if !args.follow || over => {
                     let odd = wanted.iter().flat_map(|id| logs_not_read(&dir, *id));
-                    return Ok(not_read(odd));
+                    return Ok(not_read(odd, "; what its step said last stands in for it"));
                 }
                 Ok(()) => {}
             }
@@ -66,12 +66,12 @@ pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Says which files were not read, and the exit code for it.
-pub(super) fn not_read(files: impl Iterator<Item = std::path::PathBuf>) -> ExitCode {
+/// Says which files were not read, and more to each, and the exit code for it.
+pub(super) fn not_read(files: impl Iterator<Item = std::path::PathBuf>, more: &str) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for path in files {
         let path = SafeText::line(&path.display().to_string());
-        tell!("subdeck: {path} is no regular file and is not read");
+        tell!("subdeck: {path} is no regular file and is not read{more}");
         code = super::out::code(ExitCause::Failed);
     }
     code
@@ -109,15 +109,27 @@ impl<W: Write> Out<'_, W> {
             if self.passed {
                 return Ok(());
             }
-            if several && !self.args.raw && !self.args.json && self.shown != Some(id) {
-                let title = state.step(id).map_or("", |s| s.title());
-                let gap = if self.shown.is_some() { "\n" } else { "" };
-                writeln!(self.to, "{gap}==> {id} {} <==", SafeText::line(title))?;
-            }
-            self.shown = Some(id);
+            self.head(state, id, several)?;
             self.line(id, line)
         })?;
+        // Data is what was printed; what stands in for it is for people.
+        let spoken = unlogged(state, id).filter(|_| last && page.output.is_empty() && self.shown != Some(id));
+        if let (Some(message), false) = (spoken, self.args.raw || self.args.json || self.args.stderr) {
+            self.head(state, id, several)?;
+            SafeText::block(message).into_iter().try_for_each(|line| writeln!(self.to, "{line}"))?;
+        }
         self.cut(state, page, last)
+    }
+
+    /// Says whose lines follow, where there are several steps.
+    fn head(&mut self, state: &RunState, id: StepId, several: bool) -> std::io::Result<()> {
+        if several && !self.args.raw && !self.args.json && self.shown != Some(id) {
+            let title = state.step(id).map_or("", |s| s.title());
+            let gap = if self.shown.is_some() { "\n" } else { "" };
+            writeln!(self.to, "{gap}==> {id} {} <==", SafeText::line(title))?;
+        }
+        self.shown = Some(id);
+        Ok(())
     }
 
     /// Says at the end of a plain command's output that there was more of it; that of agents is shown in full.

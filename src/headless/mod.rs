@@ -17,7 +17,7 @@ mod text;
 pub use json::{document as json_document, line as json_line, without_nulls};
 pub use jsonl::{VERSION, event as json_event, output as json_output, question_json};
 pub use limits::{Amount, Gauge, counted as limits_counted, of_run as limits_of_run, of_step as limits_of_step};
-pub use output::{Output, Piece, left_out, text_of};
+pub use output::{Output, Piece, left_out, text_of, unlogged};
 pub use status_json::{document as status_document, run as status_json, unreadable as unreadable_json};
 pub use summary::{not_kept, summary};
 pub use text::TextPrinter;

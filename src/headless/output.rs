@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::run::StepId;
+use crate::run::{RunState, StepId};
 use crate::rundir::{LogLine, RunDir, StepLog};
 
 /// Lines looked up at a time.
@@ -104,6 +104,13 @@ impl Output {
 #[must_use]
 pub fn left_out(bytes: u64) -> String {
     format!("… {} more of this line; `subdeck logs --raw` has all of it", crate::text::bytes(bytes))
+}
+
+/// What a step said last, of one whose log could not be written: it stands in for a log in which there is nothing.
+#[must_use]
+pub fn unlogged(state: &RunState, step: StepId) -> Option<&str> {
+    let step = state.step(step).filter(|step| step.log_error.is_some())?;
+    step.last_message.as_deref().filter(|message| !message.trim().is_empty())
 }
 
 /// The text of a line for people, or of a piece of a long one: clean, without colours, all of it.

@@ -1,9 +1,9 @@
 //! A followed run as lines of text: what each step prints, and what happens to the steps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use super::output::{Output, Piece, left_out, text_of};
+use super::output::{Output, Piece, left_out, text_of, unlogged};
 use crate::run::{AgentEvent, ControlSource, Event, RunState, StepId, Stream, TargetState, What, cause, words};
 use crate::rundir::{Changes, RunDir};
 use crate::text::{self as units, SafeText, SecretLines, masked_lines};
@@ -13,6 +13,8 @@ pub struct TextPrinter {
     dir: RunDir,
     /// With what the lines above were, of which a key may have several.
     logs: BTreeMap<StepId, (Output, SecretLines)>,
+    /// Steps without a log whose last message was printed in its place.
+    spoken: BTreeSet<StepId>,
     width: usize,
 }
 
@@ -20,7 +22,7 @@ impl TextPrinter {
     /// A printer for this run.
     #[must_use]
     pub fn new(dir: &RunDir) -> Self {
-        Self { dir: dir.clone(), logs: BTreeMap::new(), width: 0 }
+        Self { dir: dir.clone(), logs: BTreeMap::new(), spoken: BTreeSet::new(), width: 0 }
     }
 
     /// Prints what is new.
@@ -78,7 +80,12 @@ impl TextPrinter {
                 writeln!(out, "{prefix}{mark} {}", SafeText::line(&text_of(line)).masked_below(above))
             }
             Piece::LeftOut(bytes) => writeln!(out, "{prefix}│ {}", left_out(bytes)),
-        })
+        })?;
+        let Some(message) = unlogged(state, id).filter(|_| last && output.is_empty() && self.spoken.insert(id)) else {
+            return Ok(());
+        };
+        let mut lines = SafeText::block(message).into_iter();
+        lines.try_for_each(|line| writeln!(out, "{prefix}│ {}", line.masked_below(above)))
     }
 
     fn happened(&self, state: &RunState, event: &Event) -> Option<String> {

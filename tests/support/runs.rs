@@ -22,11 +22,6 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Whether a folder is one of a run; those of indexes have a dot in front.
-fn run_name(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'))
-}
-
 /// A folder with a run root and a project folder.
 pub struct World {
     folder: tempfile::TempDir,
@@ -105,15 +100,6 @@ impl World {
             let mut dirs = runs.flatten().map(|e| e.path()).filter(|p| p.join("runner.stdout.log").exists());
             dirs.next().map(|dir| Run { dir })
         })
-    }
-
-    /// The run of a root with two that is not this one.
-    pub fn other_run(&self, known: &Run) -> Run {
-        let runs = std::fs::read_dir(self.root().join("async-subagent-runs")).unwrap();
-        let mut dirs = runs.map(|entry| entry.unwrap().path()).filter(|path| *path != known.dir && run_name(path));
-        let found = dirs.next().map(|dir| Run { dir }).expect("another run");
-        assert!(dirs.next().is_none(), "one more than the two");
-        found
     }
 
     /// Every living process that this test's programs started, found by the variable that they inherit.

@@ -129,10 +129,12 @@ impl StepLog {
         if self.settled {
             return;
         }
-        if self.dir.external_out(self.step).exists() || self.dir.external_err(self.step).exists() {
+        let (out, err) = (self.dir.external_out(self.step), self.dir.external_err(self.step));
+        // Where something else stands in the place of its log, there is still the text that the step ended with.
+        if !open::is_odd(&out) && (out.exists() || err.exists()) {
             self.settled = true;
-            self.out = Half::new(self.dir.external_out(self.step));
-            self.err = Some(Half::new(self.dir.external_err(self.step)));
+            self.out = Half::new(out);
+            self.err = Some(Half::new(err));
             self.settle_only();
         } else {
             // Its output log is made before the files of the streams are, so only one that holds something decides.

@@ -35,7 +35,9 @@ pub(super) fn written<'t>(parts: impl Iterator<Item = (char, &'t str)>) -> Strin
             if told.len() + kept.len() + cut.len() + 3 > end {
                 let left = lines.count() + 1;
                 let word = if left == 1 { "line" } else { "lines" };
-                told.push_str(&format!("{mark} … {left} more {word}\n"));
+                // Without a mark: it stands in no file.
+                let does = if *mark == GOES { "go" } else { "come" };
+                told.push_str(&format!("… {left} more {word} that {does}\n"));
                 break;
             }
             told.push_str(&format!("{mark} {kept}{cut}\n"));
@@ -65,9 +67,9 @@ mod tests {
         let told = written([(GOES, long.as_str()), (COMES, long.as_str())].into_iter());
         assert!(told.len() <= Asking::DETAIL, "{}", told.len());
         let shown = |mark: &str| told.lines().filter(|line| *line == format!("{mark} line")).count();
-        for mark in ["-", "+"] {
-            assert!(shown(mark) > 50, "{told}");
-            assert!(told.contains(&format!("{mark} … {} more lines", 5000 - shown(mark))), "{told}");
+        for (mark, does) in [("-", "go"), ("+", "come")] {
+            assert!(shown(mark) > 300, "{told}");
+            assert!(told.contains(&format!("\n… {} more lines that {does}", 5000 - shown(mark))), "{told}");
         }
         let wide = written([(COMES, "é".repeat(5000).as_str())].into_iter());
         assert!(wide.ends_with('…') && wide.len() < LINE + 10, "{wide}");

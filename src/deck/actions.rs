@@ -199,8 +199,8 @@ pub const TABLE: &[Row] = actions![
     Action::Last, "last", "end", [ch('G'), code(KeyCode::End)], Move, false, "last step, or the end of the output";
     Action::HalfDown, "half page down", "down", [ctrl('d')], Move, false, "scroll the output half a page down";
     Action::HalfUp, "half page up", "up", [ctrl('u')], Move, false, "scroll the output half a page up";
-    Action::PageDown, "page down", "down", [code(KeyCode::PageDown)], Move, false, "scroll the output a page down";
-    Action::PageUp, "page up", "up", [code(KeyCode::PageUp)], Move, false, "scroll the output a page up";
+    Action::PageDown, "page down", "down", [code(KeyCode::PageDown)], Move, false, "a page of the output down, or the next panes of a grid";
+    Action::PageUp, "page up", "up", [code(KeyCode::PageUp)], Move, false, "a page of the output up, or the panes of a grid before";
     Action::PreviousStep, "previous step", "step", [ch('[')], Move, false, "previous step without leaving the zoom";
     Action::NextStep, "next step", "step", [ch(']')], Move, false, "next step without leaving the zoom";
     Action::NextPane, "next pane", "pane", [code(KeyCode::Tab)], Move, false, "give the movement keys to the next pane";
@@ -399,10 +399,20 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     if compose::withdrawable(at.state, ui).is_some() {
         wanted.push(Action::TakeBack);
     }
+    if ui.frozen.is_some() && ui.replay.is_none() {
+        // How to leave a state is seen in it.
+        wanted.push(Action::Freeze);
+    }
     if ui.replay.is_some() {
         wanted.extend([Action::Freeze, Action::Seek(Step::Event), Action::Seek(Step::Mark), Action::Faster]);
     }
-    wanted.extend([Action::Steer, Action::Retry, Action::Interrupt, Action::StopStep]);
+    if ui.zoom && ui.tab(ui.selected) == Tab::Budget {
+        wanted.push(Action::Raise);
+    }
+    // Where everything is being stopped already nothing is offered that this would end.
+    if !ui.leave_when_over {
+        wanted.extend([Action::Steer, Action::Retry, Action::Interrupt, Action::StopStep]);
+    }
     if ui.replay.is_none() {
         wanted.push(Action::Replay);
     }

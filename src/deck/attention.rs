@@ -1,8 +1,8 @@
 //! What needs a person: which step, why, by which rule, and the evidence.
 
 use super::model::UiState;
-use crate::run::{Amount, Level, Notice, Reason, RunState, StepId, StepPhase, StepState, Timestamp};
-use crate::text::{clock, grouped, written};
+use crate::run::{Amount, Level, Notice, OpenCall, Reason, RunState, StepId, StepPhase, StepState, Timestamp};
+use crate::text::{SafeText, clock, grouped};
 
 /// Why a step needs a person, if it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,10 +15,54 @@ pub struct Attention {
     pub notice: Option<String>,
     /// What is wrong, in a few words.
     pub reason: String,
+    /// The same in the fewest, where those are fewer.
+    pub brief: Option<String>,
     /// The rule that says so.
     pub rule: &'static str,
     /// Since when, where that is known.
     pub since: Option<Timestamp>,
+    /// Until when an answer is waited for, where there is an end of it.
+    pub until: Option<Timestamp>,
+}
+
+/// Cells that are left of a name before the reason beside it is cut.
+const NAME: usize = 12;
+
+impl Attention {
+    /// How long there is still time, or for how long it has been so.
+    #[must_use]
+    pub fn clock(&self, now: Timestamp) -> String {
+        match (self.until, self.since) {
+            (Some(until), _) => format!("refused in {}", clock(until.since(now))),
+            (None, Some(since)) => clock(now.since(since)),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// Who needs somebody and for what, in so many cells: what a tool was called with goes first, then the end of the
+    /// name, then the end of the reason. How long it has been so, or there is still time, is never cut.
+    #[must_use]
+    pub fn line(&self, number: &str, name: &str, cells: usize, now: Timestamp) -> SafeText {
+        let clock = self.clock(now);
+        let tail = if clock.is_empty() { 0 } else { clock.len() + 1 };
+        let room = cells.saturating_sub(tail);
+        let brief = self.brief.as_deref().unwrap_or(&self.reason);
+        let name = SafeText::line(name);
+        let short = name.truncate(NAME);
+        let way = |name: Option<&SafeText>, what: &str| {
+            let name = name.map(|name| format!(" {name}")).unwrap_or_default();
+            SafeText::line(&format!("{number}{name}: {what}"))
+        };
+        let ways = [(Some(&name), self.reason.as_str()), (Some(&name), brief), (Some(&short), brief), (None, brief)];
+        let fits = ways.into_iter().map(|(name, what)| way(name, what)).find(|way| way.width() <= room);
+        let told = match fits {
+            Some(way) => way,
+            // Less than this says nothing.
+            None if room < 4 => SafeText::default(),
+            None => way(Some(&short), brief).truncate(room),
+        };
+        SafeText::line(format!("{told} {clock}").trim())
+    }
 }
 
 /// The steps that need a person and were not acknowledged, the most urgent first.
@@ -70,7 +114,7 @@ fn loudest(step: &StepState) -> Option<&Notice> {
 pub fn needs_person(step: &StepState) -> Option<Attention> {
     let attention = |rule: &'static str, reason: String, since| {
         let cause = reason.clone();
-        Some(Attention { step: step.id, cause, notice: None, reason, rule, since })
+        Some(Attention { step: step.id, cause, notice: None, reason, brief: None, rule, since, until: None })
     };
     if !step.survivors.is_empty() {
         let pids: Vec<String> = step.survivors.iter().map(u32::to_string).collect();
@@ -90,8 +134,10 @@ pub fn needs_person(step: &StepState) -> Option<Attention> {
             cause: format!("{} {}", notice.id, notice.times),
             notice: Some(notice.id.clone()),
             reason: in_short(step, notice),
+            brief: open_call(step, notice).map(|call| format!("{} open", call.tool)),
             rule: condition.reason.as_str(),
             since: Some(since(step, notice)),
+            until: step.questions.iter().filter_map(|question| question.until).min().filter(|_| asks(notice)),
         });
     }
     // Of the runs inside a foreign runner knows nothing.
@@ -102,11 +148,11 @@ pub fn needs_person(step: &StepState) -> Option<Attention> {
     }
     // A foreign status says that something is wrong, not what.
     if step.attention.is_empty() && !step.is_excused() && step.activity.as_deref() == Some("needs_attention") {
-        let (reason, since) = match step.current_call() {
-            Some(call) => (format!("{} {} open", call.tool, call.args), Some(call.started_at)),
-            None => ("no activity".to_owned(), step.last_activity),
+        let Some(call) = step.current_call() else {
+            return attention("needs_attention", "no activity".to_owned(), step.last_activity);
         };
-        return attention("needs_attention", reason, since);
+        let found = attention("needs_attention", format!("{} {} open", call.tool, call.args), Some(call.started_at));
+        return found.map(|found| Attention { brief: Some(format!("{} open", call.tool)), ..found });
     }
     None
 }
@@ -118,11 +164,36 @@ fn since(step: &StepState, notice: &Notice) -> Timestamp {
     silent.map_or(since, |at| at.min(since))
 }
 
+/// Whether somebody waits for an answer.
+fn asks(notice: &Notice) -> bool {
+    notice.condition.reason == Reason::Question
+}
+
+/// The open call that a notice is about.
+fn open_call<'s>(step: &'s StepState, notice: &Notice) -> Option<&'s OpenCall> {
+    let condition = &notice.condition;
+    let about = |call: &&OpenCall| call.seq.to_string() == condition.subject;
+    step.open.iter().find(about).filter(|_| condition.reason == Reason::ToolOpen)
+}
+
+/// The open call for which a step needs a person first.
+#[must_use]
+pub fn needy_call(step: &StepState) -> Option<&OpenCall> {
+    open_call(step, loudest(step)?)
+}
+
+/// Since when a step is silent for which it needs a person.
+#[must_use]
+pub fn silent(step: &StepState) -> Option<Timestamp> {
+    let notice = loudest(step).filter(|notice| notice.condition.reason == Reason::Idle)?;
+    Some(since(step, notice))
+}
+
 /// What is wrong, without the time, which goes on while the notice stands still.
 fn in_short(step: &StepState, notice: &Notice) -> String {
     let condition = &notice.condition;
     match condition.reason {
-        Reason::ToolOpen => match step.open.iter().find(|c| c.seq.to_string() == condition.subject) {
+        Reason::ToolOpen => match open_call(step, notice) {
             Some(call) => format!("{} {} open", call.tool, call.args).replace("  ", " "),
             None => condition.evidence.clone(),
         },
@@ -134,22 +205,17 @@ fn in_short(step: &StepState, notice: &Notice) -> String {
 }
 
 /// What was known before a step needed a person and what comes next by itself: the threshold that was reached, and the
-/// limit that ends it, where there is one.
+/// limit that ends it, where there is one. Until when an answer is waited for is told before that.
 #[must_use]
-pub fn outlook(step: &StepState, now: Timestamp) -> Option<String> {
+pub fn outlook(step: &StepState) -> Option<String> {
     let notice = loudest(step)?;
     let time = |ms: u64| clock(std::time::Duration::from_millis(ms));
-    if let Reason::Question = notice.condition.reason {
-        let until = step.questions.iter().filter_map(|question| question.until).min();
-        return Some(
-            until.map_or_else(|| "it waits for you".to_owned(), |at| format!("refused in {}", clock(at.since(now)))),
-        );
+    if asks(notice) {
+        let ends = step.questions.iter().any(|question| question.until.is_some());
+        return (!ends).then(|| "it waits for you".to_owned());
     }
     let limit = match notice.condition.reason {
-        Reason::ToolOpen => {
-            let call = step.open.iter().find(|c| c.seq.to_string() == notice.condition.subject);
-            call.and_then(|call| step.limits.tool_limit(&call.tool))
-        }
+        Reason::ToolOpen => open_call(step, notice).and_then(|call| step.limits.tool_limit(&call.tool)),
         Reason::Idle => step.limits.idle_ms,
         _ => return None,
     };
@@ -158,10 +224,10 @@ pub fn outlook(step: &StepState, now: Timestamp) -> Option<String> {
         return None;
     }
     let warned = match notice.condition.threshold {
-        Some(Amount::Millis(ms)) => format!("warned at {}, ", time(ms)),
+        Some(Amount::Millis(ms)) => format!("warned {}, ", time(ms)),
         _ => String::new(),
     };
-    Some(limit.map_or_else(|| format!("{warned}no time limit"), |ms| format!("{warned}ends at {}", time(ms))))
+    Some(limit.map_or_else(|| format!("{warned}no limit"), |ms| format!("{warned}stopped at {}", time(ms))))
 }
 
 /// The evidence for a step's attention, line by line: of every notice, the quiet ones too.
@@ -218,7 +284,7 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
 
 fn measure(amount: Amount) -> String {
     match amount {
-        Amount::Millis(ms) => written(std::time::Duration::from_millis(ms)),
+        Amount::Millis(ms) => clock(std::time::Duration::from_millis(ms)),
         Amount::Count(count) => grouped(count),
     }
 }

@@ -8,7 +8,7 @@ use crate::run::{
     AgentEvent, Event, MessageRole, Metric, RunPhase, RunState, Stage, StepFace, StepId, StepPhase, SubAgentDid,
     TargetState, Timestamp, ToolOutcome, What, broken_off, cause, words,
 };
-use crate::text::{SafeText, clock, cost, span};
+use crate::text::{SafeText, clock, cost, lasted};
 
 /// The newest events.
 #[derive(Clone, Debug, Default)]
@@ -94,6 +94,16 @@ impl History {
                 keep(self.steps.entry(step).or_default(), entry.clone());
             }
             keep(&mut self.ticker, entry);
+            // Records of two writers may stand in another order than that of their times.
+            let mut at = self.ticker.len().saturating_sub(1);
+            for _ in 0..LATE {
+                let earlier = |n: usize| self.ticker.get(n).map(|entry| entry.at);
+                if at == 0 || earlier(at - 1) <= earlier(at) {
+                    break;
+                }
+                self.ticker.swap(at - 1, at);
+                at -= 1;
+            }
         }
     }
 
@@ -110,6 +120,9 @@ impl History {
         self.steps.get(&step).into_iter().flatten()
     }
 }
+
+/// By so many places an event is moved up among those that happened later.
+const LATE: usize = 8;
 
 /// Cells that are kept of a line.
 const LINE: usize = 400;
@@ -139,7 +152,7 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
         What::StepEnded { step, outcome } => {
             let ran = state.step(*step).filter(|s| !s.never_ran());
             let elapsed = ran.and_then(|s| Some(event.at.since(s.started_at?)));
-            let took = elapsed.map(|d| format!(" in {}", span(d))).unwrap_or_default();
+            let took = elapsed.map(|d| format!(" in {}", lasted(d))).unwrap_or_default();
             let over = state.step(*step).is_some_and(|s| s.budget.exceeded.is_some());
             let (tone, mut text) = match outcome.phase {
                 StepPhase::Complete => (Tone::Good, format!("done{took}")),
@@ -177,7 +190,9 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
         }
         What::SteerRequested(request) => {
             let targets: Vec<String> = request.targets.iter().map(|t| t.step.to_string()).collect();
-            let text = format!("steer #{} to step {}: {}", short(&request.id), targets.join(", "), request.preview);
+            // Not every runner tells what it was.
+            let what = if request.preview.is_empty() { String::new() } else { format!(": {}", request.preview) };
+            let text = format!("steer #{} to step {}{what}", short(&request.id), targets.join(", "));
             let step = match request.targets.as_slice() {
                 [only] => Some(only.step),
                 _ => None,
@@ -260,7 +275,7 @@ fn agent_entry(state: &RunState, step: StepId, at: Timestamp, event: &AgentEvent
                 return if asked(state, step) && broken_off(*stop, error) {
                     one(Tone::Control, format!("broken off as asked: {error}"))
                 } else {
-                    one(Tone::Bad, format!("error: {error}"))
+                    one(Tone::Bad, format!("error: {}", cause(error)))
                 };
             }
             let text = SafeText::block(preview);

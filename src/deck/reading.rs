@@ -12,7 +12,7 @@ use super::said::{Said, SaidWhat};
 use super::sheet::{Goal, Needle};
 use crate::run::{RunState, StepId, Timestamp, ToolCall, ToolOutcome};
 use crate::rundir::record::{self, Kind, Part};
-use crate::text::{SafeText, span};
+use crate::text::{SafeText, lasted};
 
 /// No more lines than these are shown of an entry; the event log has all.
 const MOST: usize = 5000;
@@ -271,7 +271,7 @@ impl Reader<'_> {
         if let Some(call) = state.recent_tools.get(place) {
             let mut lines = vec![fact("outcome", outcome(call).to_owned())];
             lines.extend(call.started_at.map(|at| fact("started", self.time(at))));
-            lines.extend(call.started_at.map(|at| fact("took", span(call.ended_at.since(at)))));
+            lines.extend(call.started_at.map(|at| fact("took", lasted(call.ended_at.since(at)))));
             lines.extend(call.path.as_deref().map(|path| fact("path", path.to_owned())));
             lines.extend(heading("arguments"));
             lines.extend(self.arguments(feed, step, &call.tool, call.started_at, &call.args));

@@ -16,6 +16,10 @@ pub struct Sums {
     pub tokens: Tokens,
     /// Their cost, where any told one.
     pub cost: Option<CostUsd>,
+    /// Of some agent that worked the cost is not told, so that theirs is at least that.
+    pub cost_more: bool,
+    /// The same of its tokens.
+    pub tokens_more: bool,
     /// Their turns.
     pub turns: u64,
     /// Their tool calls.
@@ -46,6 +50,8 @@ impl Sums {
             ended: state.steps_ended(),
             tokens: state.tokens(),
             cost: state.cost(),
+            cost_more: state.is_cost_partial(),
+            tokens_more: state.are_tokens_partial(),
             plain: true,
             first_open: state.steps.len(),
             ..Self::default()

@@ -20,7 +20,7 @@ use super::model::{
     Danger, Focus, Notice, Overlay, Position, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, inner_run,
     living,
 };
-use super::view::layout::{grid_fits, layout};
+use super::view::layout::{Shape, grid_fits, layout};
 use super::{answer_dialog, budget_dialog, compose, rows};
 use crate::run::{RunState, StepId, Stream, Timestamp};
 use crate::text::SafeText;
@@ -188,8 +188,8 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::Last => to_end(ui, cx, true),
         Action::HalfDown => scroll(ui, cx, Scroll::Halves(1)),
         Action::HalfUp => scroll(ui, cx, Scroll::Halves(-1)),
-        Action::PageDown => scroll(ui, cx, Scroll::Pages(1)),
-        Action::PageUp => scroll(ui, cx, Scroll::Pages(-1)),
+        Action::PageDown => page(ui, cx, 1),
+        Action::PageUp => page(ui, cx, -1),
         Action::PreviousStep => ui.select_by(cx.state, -1),
         Action::NextStep => ui.select_by(cx.state, 1),
         Action::NextPane => {
@@ -382,6 +382,17 @@ fn scroll(ui: &mut UiState, cx: Context<'_>, scroll: Scroll) {
         Scroll::To(_) => 0,
     };
     pane.lines.entry(tab).or_default().move_by(by);
+}
+
+/// A page on or back: of the panes where there are more than fit, else of the text.
+fn page(ui: &mut UiState, cx: Context<'_>, by: i32) {
+    let shown = layout(ui, cx.state);
+    if shown.shape == Shape::Grid && ui.focus == Focus::Steps && shown.panes.len() < cx.state.steps.len() {
+        let panes = isize::try_from(shown.panes.len()).unwrap_or(isize::MAX);
+        ui.select_by(cx.state, if by < 0 { -panes } else { panes });
+    } else {
+        scroll(ui, cx, Scroll::Pages(by));
+    }
 }
 
 /// Further than this nothing is scrolled that is read from its beginning.

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::text::written;
 
 /// Where a program begins to tell how it came to where it failed.
@@ -20,7 +22,7 @@ const TIMED_OUT: &str = " timed out";
 #[must_use]
 pub fn cause(error: &str) -> Cow<'_, str> {
     let told = from_cause(error.trim());
-    match in_words(told) {
+    match message(told).or_else(|| in_words(told)) {
         Some(words) => Cow::Owned(words),
         None => Cow::Borrowed(told),
     }
@@ -74,6 +76,16 @@ fn is_cause(line: &str) -> bool {
     })
 }
 
+/// What a server says of a failure as an object, `400: {"message":"bad request", …}`, without the object around it.
+fn message(text: &str) -> Option<String> {
+    let (head, object) = text.split_at_checked(text.find('{')?)?;
+    // Only an error that is nothing but the object and a word before it.
+    let object: Value = serde_json::from_str(object).ok().filter(|_| !head.contains('\n'))?;
+    let error = object.get("error").unwrap_or(&object);
+    let told = error.get("message").unwrap_or(error).as_str().filter(|told| !told.trim().is_empty())?;
+    Some(format!("{head}{told}"))
+}
+
 /// The same with the time that is over as people write it, and of any step or run where a subagent is named, because plain
 /// commands end so, too; `None` where no time is over.
 fn in_words(text: &str) -> Option<String> {
@@ -113,7 +125,12 @@ mod tests {
             (clap, "error: the following arguments were not provided:"),
             ("a.c:1: error: x\na.c:2: error: y\n1 error generated.\n", "a.c:2: error: y"),
             ("reading\nwriting\nsh: 1: foo: not found\n", "sh: 1: foo: not found"),
-            ("400: {\n  \"message\": \"bad\"\n}", "400: {"),
+            ("400: {\n  \"message\": \"bad\"\n}", "400: bad"),
+            ("{\"error\":{\"message\":\"overloaded\",\"type\":\"x\"}}", "overloaded"),
+            ("429 {\"error\":\"slow down\"}", "429 slow down"),
+            ("400: {\"code\":7}", "400: {\"code\":7}"),
+            ("400: {\"message\":\"cut he", "400: {\"message\":\"cut he"),
+            ("in {\"message\":\"a\"} of b", "in {\"message\":\"a\"} of b"),
             ("starts\nTraceback (most recent call last):\n  File", "starts"),
             ("no frames\n    at all", "no frames"),
             ("Subagent timed out after 1200000ms.", "Timed out after 20m."),
@@ -132,7 +149,7 @@ mod tests {
         #[test]
         fn any_text_has_a_cause_that_ends_like_it(text in "(?s)[ aE\\t\n{]*((Traceback \\(most recent call last\\):|    at |error:|é| timed out after 9ms)[ a\n]*){0,4}") {
             let told = cause(&text);
-            proptest::prop_assert!(in_words(&text).is_some() || text.trim().ends_with(told.as_ref()));
+            proptest::prop_assert!(message(text.trim()).or_else(|| in_words(&text)).is_some() || text.trim().ends_with(told.as_ref()));
         }
     }
 }

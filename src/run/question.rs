@@ -249,7 +249,7 @@ const NO: [&str; 3] = ["deny", "no", "n"];
 
 impl Asking {
     /// The most that is kept of what would be written, in bytes: a status holds it while the question is open.
-    pub const DETAIL: usize = 2048;
+    pub const DETAIL: usize = 8192;
 
     /// Whether words of one's own can be the answer.
     #[must_use]

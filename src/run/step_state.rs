@@ -250,6 +250,12 @@ impl StepState {
         self.last_activity.is_none() && self.pid.is_none() && !did
     }
 
+    /// Whether an agent has been at work in it, which costs something.
+    #[must_use]
+    pub fn worked(&self) -> bool {
+        self.runner.is_agent() && self.phase != StepPhase::Pending && !self.never_ran()
+    }
+
     /// The state as the screen shows it (the table in the deck's design). What never ran in a run that is over is known to
     /// the run alone, see [`super::RunState::face`].
     #[must_use]

@@ -129,14 +129,45 @@ fn readable(value: &Value) -> String {
                     format!("{name}: {text}")
                 }
             };
-            fields.iter().map(named).collect()
+            // A text and the one in its place are told as what goes and what comes.
+            let Some([old, new]) = changed(fields) else {
+                return fields.iter().map(named).collect::<Vec<_>>().join("\n");
+            };
+            let others = fields.iter().filter(|(name, _)| *name != old && *name != new).map(named);
+            others.chain(change(fields, old, '-')).chain(change(fields, new, '+')).collect()
         }
+        Value::Array(items) if !items.is_empty() && items.iter().all(is_change) => items.iter().map(readable).collect(),
         Value::Array(items) if !items.is_empty() => {
             items.iter().map(|item| format!("- {}", below(&readable(item)))).collect()
         }
         other => vec![other.to_string()],
     };
     lines.join("\n")
+}
+
+/// What agents call the text that goes and the one that comes in its place.
+const CHANGES: [[&str; 2]; 5] = [
+    ["old_string", "new_string"],
+    ["oldText", "newText"],
+    ["old_text", "new_text"],
+    ["old_str", "new_str"],
+    ["old", "new"],
+];
+
+/// The names under which these arguments hold a text and the one in its place, if they do.
+fn changed(fields: &serde_json::Map<String, Value>) -> Option<[&'static str; 2]> {
+    CHANGES.into_iter().find(|names| names.iter().all(|name| fields.get(*name).is_some_and(Value::is_string)))
+}
+
+/// Whether it is such a change.
+fn is_change(value: &Value) -> bool {
+    value.as_object().is_some_and(|fields| changed(fields).is_some())
+}
+
+/// The lines of a text, each with its mark.
+fn change(fields: &serde_json::Map<String, Value>, name: &str, mark: char) -> Vec<String> {
+    let text = fields.get(name).and_then(Value::as_str).unwrap_or_default();
+    text.lines().map(|line| format!("{mark} {line}")).collect()
 }
 
 fn cut(text: &str) -> String {
@@ -165,6 +196,20 @@ mod tests {
         assert_eq!(read(&dir, 8).unwrap().len(), 200_000 + 8);
         assert_eq!(read(&dir, 8 + 200_009).unwrap(), b"rest");
         assert_eq!(read(&dir, 1_000_000).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn an_edit_is_told_as_what_goes_and_what_comes() {
+        let told = |args: &str| {
+            let line = format!("{{\"type\":\"tool_execution_start\",\"toolName\":\"edit\",\"args\":{args}}}");
+            parts(line.as_bytes()).remove(0).text
+        };
+        let one = r#"{"new_string":"c","old_string":"a\nb","path":"x.rs"}"#;
+        assert_eq!(told(one), "path: x.rs\n- a\n- b\n+ c");
+        let many = r#"{"path":"x.rs","edits":[{"oldText":"a","newText":"b"},{"oldText":"c","newText":""}]}"#;
+        assert_eq!(told(many), "path: x.rs\nedits:\n  - a\n  + b\n  - c");
+        // Half of one is what it is.
+        assert_eq!(told(r#"{"old":"a","path":"x.rs"}"#), "old: a\npath: x.rs");
     }
 
     #[test]

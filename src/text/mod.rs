@@ -24,8 +24,8 @@ pub use secret::{REDACTED, SecretLines, masked_lines, redact, secrets};
 pub use shell::quoted;
 pub use stream::Sanitizer;
 pub use units::{
-    UNKNOWN, UnitError, bytes, clock, clock_long, cost, count, grouped, or_unknown, parse_duration, parse_size, span,
-    written,
+    UNKNOWN, UnitError, bytes, clock, clock_long, cost, count, grouped, lasted, or_unknown, parse_duration, parse_size,
+    span, written,
 };
 
 /// The longest beginning of `text` that has at most `most` bytes and ends between two characters. What it gives is as

@@ -123,6 +123,13 @@ pub fn span(span: Duration) -> String {
     }
 }
 
+/// How long something took, for a screen: what took less than a minute to the tenth of a second, else as the clocks beside
+/// it show it: `18.4s`, `12:41`.
+#[must_use]
+pub fn lasted(time: Duration) -> String {
+    if time.as_secs_f64() < 59.95 { span(time) } else { clock(time.max(Duration::from_secs(60))) }
+}
+
 /// A time as people write it in a plan, without rounding to more than milliseconds: `250ms`, `90s`, `10m`, `2h`.
 #[must_use]
 pub fn written(span: Duration) -> String {

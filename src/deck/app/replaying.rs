@@ -9,7 +9,7 @@ use crate::deck::replay::{ASK, Player, Replay};
 use crate::deck::sums::Sums;
 use crate::deck::update::say;
 use crate::run::{StepId, StepPhase, Timestamp};
-use crate::text::span;
+use crate::text::lasted;
 
 /// A time with less to pass over is played.
 const WORTH_IT: Duration = Duration::from_secs(4);
@@ -86,7 +86,7 @@ impl<S: Source> App<'_, S> {
             return false;
         }
         let passed = replay.cursor.pass_over(&replay.line, end);
-        say(&mut self.ui, now, false, &format!("passed over {} in which nothing happened", span(passed)));
+        say(&mut self.ui, now, false, &format!("passed over {} in which nothing happened", lasted(passed)));
         true
     }
 

@@ -11,6 +11,7 @@ use ratatui::layout::Rect;
 pub(super) use self::ages::reads_differently_at;
 use super::keys::{Act, TABLE};
 use super::model::{FleetUi, Over, runs};
+use crate::deck::attention::needs_person;
 use crate::deck::keymap::key_name;
 use crate::deck::theme::{Theme, asciify};
 use crate::deck::view::paint::{Edge, Piece, frame, piece, put, put_cut, row};
@@ -66,6 +67,8 @@ pub(super) fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &FleetUi) {
         let message_at = footer_at - 1;
         let high = message_at.saturating_sub(top);
         let preview_high = match high {
+            // Where none is listed there is nothing to be told of one.
+            _ if scene.rows.is_empty() => 0,
             40.. => 14,
             24.. => 8,
             16.. => 5,
@@ -128,16 +131,19 @@ fn waiting(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let theme = scene.theme;
     let Some(first) = scene.waiting.first() else { return };
     buf.set_style(area, theme.alarm());
-    let text = format!("{}: {}", first.title().truncate(32), need_text(first, scene.now));
-    let mut room = usize::from(area.width.saturating_sub(24));
-    let text = SafeText::line(&text).truncate(room);
+    let narrow = area.width < 70;
+    let mut room = usize::from(area.width.saturating_sub(if narrow { 17 } else { 24 }));
+    let title = first.title().truncate(usize::from(area.width / 4).clamp(12, 32));
+    let need = need_text(first, room.saturating_sub(title.width() + 2), scene.now);
+    let text = SafeText::line(&format!("{title}: {need}")).truncate(room);
     room -= text.width();
     let (n, verb) = (scene.waiting.len(), if scene.waiting.len() == 1 { "NEEDS" } else { "NEED" });
     let mut left = vec![piece(format!(" ▲ {n} {verb} YOU  "), theme.alarm()), piece(text.to_string(), theme.alarm())];
     // Who else needs somebody, while there is room.
     for other in scene.waiting.iter().skip(1) {
-        let text = format!("{}: {}", other.title().truncate(24), need_text(other, scene.now));
-        let text = SafeText::line(&text).truncate(OTHER);
+        let title = other.title().truncate(24);
+        let need = need_text(other, OTHER.saturating_sub(title.width() + 2), scene.now);
+        let text = SafeText::line(&format!("{title}: {need}"));
         let Some(rest) = room.checked_sub(text.width() + 3) else { break };
         room = rest;
         left.push(piece(text.to_string(), theme.alarm()).gap(3));
@@ -148,16 +154,22 @@ fn waiting(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
 /// Cells of what another run needs somebody for, on the line that is about the first one.
 const OTHER: usize = 56;
 
-/// Why a run needs a person.
-fn need_text(run: &FleetRun, now: Timestamp) -> String {
-    let Some(state) = run.state() else { return String::new() };
+/// Why a run needs a person, in so many cells: as its own deck says it. For how long is never cut.
+fn need_text(run: &FleetRun, cells: usize, now: Timestamp) -> SafeText {
+    let Some(state) = run.state() else { return SafeText::default() };
     let all = needs(state);
-    match all.first() {
-        Some(first) if all.len() > 1 => format!("{} +{}", first.line(state, now), all.len() - 1),
-        Some(first) => first.line(state, now).to_string(),
-        None => "processes would not die".to_owned(),
-    }
+    let Some(first) = all.first() else { return SafeText::line("processes would not die").truncate(cells) };
+    let more = if all.len() > 1 { format!(" +{}", all.len() - 1) } else { String::new() };
+    let room = cells.saturating_sub(more.len());
+    let told = match needs_person(first.step) {
+        Some(found) => found.line(&first.step.id.to_string(), first.step.title(), room, now),
+        None => first.line(state, now).truncate(room),
+    };
+    SafeText::line(&format!("{told}{more}"))
 }
+
+/// So few rows about a run are not used for what stands above the list as well.
+const FEW: u16 = 3;
 
 fn preview(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
     let theme = scene.theme;
@@ -169,7 +181,7 @@ fn preview(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
     let title = run.title().truncate(usize::from(area.width / 2));
     let left = vec![piece(title.to_string(), theme.bold()), piece(format!("  {id}"), theme.dim())];
     let state = run.state();
-    let took = state.and_then(|s| s.elapsed(scene.now)).map(units::span);
+    let took = state.and_then(|s| s.elapsed(scene.now)).map(units::clock);
     let right = vec![piece(units::or_unknown(took), theme.plain())];
     let inner = frame(buf, area, theme, Edge::Plain, left, right);
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
@@ -187,13 +199,15 @@ fn preview(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
     }
     line(buf, "task", run.task.lines().next().unwrap_or_default(), theme.plain());
     if let Some(state) = state {
-        if Class::of(run) == Class::Needs {
-            line(buf, "needs", &need_text(run, scene.now), theme.bold());
+        // Where there are few rows the line above the list has said it.
+        if Class::of(run) == Class::Needs && inner.height > FEW {
+            let room = usize::from(inner.width.saturating_sub(9));
+            line(buf, "needs", need_text(run, room, scene.now).as_str(), theme.bold());
         }
         line(buf, "error", &state.error.as_deref().map(cause).unwrap_or_default(), theme.bad());
         let started = state.started_at.map(|at| units::when::moment(at.micros(), scene.zone));
-        let folder = format!("{}  started {}", state.cwd, units::or_unknown(started));
-        line(buf, "folder", folder.trim(), theme.dim());
+        let folder = if state.cwd.is_empty() { units::UNKNOWN } else { state.cwd.as_str() };
+        line(buf, "folder", &format!("{folder}  started {}", units::or_unknown(started)), theme.dim());
     }
     line(buf, "run", &run.dir().path().display().to_string(), theme.dim());
     if let Some(why) = run.listed.distrust {

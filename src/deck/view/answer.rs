@@ -19,7 +19,7 @@ const WORDS: usize = 4;
 
 /// The dialog before it is drawn.
 struct Sheet {
-    /// What is asked, each row with the mark of what would be written.
+    /// What is asked, each row with the mark of what would be written, or of what is left out of it.
     text: Vec<(SafeText, Option<char>)>,
     /// The end of one's own words.
     typed: Vec<SafeText>,
@@ -44,11 +44,18 @@ impl Sheet {
         }
         let mut above = SecretLines::default();
         for line in asking.detail.lines() {
-            let mark = line.chars().next().filter(|mark| matches!(mark, '+' | '-'));
-            let behind = mark.and_then(|_| line.get(2..)).unwrap_or(if mark.is_some() { "" } else { line });
+            let mark = line.chars().next().filter(|mark| matches!(mark, '+' | '-' | '…'));
+            let behind = mark.filter(|mark| *mark != '…').and_then(|_| line.get(2..)).unwrap_or(if mark.is_some() {
+                ""
+            } else {
+                line
+            });
             let behind = SafeText::line(behind);
             let behind = if reveal { behind } else { behind.masked_below(&mut above) };
-            let line = SafeText::line(&mark.map_or_else(|| behind.to_string(), |mark| format!("{mark} {behind}")));
+            let line = match mark {
+                Some(mark @ ('+' | '-')) => SafeText::line(&format!("{mark} {behind}")),
+                _ => behind,
+            };
             text.extend(line.wrap(wide).into_iter().map(|row| (row, mark)));
         }
         let typed: Vec<SafeText> = if asking.takes_text() {
@@ -87,15 +94,23 @@ fn beside(question: &Question) -> &'static str {
 /// be scrolled.
 #[must_use]
 pub fn pages(size: (u16, u16), dialog: &AnswerDialog, question: &Question, reveal: bool) -> (usize, usize) {
-    let sheet = Sheet::new((size.0, size.1.saturating_sub(1)), dialog, question, reveal);
+    let area = room(Rect { x: 0, y: 0, width: size.0, height: size.1.saturating_sub(1) });
+    let sheet = Sheet::new((area.width, area.height), dialog, question, reveal);
     let seen = sheet.seen();
     (seen, sheet.text.len().saturating_sub(seen))
+}
+
+/// Where the dialog may be: below the lines about the run and about who needs somebody, where there is room for both.
+fn room(area: Rect) -> Rect {
+    let above = if area.height >= 19 { 2 } else { 0 };
+    Rect { y: area.y + above, height: area.height - above, ..area }
 }
 
 /// Draws it. Of what is asked a part is seen where there is more than fits, of the answers always all: who answers has to
 /// see what will be done.
 pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &Scene<'_>) {
     let theme = scene.theme;
+    let area = room(area);
     let name = scene.state.step(dialog.step).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
     let title = format!("step {} {name} asks", dialog.step);
     let Some(question) = question(scene.state, dialog) else {
@@ -116,6 +131,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
     for (line, mark) in sheet.text.iter().skip(top).take(seen) {
         let style = match mark {
             Some('+') => theme.good(),
+            Some('…') => theme.dim(),
             Some(_) => theme.bad(),
             None => theme.bold(),
         };
@@ -168,7 +184,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
     }
     left.extend([piece("esc", theme.key()).rank(1).gap(3), piece("later", theme.dim()).rank(1).gap(1)]);
     if asking.many {
-        left.extend([piece("space", theme.key()).gap(3), piece("choose several", theme.dim()).gap(1)]);
+        left.extend([piece("space", theme.key()).gap(3), piece("tick several", theme.dim()).gap(1)]);
     }
     let until = question.until.map(|until| format!("refused in {}", clock(until.since(scene.now))));
     let right = vec![

@@ -8,19 +8,21 @@ use ratatui::style::Style;
 use super::paint::{Piece, bar, piece, put, put_cut, right_cells, row};
 use super::secrets::wrapped;
 use super::{Scene, elapsed, now_text, took};
-use crate::deck::attention::{needs_person, outlook};
+use crate::deck::attention::{needs_person, needy_call, outlook};
 use crate::deck::model::UiState;
 use crate::run::{
-    Level, Limit, Meter, Metric, Notice, OpenCall, Reason, RunnerKind, Steerable, StepPhase, StepState, ToolCall,
-    ToolOutcome, budget, cause, resume_command,
+    Amount, Level, Limit, Meter, Metric, Notice, OpenCall, Reason, RunnerKind, Steerable, StepPhase, StepState,
+    ToolCall, ToolOutcome, budget, cause, resume_command,
 };
-use crate::text::{SafeText, UNKNOWN, bytes, clock, cost, count, or_unknown, span, width};
+use crate::text::{SafeText, UNKNOWN, bytes, clock, cost, count, lasted, or_unknown, width};
 
 /// One row of facts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
     /// State, agent, model, pid.
     State,
+    /// The command line of a plain command.
+    Command,
     /// An open tool call, by its place.
     Open(usize),
     /// It waits to try its provider again.
@@ -64,6 +66,14 @@ const OPEN_ROWS: usize = 4;
 #[must_use]
 pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
     let mut rows = vec![Fact::State];
+    if matches!(step.runner, RunnerKind::ExternalCli { .. }) {
+        rows.push(Fact::Command);
+    }
+    if let Some(error) = &step.error {
+        let lines =
+            SafeText::block(&cause(error)).into_iter().flat_map(|l| wrapped(&l, width.saturating_sub(11), reveal));
+        rows.extend(lines.take(3).map(Fact::Error));
+    }
     if needs_person(step).is_some() {
         rows.push(Fact::Attention);
     }
@@ -72,7 +82,10 @@ pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
         (0..step.attention.len()).filter(|i| step.attention.get(*i).is_some_and(quiet)).take(2).map(Fact::Note),
     );
     if step.phase == StepPhase::Running {
-        rows.extend((0..step.open.len().min(OPEN_ROWS)).map(Fact::Open));
+        // The call that it needs somebody for was told with the reason.
+        let told = needy_call(step).map(|call| call.seq);
+        let shown = step.open.iter().enumerate().take(OPEN_ROWS).filter(|(_, call)| Some(call.seq) != told);
+        rows.extend(shown.map(|(at, _)| Fact::Open(at)));
         if step.open.len() > OPEN_ROWS {
             rows.push(Fact::MoreOpen(step.open.len() - OPEN_ROWS));
         }
@@ -92,11 +105,6 @@ pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
     }
     let limited = |metric: &Metric| budget::limit(&step.limits, *metric) != Limit::default();
     rows.extend(Metric::ALL.into_iter().filter(limited).map(Fact::Meter));
-    if let Some(error) = &step.error {
-        let lines =
-            SafeText::block(&cause(error)).into_iter().flat_map(|l| wrapped(&l, width.saturating_sub(11), reveal));
-        rows.extend(lines.take(3).map(Fact::Error));
-    }
     if matches!(step.steerable, Steerable::No(_)) && step.phase == StepPhase::Running && !plain {
         rows.push(Fact::Deaf);
     }
@@ -129,15 +137,26 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
     let label = |buf: &mut Buffer, name: &str| put(buf, area, 0, dy, &format!("{name:<9}"), theme.dim());
     match fact {
         Fact::State => state_row(buf, area, dy, step, scene, ui),
+        Fact::Command => {
+            if let RunnerKind::ExternalCli { command, args } = &step.runner {
+                label(buf, "runs");
+                let text = SafeText::line(&format!("{command} {}", args.join(" ")));
+                put_cut(buf, area, 10, dy, &text, area.width, theme.plain());
+            }
+        }
         Fact::Attention => {
             if let Some(attention) = needs_person(step) {
-                label(buf, "needs you");
-                let since = attention.since.map(|at| format!(" {}", clock(scene.now.since(at)))).unwrap_or_default();
-                let text = SafeText::line(&format!("{}{since}", attention.reason));
-                let dx = put_cut(buf, area, 10, dy, &text, area.width, theme.bold());
-                let next = outlook(step, scene.now).map(|next| format!("{next}, ")).unwrap_or_default();
-                let text = SafeText::line(&format!("({next}w tells why)"));
-                put_cut(buf, area, dx + 1, dy, &text, area.width, theme.dim());
+                label(buf, if scene.is_gone() { "needed" } else { "needs you" });
+                let clock = attention.clock(scene.now);
+                // How long there is still time is never cut.
+                let room = area.width.saturating_sub(11 + u16::try_from(width(&clock)).unwrap_or(0));
+                let dx = put_cut(buf, area, 10, dy, &SafeText::line(&attention.reason), room, theme.bold());
+                let dx = put(buf, area, dx + 1, dy, &clock, theme.bold());
+                let next = outlook(step).map(|next| SafeText::line(&format!("({next})")));
+                let next = next.filter(|next| next.width() < usize::from(area.width.saturating_sub(dx)));
+                if let Some(next) = next {
+                    put(buf, area, dx + 1, dy, next.as_str(), theme.dim());
+                }
             }
         }
         Fact::Open(at) => {
@@ -155,11 +174,13 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
                 label(buf, "note");
                 let condition = &notice.condition;
                 // Its words are of the moment at which it was told.
-                let now = match condition.reason {
-                    Reason::TimeThreshold => format!(", {} now", clock(scene.now.since(condition.since))),
-                    _ => String::new(),
+                let text = match (condition.reason, condition.threshold) {
+                    (Reason::TimeThreshold, Some(Amount::Millis(ms))) => {
+                        let (ran, told) = (scene.now.since(condition.since), std::time::Duration::from_millis(ms));
+                        SafeText::line(&format!("has run {}, longer than {}", clock(ran), clock(told)))
+                    }
+                    _ => SafeText::line(&condition.evidence),
                 };
-                let text = SafeText::line(&format!("{}{now}", condition.evidence));
                 put_cut(buf, area, 10, dy, &text, area.width, theme.dim());
             }
         }
@@ -170,10 +191,12 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
                 let share = meter.used.map(|_| meter.share());
                 let style = if step.phase.is_terminal() { theme.dim() } else { meter_style(meter, scene) };
                 let dx = limit_row(buf, area, dy, &marked(meter), share, style, scene);
-                let left = meter_left(meter).filter(|_| !step.phase.is_terminal()).unwrap_or_default();
+                let left = meter_left(meter).filter(|_| !scene.rests(step)).unwrap_or_default();
                 let dx = put(buf, area, dx, dy, &left, theme.dim());
-                if let Some(warning) = meter_warning(meter).filter(|_| area.width >= ROOMY) {
-                    let dx = if left.is_empty() { dx } else { dx + 2 };
+                let dx = if left.is_empty() { dx } else { dx + 2 };
+                // Where it was warned is told where there is room, and that it was everywhere.
+                let warned = is_warned(meter).then(|| "warned".to_owned());
+                if let Some(warning) = meter_warning(meter).filter(|_| area.width >= ROOMY).or(warned) {
                     put(buf, area, dx, dy, &warning, theme.dim());
                 }
             }
@@ -204,12 +227,16 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
                 let text = format!("{} of {}", clock(used), clock(limit));
                 let dx = limit_row(buf, area, dy, &text, Some(share), share_style(share, scene), scene);
                 let left = limit.saturating_sub(used);
-                put(buf, area, dx, dy, &format!("{} left", clock(left)), theme.dim());
+                if !scene.rests(step) {
+                    put(buf, area, dx, dy, &format!("{} left", clock(left)), theme.dim());
+                }
             }
         }
         Fact::Error(line) => {
-            label(buf, "error");
-            put(buf, area, 10, dy, line.as_str(), theme.bad());
+            // What somebody asked for is no error.
+            let asked = matches!(step.phase, StepPhase::Stopped | StepPhase::Paused);
+            label(buf, if asked { "why" } else { "error" });
+            put(buf, area, 10, dy, line.as_str(), if asked { theme.plain() } else { theme.bad() });
         }
         Fact::Deaf => {
             if let Steerable::No(why) = &step.steerable {
@@ -263,7 +290,7 @@ fn state_row(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, scene: &Sc
     if let Some(pid) = step.pid.filter(|_| step.phase == StepPhase::Running) {
         left.push(piece(format!("pid {pid}"), theme.dim()).rank(2).gap(2));
     }
-    let clock = vec![piece(elapsed(step, scene.now), theme.bold())];
+    let clock = vec![piece(elapsed(step, scene), theme.bold())];
     row(buf, area, dy, left, clock);
 }
 
@@ -317,7 +344,11 @@ pub(super) fn window_text(step: &StepState) -> Option<(String, f64)> {
 /// A share in digits; nearly everything is not everything.
 pub(super) fn percent(share: f64) -> String {
     // `as` saturates.
-    format!("{}%", if share < 1.0 { ((share * 100.0).round() as u64).min(99) } else { (share * 100.0) as u64 })
+    match share {
+        little if little > 0.0 && little < 0.005 => "<1%".to_owned(),
+        part if part < 1.0 => format!("{}%", ((part * 100.0).round() as u64).min(99)),
+        all => format!("{}%", (all * 100.0) as u64),
+    }
 }
 
 /// From this share of a limit on it is told that it is near.
@@ -348,6 +379,8 @@ pub(super) fn of_limits(step: &StepState, scene: &Scene<'_>) -> Vec<Piece> {
             (None, Some(bare)) => (bare, theme.dim()),
             (None, None) => return,
         };
+        // What was warned of is the last to go.
+        let rank = if told(metric).is_some_and(meter_is_high) { rank + 4 } else { rank };
         let name = if name.is_empty() { String::new() } else { format!("{name} ") };
         out.push(piece(format!("{name}{text}"), style).rank(rank).gap(3));
     };
@@ -389,7 +422,7 @@ fn limit_row(
 ) -> u16 {
     let dx = put(buf, area, 10, dy, &format!("{text:<15}"), scene.theme.plain()) + 1;
     // The figures beside it keep their room.
-    let beside = if area.width >= ROOMY { 30 } else { 14 };
+    let beside = if area.width >= ROOMY { 30 } else { 19 };
     let cells = area.width.saturating_sub(dx + beside).min(48);
     if let Some(share) = share {
         put(buf, area, dx, dy, &bar(share, cells), style);
@@ -436,9 +469,14 @@ pub(super) fn meter_style(meter: &Meter, scene: &Scene<'_>) -> Style {
     if meter_is_high(meter) { scene.theme.bad() } else { scene.theme.accent() }
 }
 
+/// Whether the warning was reached.
+fn is_warned(meter: &Meter) -> bool {
+    meter.soft.zip(meter.used).is_some_and(|(soft, used)| used >= soft)
+}
+
 /// Whether the warning was reached, or nearly the limit.
 fn meter_is_high(meter: &Meter) -> bool {
-    meter.soft.zip(meter.used).is_some_and(|(soft, used)| used >= soft) || meter.share() >= HIGH
+    is_warned(meter) || meter.share() >= HIGH
 }
 
 /// An estimate of when the limit comes.
@@ -463,6 +501,12 @@ fn retry_text(step: &StepState, scene: &Scene<'_>) -> String {
     format!("attempt {}{of}{left}: {}", or_unknown(retry.attempt.map(|a| a.to_string())), retry.reason)
 }
 
+/// For how long a call is open, or was.
+fn open_for(call: &OpenCall, scene: &Scene<'_>) -> String {
+    let was = if scene.is_gone() { "was " } else { "" };
+    format!("{was}open {}", clock(scene.now.since(call.started_at)))
+}
+
 /// An open call with its running clock.
 pub(super) fn open_pieces(
     call: &OpenCall,
@@ -474,7 +518,7 @@ pub(super) fn open_pieces(
     // A limit is named only where there is one.
     let limit = step.limits.tool_limit(&call.tool);
     let limit = limit.map(|ms| format!(" of {}", clock(std::time::Duration::from_millis(ms)))).unwrap_or_default();
-    let open = format!("open {}{limit}", clock(scene.now.since(call.started_at)));
+    let open = format!("{}{limit}", open_for(call, scene));
     let tool = SafeText::line(&call.tool).truncate(16);
     let room = cells.saturating_sub(tool.width() + 1 + 2 + open.len());
     let left = vec![
@@ -499,7 +543,7 @@ pub(super) fn ended_pieces(call: &ToolCall, cells: usize, scene: &Scene<'_>) -> 
         let preview = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty()).unwrap_or_default();
         left.push(piece(preview.to_string(), theme.bad()).gap(2));
     }
-    let took = or_unknown(call.started_at.map(|s| span(call.ended_at.since(s))));
+    let took = or_unknown(call.started_at.map(|s| lasted(call.ended_at.since(s))));
     (left, vec![piece(took, theme.dim())])
 }
 
@@ -511,7 +555,7 @@ pub(super) const fn outcome_mark(outcome: Option<ToolOutcome>, scene: &Scene<'_>
         Some(ToolOutcome::Error) => ("✗", theme.bad()),
         Some(ToolOutcome::Denied) => ("✗", theme.halted()),
         Some(ToolOutcome::Cancelled | ToolOutcome::Lost) => ("■", theme.halted()),
-        None => ("·", theme.dim()),
+        None => ("?", theme.dim()),
     }
 }
 
@@ -550,7 +594,7 @@ pub(super) fn brief(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, sce
     match (step.current_call(), &step.runner) {
         (Some(call), _) => {
             let tool = SafeText::line(&call.tool).truncate(16).to_string();
-            let open = format!("open {}", clock(scene.now.since(call.started_at)));
+            let open = open_for(call, scene);
             // What it does is worth more than how many tokens it used.
             let fixed = width(&tool) + 1 + 2 + width(&open);
             let wide = call_text(&call.args, call.path.as_deref(), usize::MAX).width();
@@ -590,7 +634,7 @@ pub fn epitaph(step: &StepState, log_bytes: u64) -> String {
         Some(crate::run::ExitInfo { signal: Some(n), .. }) => parts.push(format!("signal {n}")),
         _ => parts.extend(step.exit_code.filter(|c| *c >= 0).map(|c| format!("exit {c}"))),
     }
-    parts.extend(took(step, step.ended_at.unwrap_or_default()).map(span));
+    parts.extend(took(step, step.ended_at.unwrap_or_default()).map(lasted));
     if step.carried_over {
         parts.push("taken over from an earlier run".to_owned());
     }

@@ -3,6 +3,7 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
 use super::detail;
 use super::paint::{Piece, piece, put, put_cut, row};
@@ -161,13 +162,10 @@ fn call(number: u64, width: u16, step: &StepState, scene: &Scene<'_>) -> Option<
     match step.recent_tools.get(place) {
         Some(call) => {
             let (mut left, mut right) = detail::ended_pieces(call, usize::from(width), scene);
-            // In a wide pane how long it took stands beside the call, and what came of it after that.
             if width >= WIDE {
-                left.extend(right.drain(..).map(|piece| piece.gap(3)));
-                if matches!(call.outcome, Some(ToolOutcome::Ok)) {
-                    let first = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty());
-                    left.extend(first.map(|text| piece(text.to_string(), scene.theme.dim()).rank(1).gap(3)));
-                }
+                let first = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty());
+                let came = first.filter(|_| matches!(call.outcome, Some(ToolOutcome::Ok))).unwrap_or_default();
+                right = vec![aside(&right, 6, &came, width, scene.theme.dim())];
             }
             time(&mut left, call.started_at.unwrap_or(call.ended_at));
             Some((left, right))
@@ -176,13 +174,22 @@ fn call(number: u64, width: u16, step: &StepState, scene: &Scene<'_>) -> Option<
             let call = step.open.get(place.checked_sub(step.recent_tools.len())?)?;
             let (mut left, mut right) = detail::open_pieces(call, usize::from(width), step, scene);
             if width >= WIDE {
-                left.extend(right.drain(..).map(|piece| piece.gap(3)));
+                right = vec![aside(&right, 0, &SafeText::default(), width, scene.theme.bold())];
             }
             left.insert(0, piece("●", scene.theme.accent()).gap(2));
             time(&mut left, call.started_at);
             Some((left, right))
         }
     }
+}
+
+/// In a wide pane how long a call took stands in one column for all of them, and what came of it behind that: what is
+/// compared stands below each other.
+fn aside(time: &[Piece], digits: usize, came: &SafeText, width: u16, style: Style) -> Piece {
+    let time: String = time.iter().map(Piece::spaced).collect();
+    let cells = usize::from(if width < 150 { width * 2 / 5 } else { width / 2 });
+    let text = SafeText::line(&format!("{time:>digits$}   {came}")).truncate(cells);
+    piece(format!("{text}{}", " ".repeat(cells.saturating_sub(text.width()))), style)
 }
 
 fn event(entry: &Entry, scene: &Scene<'_>) -> Line {
@@ -193,7 +200,7 @@ fn event(entry: &Entry, scene: &Scene<'_>) -> Line {
 /// What was asked of a step, before anything was said.
 fn task(step: &StepState, scene: &Scene<'_>, width: u16, most: usize) -> Vec<Line> {
     let theme = scene.theme;
-    let mut out = vec![(vec![piece("task", theme.select())], Vec::new())];
+    let mut out = vec![(vec![piece("task", theme.bold())], Vec::new())];
     let task = if scene.facts_of == Some(step.id) { scene.facts.task.as_slice() } else { &[] };
     if task.is_empty() {
         out.push((vec![piece("  its runner keeps it to itself", theme.dim())], Vec::new()));
@@ -217,7 +224,7 @@ fn said(said: &Said, width: u16, most: usize, scene: &Scene<'_>, windows: &Windo
     let time = piece(scene.time_of_day(said.at), theme.dim()).rank(1);
     match &said.what {
         SaidWhat::Message { told, text, error } => {
-            let name = if *told { piece("told", theme.select()) } else { piece("assistant", theme.accent()) };
+            let name = if *told { piece("told", theme.bold()) } else { piece("assistant", theme.accent()) };
             let mut out = vec![(vec![name], vec![time])];
             let full =
                 said.place.and_then(|place| windows.messages.get(&place)).filter(|m| m.lines > 0 || m.thought > 0);

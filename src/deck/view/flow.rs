@@ -145,13 +145,22 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
             );
         }
     }
-    // How many stages lie beyond the ends; where there is hardly room, that there are any.
-    let told = |n: usize| if area.width < 8 * END { "…".to_owned() } else { format!("…{n}") };
+    // How many stages lie beyond the ends and whether somebody in them needs a person; where there is hardly room, that
+    // there are any.
+    let needy = |of: &dyn Fn(StepId) -> bool| ui.sums(scene.state).needy.iter().any(|id| of(*id));
+    let first = stages.first().and_then(|stage| stage.steps.first()).map(|step| step.id);
+    let last = stages.last().and_then(|stage| stage.steps.last()).map(|step| step.id);
+    let narrow = area.width < 8 * END;
+    let told = |n: usize| if narrow { "…".to_owned() } else { format!("…{n}") };
+    let style = |needs: bool| if needs { theme.alarm() } else { theme.dim() };
+    let mark = |needs: bool| if needs && !narrow { "▲" } else { "" };
     if before > 0 {
-        put(buf, area, 0, 0, &told(before), theme.dim());
+        let needs = first.is_some_and(|first| needy(&|id| id < first));
+        put(buf, area, 0, 0, &format!("{}{}", told(before), mark(needs)), style(needs));
     }
     if after > 0 {
-        put_right(buf, area, area.width, 0, &told(after), theme.dim());
+        let needs = last.is_some_and(|last| needy(&|id| id > last));
+        put_right(buf, area, area.width, 0, &format!("{}{}", mark(needs), told(after)), style(needs));
     }
 }
 
@@ -168,7 +177,7 @@ fn node(buf: &mut Buffer, area: Rect, stage: &Stage<'_>, dy: u16, step: &StepSta
     let name = if hidden == 0 { name } else { SafeText::line(&format!("{} +{hidden}", name.truncate(NAME - 4))) };
     let dx = put_cut(buf, area, dx + 1, dy, &name, stage.wide, if selected { theme.bold() } else { theme.plain() });
     let dx = put(buf, area, dx + 1, dy, face.glyph, face.style);
-    put(buf, area, dx + 1, dy, &elapsed(step, scene.now), theme.dim());
+    put(buf, area, dx + 1, dy, &elapsed(step, scene), theme.dim());
 }
 
 /// A sub-agent below its step: its name, the sign of its state and its time.

@@ -30,7 +30,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
     let selected = rows.place(ui.selected).unwrap_or(0);
     let top = list_top(selected, rows.len(), height);
     let found = rows::found(ui, state, rows.len());
-    let told = whereabouts(ui, state.steps.len(), rows.len(), found, (top, height), ui.sums(state).ended);
+    let told = whereabouts(ui, state.steps.len(), rows.len(), found, (top, height));
     let inner = if shape == Shape::Narrow {
         let rule = "─".repeat(usize::from(area.width));
         put(buf, area, 0, 0, &rule, theme.dim());
@@ -80,19 +80,13 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
 }
 
 /// What the list shows of what there is.
-fn whereabouts(
-    ui: &UiState,
-    steps: usize,
-    rows: usize,
-    found: usize,
-    (top, height): (usize, usize),
-    ended: usize,
-) -> String {
+fn whereabouts(ui: &UiState, steps: usize, rows: usize, found: usize, (top, height): (usize, usize)) -> String {
     match &ui.filter {
         Some(words) if found == 0 => format!("& {}: none of {steps}", SafeText::line(words).truncate(24)),
         Some(words) => format!("& {}: {found} of {steps}", SafeText::line(words).truncate(24)),
         None if rows > height => format!("rows {}-{} of {rows}", top + 1, top + height),
-        None => format!("{ended} of {steps} ended"),
+        None if steps == 0 => String::new(),
+        None => many(steps as u64, "step"),
     }
 }
 
@@ -141,7 +135,8 @@ struct Columns {
 impl Columns {
     fn of(scene: &Scene<'_>, sums: &Sums, width: u16, shape: Shape, more: bool) -> Self {
         let steps = &scene.state.steps;
-        let share = usize::from(width / 3).max(10);
+        // What a step does is worth more than the end of a long name.
+        let share = usize::from(width / 4).max(14);
         // Of a folded group, and of sub-agents without lines, the row says how many more there are.
         let longest = sums.longest_title.min(share) + if more { 4 } else { 0 };
         let number = u16::try_from(steps.len().to_string().len()).unwrap_or(3);
@@ -212,7 +207,7 @@ impl ListRow<'_> {
         }
         // Of a group the longest time and the whole cost.
         let longest = members.iter().max_by_key(|s| took(s, scene.now)).unwrap_or(step);
-        let clock = elapsed(longest, scene.now);
+        let clock = elapsed(longest, scene);
         let end = area.width.saturating_sub(1);
         let quiet = if step.phase.is_terminal() || resting { theme.dim() } else { theme.plain() };
         put_right(buf, area, end, dy, &clock, if selected { theme.bold() } else { quiet });

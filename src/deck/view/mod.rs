@@ -77,6 +77,11 @@ impl Scene<'_> {
         matches!(self.hands, Hands::Gone(_))
     }
 
+    /// Whether nothing of a step goes on any more: it is over, or nobody knows what became of it.
+    fn rests(&self, step: &StepState) -> bool {
+        step.phase.is_terminal() || self.is_gone()
+    }
+
     /// The time of day of a moment, `12:40:51`.
     fn time_of_day(&self, at: Timestamp) -> String {
         time_of_day(at, self.zone)
@@ -216,9 +221,13 @@ fn took(step: &StepState, now: Timestamp) -> Option<Duration> {
     if step.phase.is_terminal() && step.ended_at.is_none() { None } else { step.took(now) }
 }
 
-/// A step's time on its clock, or unknown.
-fn elapsed(step: &StepState, now: Timestamp) -> String {
-    crate::text::or_unknown(took(step, now).map(crate::text::clock))
+/// A step's time on its clock, or unknown. Of one that was lost it is at least the time up to the last sign.
+fn elapsed(step: &StepState, scene: &Scene<'_>) -> String {
+    let last = scene.state.last_update.filter(|_| step.phase == StepPhase::Lost && step.ended_at.is_none());
+    if let (Some(started), Some(last)) = (step.started_at, last) {
+        return format!("{}+", crate::text::clock(last.since(started)));
+    }
+    crate::text::or_unknown(took(step, scene.now).map(crate::text::clock))
 }
 
 /// Of so many steps before a queued one is it asked whether it waits for them.
@@ -270,8 +279,14 @@ fn last_seen(face: StepFace, scene: &Scene<'_>) -> Face {
     let word = match face {
         _ if !scene.is_gone() => return scene.theme.face(face),
         StepFace::Starting => "was starting",
-        StepFace::Running | StepFace::Attention => "was running",
+        StepFace::Running => "was running",
         StepFace::Stopping => "was stopping",
+        StepFace::Queued => "was queued",
+        // Who needed somebody is marked as he was.
+        StepFace::Attention => {
+            let mark = scene.theme.face(StepFace::Attention).glyph;
+            return Face { glyph: mark, word: "needed you", ..scene.theme.face(StepFace::Unknown) };
+        }
         _ => return scene.theme.face(face),
     };
     Face { word, ..scene.theme.face(StepFace::Unknown) }
@@ -279,8 +294,22 @@ fn last_seen(face: StepFace, scene: &Scene<'_>) -> Face {
 
 /// What the frame of something that shows its end says: that it follows, where anything is still to come.
 fn at_end(scene: &Scene<'_>, ui: &UiState) -> &'static str {
-    let comes = ui.frozen.is_none() && !scene.is_gone() && (ui.replay.is_some() || !scene.state.is_over());
-    if comes { "▼ following" } else { "end" }
+    let plays = ui.replay.as_ref().map(|replay| !replay.cursor.is_at_end(&replay.line));
+    let comes = !scene.is_gone() && plays.unwrap_or(!scene.state.is_over());
+    match ui.frozen {
+        Some(_) => "frozen",
+        None if comes => "▼ following",
+        None => "end",
+    }
+}
+
+/// Why something is lost, in a row of many: which runner it was that is gone is told of the run that is looked at.
+pub(super) fn lost_because(evidence: &str) -> &str {
+    if evidence.starts_with("the runner (pid") && evidence.ends_with("is gone") {
+        "its runner is gone"
+    } else {
+        evidence
+    }
 }
 
 /// What a step does just now, in a few words.
@@ -312,9 +341,17 @@ fn now_text<'s>(state: &'s RunState, step: &'s StepState, now: Timestamp) -> Cow
                 let attempt = crate::text::or_unknown(retry.attempt.map(|a| a.to_string()));
                 return format!("retry {attempt}{left}").into();
             }
+            // Whoever asks does nothing else, whatever of his is open.
+            if let Some(question) = step.questions.first() {
+                return format!("asks: {}", question.asking.text).into();
+            }
             if let Some(run) = step.waits_for() {
                 let asks = if run.needs.is_some() { ", which needs you" } else { "" };
                 return format!("waits for its inner run {}{asks}", run.title).into();
+            }
+            let silent = attention::silent(step).filter(|_| step.open.is_empty());
+            if let Some(since) = silent {
+                return format!("quiet {}", crate::text::clock(now.since(since))).into();
             }
             match step.current_call() {
                 Some(call) => {
@@ -354,7 +391,7 @@ fn now_text<'s>(state: &'s RunState, step: &'s StepState, now: Timestamp) -> Cow
             _ => Cow::Borrowed(""),
         },
         F::Lost => match &state.lost {
-            Some(evidence) => evidence.as_str().into(),
+            Some(evidence) => lost_because(evidence).into(),
             None if state.is_over() => "the run ended and nothing tells how this step did".into(),
             None => Cow::Borrowed(""),
         },

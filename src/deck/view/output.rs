@@ -56,7 +56,7 @@ pub(super) fn pane(
             _ => vec![piece(format!("{} {}", step.id, SafeText::line(step.title()).truncate(40)), theme.bold())],
         };
         let right = if shape == Shape::Grid && ui.pane(step.id).output == Position::Follow {
-            vec![piece(elapsed(step, scene.now), theme.bold())]
+            vec![piece(elapsed(step, scene), theme.bold())]
         } else if tab == Tab::Output {
             whereabouts(step, ui, window, scene)
         } else if lists(tab) {
@@ -203,6 +203,8 @@ fn nothing(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scen
             Some(at) => format!("no output yet, started {} ago", clock(scene.now.since(at))),
             None => "no output yet".to_owned(),
         },
+        // Who said something or used a tool has printed something.
+        _ if step.last_message.is_some() || step.tool_count > 0 => "nothing of its output was kept".to_owned(),
         _ => "it printed nothing".to_owned(),
     };
     put_cut(buf, area, 0, 0, &SafeText::line(&text), area.width, theme.dim());

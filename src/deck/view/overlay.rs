@@ -293,7 +293,12 @@ fn capability(composer: &Composer, scene: &Scene<'_>) -> String {
             let name = SafeText::line(step.title()).truncate(16);
             format!("{} {name} accepts steering: {word}   queue {queue} of {}", step.id, SteerRequest::QUEUE_LIMIT)
         }
-        (Some(_), Some(_)) => format!("{} steps", composer.targets.len()),
+        (Some(_), Some(_)) => {
+            let steps = composer.targets.iter().filter_map(|id| scene.state.step(*id));
+            let deaf = steps.filter(|step| matches!(step.steerable, Steerable::No(_))).count();
+            let all = composer.targets.len();
+            if deaf == 0 { format!("{all} steps") } else { format!("{all} steps, of which {deaf} cannot be steered") }
+        }
         _ => String::new(),
     }
 }
@@ -316,7 +321,7 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
         Danger::Step(id) => {
             let name = scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
             let question = format!("End step {id} {name} and every process below it?");
-            ("stop step", question, "Its siblings go on. The run goes on as its plan says.".to_owned())
+            ("stop step", question, format!("Its siblings go on.{}", waiting_for(scene, id)))
         }
         Danger::Run => {
             let many = living(scene.state);
@@ -343,9 +348,10 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
                 names.push(format!("and {} more", left.len() - NAMED));
             }
             let spent = left.iter().filter_map(|step| step.cost).map(|usd| usd.0).reduce(|a, b| a + b);
+            let least = if left.iter().any(|step| step.worked() && step.cost.is_none()) { "at least " } else { "" };
             let cost = spent.map_or_else(
                 || "It may cost as much again.".to_owned(),
-                |usd| format!("Before, they cost {}.", crate::text::cost(usd)),
+                |usd| format!("Before, they cost {least}{}.", crate::text::cost(usd)),
             );
             let question = format!("Do {} again? {}.", many(left.len() as u64, "step"), names.join(", "));
             ("retry", question, format!("In a new run, which takes over what is done. {cost}"))
@@ -363,6 +369,31 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
         piece(no, theme.plain()).gap(1),
     ];
     row(buf, inner, dy + 1, left, Vec::new());
+}
+
+/// Which steps wait for one that is about to be ended, in a sentence.
+fn waiting_for(scene: &Scene<'_>, id: StepId) -> String {
+    let waits =
+        |step: &&StepState| step.phase == StepPhase::Pending && super::waits_for(scene.state, step).contains(&id);
+    let mut names: Vec<String> = Vec::new();
+    let mut more = 0_usize;
+    // Those of the next stage, and not one behind the other.
+    let next = scene.state.steps.iter().filter(|s| s.phase == StepPhase::Pending).map(|s| s.logical).min();
+    for step in scene.state.steps.iter().filter(|s| Some(s.logical) == next).filter(waits) {
+        if names.len() < NAMED {
+            names.push(format!("{} {}", step.id, SafeText::line(step.title()).truncate(24)));
+        } else {
+            more += 1;
+        }
+    }
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    match names.as_slice() {
+        [] => " The run goes on as its plan says.".to_owned(),
+        [only] => format!(" {only} waits for it; the run goes on as its plan says."),
+        all => format!(" {} wait for it; the run goes on as its plan says.", all.join(", ")),
+    }
 }
 
 fn quit(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
@@ -408,7 +439,8 @@ fn why(buf: &mut Buffer, area: Rect, step: StepId, top: usize, scene: &Scene<'_>
         })
         .collect();
     let high = u16::try_from(lines.len()).unwrap_or(20).saturating_add(2);
-    let inner = dialog_box(buf, area, (76, high), &format!("why step {step} needs you"), scene);
+    let name = scene.state.step(step).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
+    let inner = dialog_box(buf, area, (76, high), &format!("why {step} {name} needs you"), scene);
     let top = scrolled(buf, inner, top, lines.len(), scene);
     for ((name, value), dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
         put(buf, inner, 0, dy, name, theme.dim());

@@ -17,7 +17,7 @@ use crate::deck::model::{Danger, Fate, Overlay, Sent, Tab, UiState, living};
 use crate::deck::replay::Replay;
 use crate::deck::theme::Face;
 use crate::run::replay::Step;
-use crate::run::{Metric, Notice, RunPhase, RunState, StepFace, TargetState};
+use crate::run::{Metric, Notice, RunPhase, RunState, StepFace, TargetState, cause};
 use crate::text::{SafeText, UNKNOWN, clock, clock_long, cost, count, or_unknown};
 
 /// For so long a request of this deck is the newest thing to tell.
@@ -55,13 +55,17 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
     }
     left.extend(inside(scene, ui));
     let sums = ui.sums(state);
-    let mut right = vec![
-        piece("step ", theme.dim()).rank(2),
-        piece(format!("{}/{}", sums.ended, state.steps.len()), theme.plain()).rank(7),
-    ];
+    let mut right = Vec::new();
+    let gap = if area.width < 70 { 2 } else { 3 };
+    // Before any is known the list says so.
+    if !state.steps.is_empty() {
+        right.push(piece(format!("{}/{}", sums.ended, state.steps.len()), theme.plain()).rank(7));
+        right.push(piece("ended", theme.dim()).rank(2).gap(1));
+    }
     let ran = state.elapsed(scene.now);
     let time = or_unknown(ran.map(if area.width >= 100 { clock_long } else { clock }));
-    right.push(piece(time, theme.bold()).gap(3));
+    let more = if state.lost.is_some() && state.ended_at.is_none() && ran.is_some() { "+" } else { "" };
+    right.push(piece(format!("{time}{more}"), theme.bold()).gap(gap));
     if let Some(limit) = state.timeout_ms {
         let limit = std::time::Duration::from_millis(limit);
         let limit = if area.width >= 100 { clock_long(limit) } else { clock(limit) };
@@ -70,25 +74,30 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
     // Unknown money is said to be unknown only where there is room to say so.
     let meters = crate::run::budget::run_meters(state, scene.now);
     let metered = |metric: Metric| meters.iter().find(|m| m.metric == metric);
-    let money = sums.cost.map_or_else(|| format!("cost {UNKNOWN}"), |c| cost(c.0));
+    // A sum of which a part is not told is at least that.
+    let or_more = |more: bool| if more { "+" } else { "" };
+    let (cost_more, tokens_more) = (or_more(sums.cost_more), or_more(sums.tokens_more));
+    let money = sums.cost.map_or_else(|| format!("cost {UNKNOWN}"), |c| format!("{}{cost_more}", cost(c.0)));
     if !sums.plain || sums.cost.is_some() {
         let rank = if sums.cost.is_some() { 8 } else { 1 };
         match metered(Metric::Cost) {
             Some(meter) => {
-                right.push(piece(meter_text(meter), theme.plain()).rank(8).gap(3));
+                let text = meter_text(meter).replacen(" of ", &format!("{cost_more} of "), 1);
+                right.push(piece(text, theme.plain()).rank(8).gap(gap));
                 right.push(piece(bar(meter.share(), 10), meter_style(meter, scene)).rank(1).gap(1));
             }
-            None => right.push(piece(money, theme.plain()).rank(rank).gap(3)),
+            None => right.push(piece(money, theme.plain()).rank(rank).gap(gap)),
         }
     }
     let tokens = if sums.tokens.is_zero() { "–".to_owned() } else { count(sums.tokens.total()) };
     if !sums.plain {
         match metered(Metric::Tokens) {
             Some(meter) => {
-                right.push(piece(format!("{} tok", meter_text(meter)), theme.plain()).rank(5).gap(3));
+                let text = meter_text(meter).replacen(" of ", &format!("{tokens_more} of "), 1);
+                right.push(piece(format!("{text} tok"), theme.plain()).rank(5).gap(gap));
                 right.push(piece(bar(meter.share(), 10), meter_style(meter, scene)).rank(0).gap(1));
             }
-            None => right.push(piece(format!("{tokens} tok"), theme.plain()).rank(5).gap(3)),
+            None => right.push(piece(format!("{tokens}{tokens_more} tok"), theme.plain()).rank(5).gap(gap)),
         }
     }
     row(buf, inset(area), 0, left, right);
@@ -98,7 +107,7 @@ pub(super) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiSta
 fn run_face(scene: &Scene<'_>) -> Face {
     let face = scene.theme.run_face(scene.state);
     if scene.is_gone() && !scene.state.is_over() {
-        return Face { word: "last seen running", ..scene.theme.face(StepFace::Unknown) };
+        return Face { word: "was running", ..scene.theme.face(StepFace::Unknown) };
     }
     face
 }
@@ -164,7 +173,7 @@ pub(super) fn step_header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &
     ];
     left.extend(frozen(scene, ui));
     left.extend(reading(scene, ui));
-    let mut right = vec![piece(elapsed(step, scene.now), theme.bold())];
+    let mut right = vec![piece(elapsed(step, scene), theme.bold())];
     right.extend(of_limits(step, scene));
     let run = run_face(scene);
     let about_run = [
@@ -218,23 +227,21 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
         right.insert(0, hint(Action::Answer, "answer", 4));
     }
     let verb = match waiting.len() {
-        _ if scene.is_gone() => "NEEDED",
+        _ if scene.is_gone() || ui.replay.is_some() => "NEEDED",
         1 => "NEEDS",
         _ => "NEED",
     };
     let count = format!("▲ {} {verb} YOU", waiting.len());
     let word = if width < 70 { "" } else { "step " };
     // For how long is never cut; what it is about may be.
-    let age = first.since.map(|s| clock(scene.now.since(s))).unwrap_or_default();
-    let used = crate::text::width(&count) + age.len() + 6 + if width < 70 { 0 } else { 10 };
+    let used = crate::text::width(&count) + 4 + if width < 70 { 0 } else { 10 };
     // How to answer is never crowded out by the question.
-    let used = if asks { used + 11 } else { used };
-    let text = SafeText::line(&format!("{word}{} {name}: {}", first.step, first.reason));
-    let text = text.truncate(usize::from(width).saturating_sub(used));
+    let used = if asks { used + 10 } else { used };
+    let number = format!("{word}{}", first.step);
+    let text = first.line(&number, name.as_str(), usize::from(width).saturating_sub(used), scene.now);
     let mut left = vec![
         piece(count, theme.alarm()).does(Action::NextAttention),
         piece(text.to_string(), theme.alarm()).gap(2).does(Action::NextAttention),
-        piece(age, theme.alarm()).gap(1).does(Action::NextAttention),
     ];
     // Where there is room: what comes next by itself, and who else needs somebody.
     let mut room = width.saturating_sub(2).saturating_sub(total(&left) + total(&right) + 4);
@@ -248,22 +255,21 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
         }
         fits
     };
-    if let Some(next) = scene.state.step(first.step).and_then(|step| attention::outlook(step, scene.now)) {
+    if let Some(next) = scene.state.step(first.step).and_then(attention::outlook) {
         add(format!("({next})"), 1);
     }
     for other in waiting.iter().filter(|other| other.step != first.step) {
         let name = scene.state.step(other.step).map(|s| SafeText::line(s.title()).truncate(24)).unwrap_or_default();
-        let age = other.since.map(|s| format!(" {}", clock(scene.now.since(s)))).unwrap_or_default();
-        let about = SafeText::line(&other.reason).truncate(OTHER);
-        if !add(format!("{} {name}: {about}{age}", other.step), 3) {
+        let text = other.line(&other.step.to_string(), name.as_str(), OTHER + name.width(), scene.now);
+        if !add(text.to_string(), 3) {
             break;
         }
     }
     (left, right)
 }
 
-/// Cells of what another step needs somebody for, on the line that is about the foremost one.
-const OTHER: usize = 32;
+/// Cells of what another step needs somebody for, on the line that is about the foremost one; its name not counted.
+const OTHER: usize = 40;
 
 /// What a click on the line about what needs a person does, `dx` cells from its left.
 pub(super) fn hit_needs(width: u16, dx: u16, scene: &Scene<'_>, ui: &UiState) -> Option<Action> {
@@ -300,9 +306,9 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         let many = living(scene.state);
         let children = if many == 1 { "child pauses".to_owned() } else { format!("{many} children pause") };
         return Some(vec![
-            piece("press ", theme.plain()),
+            piece("press ", theme.bold()),
             piece(ui.keymap.hint(Action::Interrupt), theme.key()),
-            piece(format!(" again to interrupt: {children}, their sessions live on"), theme.plain()),
+            piece(format!(" again to interrupt: {children}, their sessions live on"), theme.bold()),
         ]);
     }
     if let (Some(percent), Some(search)) = (ui.searching, &ui.search) {
@@ -332,19 +338,27 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     }
     if scene.state.is_over() {
         let failed = ui.sums(scene.state).first_failed.and_then(|place| scene.state.steps.get(place));
-        let why = failed.map(|step| {
-            let error = step.error.as_deref().map(|why| format!(": {}", SafeText::line(why).truncate(60)));
-            let name = SafeText::line(step.title()).truncate(24);
-            format!("step {} {name} failed{}; ", step.id, error.unwrap_or_default())
-        });
         // What is paused can be gone on with, and is not called over too.
         let paused = scene.state.lost.is_none() && scene.state.phase == RunPhase::Paused;
-        let told = if paused { "the run is paused; " } else { "the run is over; " };
-        let mut over = vec![piece(told, theme.plain())];
-        over.extend(why.map(|text| piece(text, theme.bad()).rank(0)));
+        // A narrow line says it with the end of the step; the line about the run says it at every size.
+        let lead = match paused {
+            true => "the run is paused; ",
+            false if ui.size.0 < 70 && failed.is_some() => "",
+            false => "the run is over; ",
+        };
+        let mut over = vec![piece(lead, theme.plain())];
+        over.extend(failed.map(|step| {
+            // The reason is cut to the room that there is beside the way out.
+            let name = SafeText::line(step.title()).truncate(24);
+            let error = step.error.as_deref().map(|why| format!(": {}", SafeText::line(&cause(why))));
+            let text = SafeText::line(&format!("step {} {name} failed{}", step.id, error.unwrap_or_default()));
+            let room = usize::from(ui.size.0).saturating_sub(2 + lead.len() + "; q leaves".len());
+            piece(format!("{}; ", text.truncate(room.min(ENDED))), theme.bad())
+        }));
         over.extend([
             piece(ui.keymap.hint(Action::Quit), theme.key()),
-            piece(" leaves and prints the summary", theme.plain()),
+            piece(" leaves", theme.plain()),
+            piece(" and prints the summary", theme.plain()).rank(3),
         ]);
         let at = Situation { state: scene.state, read_only: scene.read_only };
         if actions::possible(Action::Steer, ui, at).is_ok() {
@@ -365,6 +379,9 @@ fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     }
     request(scene, ui)
 }
+
+/// Cells of what the line about a run that is over says of the step that failed.
+const ENDED: usize = 84;
 
 /// What happened last where a replay is.
 fn replayed(replay: &Replay, scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
@@ -388,12 +405,11 @@ fn replayed(replay: &Replay, scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
 fn standing(scene: &Scene<'_>) -> Option<SafeText> {
     let text = match (scene.hands, scene.read_only) {
         (Hands::Lost(evidence), _) => {
-            let last = scene.state.last_update.map(|at| format!("; its last sign was at {}", scene.time_of_day(at)));
-            let gone = match evidence.as_str() {
-                said if said.starts_with("the runner") => format!("{said}, the run was marked lost"),
-                other => format!("the runner is gone, the run was marked lost ({other})"),
-            };
-            format!("read-only: {gone}{}", last.unwrap_or_default())
+            let since = scene.state.last_update.map(|at| format!(" since {}", scene.time_of_day(at)));
+            let told = evidence.as_str();
+            let pid = told.strip_prefix("the runner (").and_then(|told| told.strip_suffix(") is gone"));
+            let since = since.unwrap_or_default();
+            format!("read-only: runner gone{since}, the run was marked lost ({})", pid.unwrap_or(told))
         }
         (Hands::Gone(what), _) => format!("the run's directory {what}; this is the last picture"),
         (Hands::Suspended(what), _) => what.to_string(),
@@ -502,12 +518,13 @@ fn page(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
         (Shape::Grid, Some((first, _))) if panes < steps => {
             let at = scene.state.steps.iter().position(|s| s.id == *first).unwrap_or(0);
             let text = format!("panes {}-{} of {steps}", at + 1, at + panes);
-            vec![piece(text, scene.theme.dim()).rank(1)]
+            let keys = [Action::PageUp, Action::PageDown].map(|action| ui.keymap.hint(action)).join(" ");
+            vec![piece(text, scene.theme.dim()).rank(1), piece(keys, scene.theme.key()).rank(1).gap(2)]
         }
         (Shape::Zoom, _) => tool_limits(scene, ui),
         // What the signs on the track above mean.
         _ if ui.replay.as_ref().is_some_and(|replay| replay.reading.is_none()) => {
-            vec![piece("• call   ▲ need   ■ end   ▸ request", scene.theme.dim()).rank(0)]
+            vec![piece("• call   ▲ need   ■ end   ▸ request   ◆ now", scene.theme.dim()).rank(0)]
         }
         _ => Vec::new(),
     }
@@ -521,18 +538,20 @@ fn tool_limits(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
     let tool = SafeText::line(&call.tool).truncate(16);
     let open = scene.now.since(call.started_at);
     let mut out = vec![
-        piece(tool.to_string(), theme.dim()).rank(1),
-        piece(format!("open {}", clock(open)), theme.plain()).rank(1).gap(1),
+        piece(tool.to_string(), theme.dim()).rank(5),
+        piece(format!("open {}", clock(open)), theme.plain()).rank(5).gap(1),
     ];
     let time = |ms: u64| std::time::Duration::from_millis(ms);
+    let ends = step.limits.tool_limit(&call.tool).map(time);
+    out.extend(ends.map(|at| piece(format!("of {}", clock(at)), theme.dim()).rank(4).gap(1)));
     let warns = step.thresholds.tool_open(&call.tool).map(time);
     out.extend(warns.map(|at| {
-        let style = if open >= at { theme.bad() } else { theme.dim() };
-        piece(format!("warning at {}", clock(at)), style).rank(1).gap(3)
+        let (word, style) = if open >= at { ("warned", theme.bad()) } else { ("warning", theme.dim()) };
+        piece(format!("{word} at {}", clock(at)), style).rank(1).gap(3)
     }));
-    let ends = step.limits.tool_ms.map(time);
-    out.extend(ends.map(|at| piece(format!("ends at {}", clock(at)), theme.dim()).rank(1).gap(3)));
-    if warns.is_none() && ends.is_none() { Vec::new() } else { out }
+    // Where there is room the line about the step says for how long it is open.
+    let said = ui.size.0 >= 100 && warns.is_none() && ends.is_none();
+    if said || scene.rests(step) { Vec::new() } else { out }
 }
 
 /// Draws the hints; `alone` says that there is no other line for a notice.
@@ -610,9 +629,9 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
             out.push(("esc", "later"));
             // What is only typed has nothing to choose from.
             let choices = question.map(answer_dialog::lines);
-            out.extend(choices.filter(|lines| !lines.is_empty()).map(|_| ("↑↓", "choose")));
+            out.extend(choices.filter(|lines| !lines.is_empty()).map(|_| ("↑↓", "move")));
             if question.is_some_and(|question| question.asking.many) {
-                out.insert(1, ("space", "choose"));
+                out.insert(1, ("space", "tick"));
             }
             named(&out)
         }
@@ -631,6 +650,7 @@ fn hint(key: &str, word: &str, rank: u8, scene: &Scene<'_>) -> [Piece; 2] {
 
 fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
     let at = Situation { state: scene.state, read_only: scene.read_only };
+    let over = scene.state.step(ui.selected).is_some_and(|step| step.phase.is_terminal());
     let mut out = Vec::new();
     for action in actions::footer(ui, at) {
         let Some(info) = actions::row(action) else { continue };
@@ -660,16 +680,18 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
         let rank = match action {
             Action::View => 0,
             Action::NextPane => 1,
+            // What ends the run, beside a step that is over.
+            Action::Interrupt if ui.zoom && over => 1,
             Action::Palette | Action::Search => 2,
-            Action::Follow | Action::Filter => 3,
+            Action::Follow | Action::Filter | Action::Replay => 3,
             Action::Down | Action::NextStep => 4,
-            Action::Replay => 1,
             Action::Interrupt | Action::Faster => 5,
             Action::StopStep | Action::TakeBack | Action::Retry => 6,
             // Nobody is to be kept where he cannot see the way back.
-            Action::Back => 9,
+            Action::Back | Action::Raise => 9,
             Action::Steer => 8,
-            Action::Zoom | Action::Open | Action::SearchNext => 7,
+            Action::Zoom | Action::Open | Action::SearchNext | Action::Seek(Step::Mark) => 7,
+            Action::Seek(_) => 8,
             Action::NextAttention => 10,
             Action::Help => 11,
             _ => 12,
@@ -677,6 +699,9 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
         let word = match (action, &ui.replay) {
             (Action::Freeze, Some(replay)) if replay.cursor.plays() => "pause",
             (Action::Freeze, Some(_)) => "play",
+            (Action::Freeze, None) => "go on",
+            // In the picture of one step a key that is about all of them says so.
+            (Action::Interrupt, _) if ui.zoom => "interrupt run",
             (Action::Faster, Some(_)) => "speed",
             (Action::Back, Some(_)) if !ui.zoom => "leave",
             (Action::SearchNext, _) => "next match",

@@ -16,7 +16,9 @@ const TRACK_LEAST: u16 = 10;
 /// What stands before and behind the track; what there is no room for is left out.
 fn ends(area: Rect, replay: &Replay) -> (String, String) {
     let cursor = &replay.cursor;
-    let glyph = if cursor.plays() { "▶" } else { "‖" };
+    // The signs alone mean other things elsewhere.
+    let (glyph, word) = if cursor.plays() { ("▶", "playing") } else { ("‖", " paused") };
+    let glyph = if area.width < 70 { glyph.to_owned() } else { format!("{glyph} {word}") };
     let span = clock(replay.line.span());
     let at = clock(cursor.at());
     // The clock moves and the track does not move with it.

@@ -177,8 +177,13 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let line = |name: &str, value: String| -> Line {
         Line::new(vec![piece(format!("{name:<12}"), theme.dim()), piece(value, theme.plain())], Vec::new())
     };
-    let most = if width >= 110 { width.saturating_sub(62).min(60) } else { width.saturating_sub(30).min(24) };
-    let cells = u16::try_from(most.max(6)).unwrap_or(24);
+    // Where there is room for one of them only, words say more than a bar.
+    let most = match width {
+        110.. => width.saturating_sub(62).clamp(6, 60),
+        60.. => width.saturating_sub(30).clamp(6, 24),
+        _ => 0,
+    };
+    let cells = u16::try_from(most).unwrap_or(24);
     // Digits, bar, estimate and warning of all rows stand below each other.
     let limited = |name: &str,
                    digits: String,

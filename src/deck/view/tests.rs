@@ -2,7 +2,7 @@
 
 mod cast;
 mod foreign;
-mod pictures;
+pub(crate) mod pictures;
 mod stage;
 mod trouble;
 
@@ -140,6 +140,46 @@ fn a_bar_of_many_tabs_shows_the_selected_one_and_those_around_it() {
 }
 
 #[test]
+fn page_keys_move_through_the_panes_of_a_grid_that_not_all_fit_into() {
+    use crossterm::event::KeyCode;
+    let mut stage = Stage::new(120, 36);
+    cast::many(&mut stage);
+    stage.keys("v");
+    assert!(stage.text().contains("panes 41-46 of 60  pgup pgdn"), "{}", stage.text());
+    stage.key(KeyCode::PageDown);
+    let text = stage.text();
+    assert!(text.contains("panes 47-52 of 60") && stage.ui.selected == StepId(48), "{text}");
+    stage.key(KeyCode::PageUp);
+    assert_eq!(stage.ui.selected, StepId(42));
+    // Where all are seen they scroll.
+    let mut stage = Stage::new(120, 36);
+    stage.keys("v");
+    stage.key(KeyCode::PageUp);
+    assert_eq!(stage.ui.selected, StepId(2));
+    assert!(!stage.text().contains("pgup pgdn"), "{}", stage.text());
+}
+
+#[test]
+fn a_sum_of_which_a_part_is_not_told_says_so() {
+    let header = |change: &dyn Fn(&mut RunState)| {
+        let mut stage = Stage::new(120, 36);
+        change(&mut stage.feed.state);
+        stage.text().lines().next().unwrap().to_owned()
+    };
+    assert!(header(&|_| {}).contains("$0.84+   412k+ tok"));
+    let told = |state: &mut RunState| {
+        state.steps[3].cost = Some(crate::run::CostUsd(0.01));
+        state.steps[3].tokens.input = 1_000;
+    };
+    assert!(header(&told).contains("$0.85   414k tok"), "{}", header(&told));
+    // What a command costs nobody asks, and a step that has not begun costs nothing yet.
+    let command = |state: &mut RunState| {
+        state.steps[3].runner = RunnerKind::ExternalCli { command: "make".to_owned(), args: Vec::new() };
+    };
+    assert!(header(&command).contains("$0.84   412k tok"), "{}", header(&command));
+}
+
+#[test]
 fn a_runner_that_answers_nothing_is_told_of() {
     let mut stage = Stage::new(120, 36);
     stage.feed.hands =
@@ -227,12 +267,12 @@ fn the_line_about_who_needs_somebody_tells_what_comes_next_and_who_else_while_th
         change(&mut stage);
         stage.text().lines().nth(1).unwrap().to_owned()
     };
-    assert!(line(200, &|_| {}).contains("open 6:12 (warned at 4:00, no time limit)"));
+    assert!(line(200, &|_| {}).contains("open 6:12 (warned 4:00, no limit)"));
     let limited = |stage: &mut Stage| stage.feed.state.steps[3].limits.tool_ms = Some(900_000);
-    assert!(line(200, &limited).contains("open 6:12 (warned at 4:00, ends at 15:00)"));
+    assert!(line(200, &limited).contains("open 6:12 (warned 4:00, stopped at 15:00)"));
     let asked = |stage: &mut Stage| cast::asked(stage, "permission");
     let both = line(200, &asked);
-    assert!(both.contains("(refused in 1:30)   4 reviewer: bash cargo test open 6:12"), "{both}");
+    assert!(both.contains("debug refused in 1:30   4 reviewer: bash cargo test open 6:12"), "{both}");
     let narrow = line(100, &asked);
     assert!(narrow.contains("2 NEED YOU") && !narrow.contains("reviewer"), "{narrow}");
 }

@@ -41,7 +41,8 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
     let back = ui.ticker_back.min(ring.len().saturating_sub(height));
     let start = ring.len().saturating_sub(back + height);
     if ring.is_empty() {
-        put(buf, inner, 1, 0, "nothing yet", theme.dim());
+        let comes = !scene.is_gone() && scene.state.lost.is_none() && !scene.state.is_over();
+        put(buf, inner, 1, 0, if comes { "nothing yet" } else { "nothing was recorded" }, theme.dim());
     }
     for (entry, dy) in ring.iter().skip(start).take(height).zip(0_u16..) {
         line(buf, inner, dy, entry, scene);
@@ -72,7 +73,7 @@ pub(super) fn tone(tone: Tone, scene: &Scene<'_>) -> Style {
         Tone::Plain => theme.dim(),
         Tone::Tool => theme.accent(),
         Tone::Said => theme.plain(),
-        Tone::Told => theme.select(),
+        Tone::Told => theme.bold(),
         Tone::Good => theme.good(),
         Tone::Bad => theme.bad(),
         Tone::Control => theme.halted(),

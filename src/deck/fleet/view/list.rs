@@ -8,6 +8,7 @@ use super::{Scene, many, need_text};
 use crate::deck::fleet::model::{FleetUi, runs};
 use crate::deck::theme::{Face, Theme};
 use crate::deck::view::layout::list_top;
+use crate::deck::view::lost_because;
 use crate::deck::view::paint::{Edge, frame, piece, put, put_cut, put_right};
 use crate::run::{RunState, StepFace, StepPhase, Timestamp, cause};
 use crate::rundir::fleet::{Class, FleetRun, Group, Head, Row, Show, Sort};
@@ -20,28 +21,39 @@ const HEADS_FROM: u16 = 8;
 pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
     let theme = scene.theme;
     let shown = runs(scene.rows).count();
+    let selected = scene.rows.iter().position(|row| match row {
+        Row::Run { run, .. } => Some(run.dir().path()) == ui.selected.as_deref(),
+        Row::Head(_) => false,
+    });
+    // The frame, and the heads of the columns where there is room for them.
+    let inside = area.height.saturating_sub(2);
+    let height = usize::from(if inside >= HEADS_FROM { inside - 1 } else { inside });
+    let top = list_top(selected.unwrap_or(0), scene.rows.len(), height);
     let mut right = vec![piece(order(ui.view.group, ui.view.sort), theme.dim()).rank(1)];
+    if scene.rows.len() > height && height > 0 {
+        let text = format!("rows {}-{} of {}", top + 1, top + height, scene.rows.len());
+        right.push(piece(text, theme.plain()).gap(2));
+    }
     if ui.view.show != Show::All {
-        right.push(piece(format!("  only {}", ui.view.show.word()), theme.accent()));
+        right.push(piece(format!("only {}", ui.view.show.word()), theme.accent()).gap(2));
     }
     if !ui.view.words.is_empty() {
         let words = SafeText::line(&ui.view.words).truncate(24);
-        right.push(piece(format!("  & {words}: {shown} of {}", scene.count), theme.accent()));
+        right.push(piece(format!("& {words}: {shown} of {}", scene.count), theme.accent()).gap(2));
     }
     let inner = frame(buf, area, theme, Edge::Focused, vec![piece("runs", theme.bold())], right);
     if inner.is_empty() {
         return;
     }
     if scene.rows.is_empty() {
-        for (line, dy) in empty(scene, ui).iter().zip(1_u16..inner.height) {
-            put_cut(buf, inner, 3, dy, &SafeText::line(line), inner.width, theme.dim());
+        let room = usize::from(inner.width.saturating_sub(4)).max(1);
+        let lines = empty(scene, ui);
+        let rows = lines.iter().flat_map(|line| SafeText::line(line).wrap(room));
+        for (line, dy) in rows.zip(1_u16..inner.height) {
+            put_cut(buf, inner, 3, dy, &line, inner.width, theme.dim());
         }
         return;
     }
-    let selected = scene.rows.iter().position(|row| match row {
-        Row::Run { run, .. } => Some(run.dir().path()) == ui.selected.as_deref(),
-        Row::Head(_) => false,
-    });
     let columns = Columns::of(inner.width);
     // Where there is room for few runs, what the columns are has to be seen from them.
     let inner = if inner.height >= HEADS_FROM {
@@ -50,8 +62,6 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi
     } else {
         inner
     };
-    let height = usize::from(inner.height);
-    let top = list_top(selected.unwrap_or(0), scene.rows.len(), height);
     for ((at, entry), dy) in scene.rows.iter().enumerate().skip(top).take(height).zip(0_u16..) {
         match entry {
             Row::Head(head) => heading(buf, inner, dy, head, ui.view.group, theme),
@@ -232,13 +242,17 @@ impl Columns {
         cell(self.place, &place(run), dim, false);
         let age = state.and_then(|s| s.started_at).map(|at| age(scene.now.since(at)));
         cell(self.age, &units::or_unknown(age), text, true);
-        let tokens = state.map(|s| s.tokens()).filter(|t| !t.is_zero()).map(|t| units::count(t.total()));
+        // A sum of which a part is not told is at least that.
+        let more = |partial: bool| if partial { "+" } else { "" };
+        let tokens = state.filter(|s| !s.tokens().is_zero());
+        let tokens = tokens.map(|s| format!("{}{}", units::count(s.tokens().total()), more(s.are_tokens_partial())));
         cell(self.tokens, &run.or_nothing(tokens), dim, true);
-        let cost = state.and_then(|s| s.cost()).map(|usd| units::cost(usd.0));
+        let cost = state.and_then(|s| Some(format!("{}{}", units::cost(s.cost()?.0), more(s.is_cost_partial()))));
         cell(self.cost, &run.or_nothing(cost), text, true);
         let rest = area.width.saturating_sub(dx + 1);
         let style = if Class::of(run) == Class::Needs { theme.alarm() } else { dim };
-        put_cut(buf, area, dx + 1, dy, &SafeText::line(&now_text(run, scene.now)), rest.saturating_sub(1), style);
+        let rest = rest.saturating_sub(1);
+        put_cut(buf, area, dx + 1, dy, &now_text(run, usize::from(rest), scene.now), rest, style);
     }
 }
 
@@ -270,22 +284,22 @@ fn face(run: &FleetRun, theme: Theme) -> Face {
     }
 }
 
-/// What is to be known of a run in few words: why it needs a person, what it does, why it ended.
-fn now_text(run: &FleetRun, now: Timestamp) -> String {
+/// What is to be known of a run in so many cells: why it needs a person, what it does, why it ended.
+fn now_text(run: &FleetRun, cells: usize, now: Timestamp) -> SafeText {
     let state = match &run.listed.state {
         Ok(state) => state,
-        Err(error) => return error.to_string(),
+        Err(error) => return SafeText::line(&error.to_string()),
     };
     if let Some(why) = run.listed.lost.as_ref().or(state.lost.as_ref()) {
-        return why.clone();
+        return SafeText::line(lost_because(why));
     }
     match Class::of(run) {
-        Class::Needs => need_text(run, now),
-        Class::Running => run.doing().unwrap_or_else(|| {
+        Class::Needs => need_text(run, cells, now),
+        Class::Running => SafeText::line(&run.doing().unwrap_or_else(|| {
             let running = state.steps.iter().filter(|s| s.phase == StepPhase::Running);
             running.map(|s| s.title()).next().unwrap_or("starting").to_owned()
-        }),
-        _ => why_ended(state),
+        })),
+        _ => SafeText::line(&why_ended(state)),
     }
 }
 

@@ -7,6 +7,7 @@ use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 use super::*;
 use crate::deck::fleet::AgentChoice;
 use crate::deck::fleet::update::{Context, Effect, update};
+use crate::deck::view::tests::pictures::planes;
 use crate::deck::view::tests::{NOW, run};
 use crate::run::{CostUsd, RunId, RunPhase, RunState, StepId, StepPhase, StepState, Tokens};
 use crate::rundir::fleet::{Project, arrange};
@@ -81,12 +82,16 @@ fn runs_of_a_fleet() -> Vec<FleetRun> {
 struct Stage {
     runs: Vec<FleetRun>,
     ui: FleetUi,
-    ascii: bool,
+    theme: Theme,
 }
 
 impl Stage {
     fn new(width: u16, height: u16) -> Self {
-        Self { runs: runs_of_a_fleet(), ui: FleetUi { size: (width, height), ..FleetUi::default() }, ascii: false }
+        Self {
+            runs: runs_of_a_fleet(),
+            ui: FleetUi { size: (width, height), ..FleetUi::default() },
+            theme: Theme::default(),
+        }
     }
 
     fn with<T>(&mut self, act: impl FnOnce(&mut FleetUi, &[FleetRun], &[Row<'_>]) -> T) -> T {
@@ -109,41 +114,80 @@ impl Stage {
         text.chars().map(|c| self.press(KeyCode::Char(c), KeyModifiers::NONE)).last().flatten()
     }
 
-    fn text(&mut self) -> String {
-        let ascii = self.ascii;
-        let buf = self.with(|ui, runs, rows| {
+    fn buffer(&mut self) -> Buffer {
+        let theme = self.theme;
+        self.with(|ui, runs, rows| {
             let mut buf = Buffer::empty(Rect::new(0, 0, ui.size.0, ui.size.1));
             let waiting: Vec<&FleetRun> = runs.iter().filter(|run| Class::of(run) == Class::Needs).collect();
-            let models = vec![("m-large".to_owned(), 1.53), ("m-small".to_owned(), 0.04)];
+            let models = vec![("m-large".to_owned(), 2.1), ("m-small".to_owned(), 0.31)];
             let scene = Scene {
                 rows,
                 count: runs.len(),
                 unread: 0,
                 waiting: &waiting,
                 living: runs.iter().filter(|run| run.is_living()).count(),
-                spent: &Spent { usd: 1.57, models, unknown: 1 },
+                spent: &if runs.is_empty() { Spent::default() } else { Spent { usd: 2.41, models, unknown: 1 } },
                 troubles: &[],
                 roots: &["/home/me/root".to_owned()],
                 now: NOW,
                 zone: &TimeZone::UTC,
-                theme: Theme { ascii, ..Theme::default() },
+                theme,
             };
             draw(&mut buf, &scene, ui);
             buf
-        });
+        })
+    }
+
+    fn text(&mut self) -> String {
+        let buf = self.buffer();
         let row = |y| (0..buf.area.width).map(|x| buf[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
         (0..buf.area.height).map(|y| row(y) + "\n").collect()
     }
 }
 
+/// Compares what is drawn in every look with what was approved.
+fn picture(name: &str, width: u16, height: u16, dress: impl Fn(&mut Stage)) {
+    let whole = planes(name, |theme| {
+        let mut stage = Stage::new(width, height);
+        dress(&mut stage);
+        stage.theme = theme;
+        stage.buffer()
+    });
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!(format!("{name}-{width}x{height}"), whole);
+    });
+}
+
 #[test]
 fn a_fleet_at_several_sizes() {
-    for (name, width, height) in [("200x60", 200, 60), ("120x36", 120, 36), ("80x24", 80, 24), ("50x14", 50, 14)] {
-        insta::assert_snapshot!(format!("fleet-{name}"), Stage::new(width, height).text());
+    for (width, height) in [(200, 60), (120, 36), (80, 24), (50, 14)] {
+        picture("fleet", width, height, |_| {});
     }
     let mut ascii = Stage::new(80, 24);
-    ascii.ascii = true;
+    ascii.theme.ascii = true;
     assert!(ascii.text().is_ascii(), "{}", ascii.text());
+}
+
+#[test]
+fn a_fleet_of_nothing_and_parts_of_one() {
+    for (width, height) in [(100, 30), (50, 14)] {
+        picture("fleet-empty", width, height, |stage| stage.runs.clear());
+        picture("fleet-filtered", width, height, |stage| drop(stage.keys("&pool")));
+        picture("fleet-filtered-to-none", width, height, |stage| drop(stage.keys("&no such run")));
+        picture("fleet-by-project", width, height, |stage| drop(stage.keys("v")));
+    }
+}
+
+#[test]
+fn why_a_run_needs_somebody_is_seen_wherever_there_is_a_column_for_it() {
+    for (width, height) in [(200, 60), (120, 36), (80, 24)] {
+        let text = Stage::new(width, height).text();
+        let line = |n: usize| text.lines().nth(n).unwrap_or_default().to_owned();
+        assert!(line(1).contains("4 reviewer: bash") && line(1).contains("open 6:12"), "{}", line(1));
+        let row = text.lines().find(|row| row.contains("▲ attention")).unwrap();
+        assert!(row.contains("bash") && row.contains("open 6:12"), "{row}");
+    }
+    assert!(Stage::new(50, 14).text().lines().nth(1).unwrap().contains("open 6:12"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::deck::model::{Anchor, Count, Position, Search, Tab};
 use crate::deck::replay::Replay;
 use crate::run::{
     AgentEvent, Asking, Attempt, Choice, CostUsd, Ending, EndingCause, Event, ExitInfo, Group, Question, QuestionKind,
-    Reason, Retrying, RunPhase, RunnerKind, Steerable, StepId, StepPhase, StepState, Stream, Tokens, What,
+    Reason, Retrying, RunPhase, RunnerKind, Steerable, StepId, StepOutcome, StepPhase, StepState, Stream, Tokens, What,
 };
 use crate::text::SafeText;
 
@@ -249,6 +249,17 @@ pub(super) fn over(stage: &mut Stage) {
     state.steps[4].exit_code = Some(0);
     state.steps[5].exit_code = Some(-1);
     state.steps[5].ended_at = None;
+    let ended = |step: u32, phase, error: Option<&str>| {
+        let outcome = StepOutcome { phase, exit_code: 1, error: error.map(str::to_owned), ..StepOutcome::default() };
+        Event { at: NOW, what: What::StepEnded { step: StepId(step), outcome: Box::new(outcome) } }
+    };
+    let events = [
+        ended(2, StepPhase::Failed, Some("the tests still fail")),
+        ended(3, StepPhase::Stopped, None),
+        ended(4, StepPhase::Paused, None),
+        Event { at: NOW, what: What::RunEnded { state: RunPhase::Failed, error: None } },
+    ];
+    stage.history.add(&stage.feed.state, &events, &[]);
     stage.feed.hands = Hands::Over;
 }
 
@@ -312,6 +323,15 @@ pub(super) fn replayed_to_the_end(stage: &mut Stage) {
         step.open.clear();
         step.attention.clear();
     }
+    let done = |step: u32| {
+        let outcome = StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
+        What::StepEnded { step: StepId(step), outcome: Box::new(outcome) }
+    };
+    let ended = What::RunEnded { state: RunPhase::Complete, error: None };
+    let late = [(1_100, done(2)), (1_101, done(3)), (1_400, done(4)), (1_459, done(5)), (1_460, ended)];
+    let at = |seconds| ago(761) + Duration::from_secs(seconds);
+    let late = late.map(|(seconds, what)| Event { at: at(seconds), what });
+    stage.history.add(&stage.feed.state, &late, &[]);
     stage.keys("E");
 }
 
@@ -363,7 +383,7 @@ pub(super) fn asked(stage: &mut Stage, kind: &str) {
             text: "May it use Edit? /srv/pool/src/config.rs".into(),
             tool: Some("Edit".into()),
             args: "/srv/pool/src/config.rs".into(),
-            detail: "- let key = env(\"POOL_KEY\");\n- connect(key)\n+ // for now\n+ let api_key = \"sk-abcdefghijklmnopqrstuvwxyz012345\";\n+ connect(api_key)\u{1b}[31m\n+ … 12 more lines".into(),
+            detail: "- let key = env(\"POOL_KEY\");\n- connect(key)\n+ // for now\n+ let api_key = \"sk-abcdefghijklmnopqrstuvwxyz012345\";\n+ connect(api_key)\u{1b}[31m\n… 12 more lines that come".into(),
             ..Asking::default()
         },
         _ => Asking {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::Stage;
+use super::{Stage, pictures};
 use crate::deck::feed::Hands;
 use crate::deck::history::History;
 use crate::run::{StepId, Stream};
@@ -11,6 +11,11 @@ use crate::rundir::Follower;
 
 /// A picture of a recorded run, with a runner that lives if one is named.
 fn picture(name: &str, copy: &str, alive: bool, keys: &str) -> String {
+    stage(name, copy, alive, keys).text()
+}
+
+/// The same in every look.
+fn stage(name: &str, copy: &str, alive: bool, keys: &str) -> Stage {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/foreign").join(name);
     let temp = tempfile::tempdir().unwrap();
     let mut status: serde_json::Value =
@@ -35,6 +40,9 @@ fn picture(name: &str, copy: &str, alive: bool, keys: &str) -> String {
         Some(evidence) => Hands::Lost(crate::text::SafeText::line(&evidence)),
         None => Hands::Live,
     };
+    if let Hands::Lost(evidence) = &stage.feed.hands {
+        stage.read_only = Some(evidence.clone());
+    }
     // A second after the last sign.
     stage.now = follower.state().last_update.unwrap() + std::time::Duration::from_secs(1);
     for step in 0..follower.state().steps.len() {
@@ -45,9 +53,10 @@ fn picture(name: &str, copy: &str, alive: bool, keys: &str) -> String {
     }
     let running = follower.state().steps.iter().find(|s| s.phase == crate::run::StepPhase::Running);
     stage.ui = super::super::UiState::new((120, 30));
-    stage.ui.selected = running.map_or(StepId(0), |step| step.id);
+    let failed = follower.state().steps.iter().find(|s| s.phase == crate::run::StepPhase::Failed);
+    stage.ui.selected = running.or(failed).map_or(StepId(0), |step| step.id);
     stage.keys(keys);
-    stage.text()
+    stage
 }
 
 #[test]
@@ -62,7 +71,14 @@ fn six_recorded_runs() {
         ("workflow", "wf-parallel/7077baf0", "finished", false, ""),
         ("dead-runner", "wf-stop/b544ee78", "finished", false, ""),
     ] {
-        insta::assert_snapshot!(format!("foreign-{picture_name}"), picture(name, copy, alive, keys));
+        let whole = pictures::planes(picture_name, |theme| {
+            let mut stage = stage(name, copy, alive, keys);
+            stage.theme = theme;
+            stage.buffer()
+        });
+        insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false, snapshot_path => "../snapshots" }, {
+            insta::assert_snapshot!(format!("foreign-{picture_name}"), whole);
+        });
     }
 }
 

@@ -20,26 +20,24 @@ use crate::text::SafeText;
 
 const SIZES: [(u16, u16); 4] = [(200, 60), (120, 36), (80, 24), (50, 14)];
 
+/// What is drawn in every look: the text, the planes of its styles, and the text in ASCII.
+pub(crate) fn planes(name: &str, drawn: impl Fn(Theme) -> Buffer) -> String {
+    let colour = drawn(Theme { palette: Palette::Sixteen, ascii: false });
+    let mono = drawn(Theme { palette: Palette::Mono, ascii: false });
+    let ascii = drawn(Theme { palette: Palette::Mono, ascii: true });
+    assert_eq!(text(&colour), text(&mono), "{name}: a palette changes no text");
+    format!("{}\n== colour\n{}\n== mono\n{}\n== ascii\n{}", text(&colour), plane(&colour), plane(&mono), text(&ascii))
+}
+
 /// Draws a view at every size in every look and compares it with what was approved.
 fn picture(name: &str, dress: impl Fn(&mut Stage)) {
     for (width, height) in SIZES {
-        let drawn = |palette, ascii| {
+        let whole = planes(name, |theme| {
             let mut stage = Stage::new(width, height);
             dress(&mut stage);
-            stage.theme = Theme { palette, ascii };
+            stage.theme = theme;
             stage.buffer()
-        };
-        let colour = drawn(Palette::Sixteen, false);
-        let mono = drawn(Palette::Mono, false);
-        let ascii = drawn(Palette::Mono, true);
-        assert_eq!(text(&colour), text(&mono), "{name}: a palette changes no text");
-        let whole = format!(
-            "{}\n== colour\n{}\n== mono\n{}\n== ascii\n{}",
-            text(&colour),
-            plane(&colour),
-            plane(&mono),
-            text(&ascii)
-        );
+        });
         insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false, snapshot_path => "../snapshots" }, {
             insta::assert_snapshot!(format!("{name}-{width}x{height}"), whole);
         });
@@ -151,6 +149,13 @@ pictures! {
     grid: |s| s.keys("v");
     grid_of_many: |s| { cast::many(s); s.keys("v"); };
     tabs: |s| s.ui.mode = ViewMode::Tabs;
+    tabs_not_started: |s| { s.ui.mode = ViewMode::Tabs; s.ui.selected = StepId(5); };
+    tabs_of_a_retry: |s| {
+        s.ui.mode = ViewMode::Tabs;
+        s.feed.print(2, crate::run::Stream::Own, "── attempt 2: the provider is overloaded");
+        s.feed.print(2, crate::run::Stream::Out, "$ cargo test pool::\n   Compiling pool v0.3.1 (~/src/pool)");
+        s.feed.state.steps[2].attempts = vec![Default::default(), Default::default()];
+    };
     tabs_of_many: |s| { cast::many(s); s.ui.mode = ViewMode::Tabs; };
     zoom_output: |s| s.keys("1");
     zoom_tools: |s| s.keys("2");
@@ -201,10 +206,11 @@ pictures! {
     over: cast::over;
     over_go_on: |s| { cast::over(s); s.ui.can_go_on = true; s.keys("sTry the other lock."); };
     lost: |s| {
-        s.feed.hands = Hands::Lost(SafeText::line("pid 48200 does not exist"));
-        s.read_only = Some(SafeText::line("the runner is gone"));
-        s.feed.state.lost = Some("gone".to_owned());
-        s.feed.state.last_update = Some(NOW - std::time::Duration::from_secs(51));
+        let gone = "the runner (pid 48200) is gone";
+        s.feed.hands = Hands::Lost(SafeText::line(gone));
+        s.read_only = Some(SafeText::line(gone));
+        s.feed.state.lost = Some(gone.to_owned());
+        s.feed.state.last_update = Some(NOW - std::time::Duration::from_secs(5));
         for step in s.feed.state.steps.iter_mut().filter(|step| step.phase == StepPhase::Running) {
             step.phase = StepPhase::Lost;
             step.open.clear();
@@ -213,6 +219,43 @@ pictures! {
     };
     gone: |s| { s.feed.hands = Hands::Gone(SafeText::line("was removed")); s.read_only = Some(SafeText::line("the run's directory was removed")); };
     leaving: |s| { s.keys("qs"); s.feed.state.stopped = true; };
+}
+
+#[test]
+fn smaller_than_anything_one_sentence_is_left() {
+    for (width, height) in [(29, 8), (60, 7), (12, 5)] {
+        let mut stage = Stage::new(width, height);
+        insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false, snapshot_path => "../snapshots" }, {
+            insta::assert_snapshot!(format!("tiny-{width}x{height}"), stage.text());
+        });
+    }
+}
+
+/// What is counted down, what leaves a state and what is not told any more stand at every size.
+#[test]
+fn what_must_be_seen_is_seen_at_every_size() {
+    let look = |dress: &dyn Fn(&mut Stage)| {
+        SIZES.map(|(width, height)| {
+            let mut stage = Stage::new(width, height);
+            dress(&mut stage);
+            text(&stage.buffer())
+        })
+    };
+    for text in look(&|s| cast::asked(s, "permission")) {
+        let line = text.lines().nth(1).unwrap();
+        assert!(line.contains("refused in 1:30") && line.contains("A answer"), "{line}");
+    }
+    for text in look(&|s| s.keys(" ")) {
+        assert!(text.lines().last().unwrap().contains("space go on"), "{text}");
+        assert!(!text.contains("following") && !text.contains("─ end ─"), "{text}");
+    }
+    for text in look(&|s| {
+        cast::over(s);
+        s.history = Default::default();
+    }) {
+        assert!(!text.contains("nothing yet"), "{text}");
+        assert!(text.contains("step 3 worker failed"), "{text}");
+    }
 }
 
 #[test]

@@ -88,6 +88,11 @@ pub(super) fn notice(step: u32, reason: Reason, subject: &str, since: u64, evide
     Notice::new(StepId(step), condition, ago(since) + Duration::from_millis(240_000))
 }
 
+/// The reviewer's call is open for long.
+fn long_open() -> Notice {
+    notice(3, Reason::ToolOpen, "372", 372, "tool 'bash' open for 4m00s")
+}
+
 /// The run of the mock-ups.
 pub(crate) fn run() -> RunState {
     let mut scout = step(0, "scout", 0, StepPhase::Complete);
@@ -159,10 +164,7 @@ pub(crate) fn run() -> RunState {
     // Nothing was told of what it used yet.
     reviewer.limits.tokens = Some(Limit { soft: None, hard: Some(100_000) });
     reviewer.activity = Some("needs_attention".to_owned());
-    reviewer.attention = vec![
-        notice(3, Reason::TimeThreshold, "", 380, "still active after 4m00s"),
-        notice(3, Reason::ToolOpen, "372", 372, "tool 'bash' open for 4m00s"),
-    ];
+    reviewer.attention = vec![notice(3, Reason::TimeThreshold, "", 380, "still active after 4m00s"), long_open()];
     let mut second = step(4, "worker", 2, StepPhase::Running);
     second.label = Some("worker-b".to_owned());
     second.started_at = Some(ago(175));
@@ -275,12 +277,14 @@ impl Stage {
                 calls_tools: true,
             },
         };
-        let done = StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
+        let done = || StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
         history.add(
             &feed.state,
             &[
-                Event { at: ago(713), what: What::StepEnded { step: StepId(0), outcome: Box::new(done) } },
+                Event { at: ago(713), what: What::StepEnded { step: StepId(0), outcome: Box::new(done()) } },
+                Event { at: ago(633), what: What::StepEnded { step: StepId(1), outcome: Box::new(done()) } },
                 Event { at: ago(372), what: tool(3, "bash", "cargo test") },
+                Event { at: ago(132), what: What::AttentionRaised { step: StepId(3), notice: Box::new(long_open()) } },
                 Event {
                     at: ago(70),
                     what: What::BudgetReached {
@@ -305,7 +309,7 @@ impl Stage {
                 Event { at: ago(8), what: said("The deadlock comes from holding the shard lock while draining.") },
                 Event { at: ago(7), what: tool(2, "edit", "src/pool.rs") },
             ],
-            &[0, 1, 2, 3, 4, 5, 6, 7],
+            &[0, 8, 1, 9, 2, 3, 4, 5, 6, 7],
         );
         feed.records = RECORDS.iter().map(|(place, record)| (*place, (*record).to_owned())).collect();
         let messages = [3, 6].map(|place| (place, reading::message(&feed, place))).into_iter().collect();
@@ -315,7 +319,11 @@ impl Stage {
         let theme = Theme::default();
         let facts = StepFacts {
             task: SafeText::block("Mend the flaky tests that the scout found.\n\nKeep the public API as it is."),
-            limits: vec![("turns", "40, 2 more to finish".to_owned()), ("time", "10m".to_owned())],
+            limits: vec![
+                ("turns", "40, 2 more to finish".to_owned()),
+                ("tokens", "180k warns, 400k ends".to_owned()),
+                ("time", "10m".to_owned()),
+            ],
         };
         Self { feed, history, ui, theme, read_only: None, trouble: None, now: NOW, facts, messages, diff: None }
     }

@@ -304,6 +304,7 @@ impl Follower {
             1 => notices.push("a line of events.jsonl cannot be read".to_owned()),
             n => notices.push(format!("{n} lines of events.jsonl cannot be read")),
         }
+        notices.extend(self.events.failed().map(|why| format!("events.jsonl cannot be read to its end: {why}")));
         // Of a run that is over nothing is waited for.
         notices.extend(self.watch.limit().filter(|_| !self.is_over()).map(str::to_owned));
         notices

@@ -1,6 +1,7 @@
 //! Reading the new whole lines of a file that others append to.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -42,12 +43,14 @@ pub(super) struct Tail {
     /// How many bytes of that line there are.
     partial_len: u64,
     bad: u64,
+    failed: Option<String>,
 }
 
 impl Tail {
     /// The file at this path, which need not exist yet.
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, offset: 0, begin: 0, len: 0, partial: Vec::new(), partial_len: 0, bad: 0 }
+        let partial = Vec::new();
+        Self { path, file: None, offset: 0, begin: 0, len: 0, partial, partial_len: 0, bad: 0, failed: None }
     }
 
     /// The same from the beginning of a line on.
@@ -66,7 +69,16 @@ impl Tail {
     }
 
     /// The same with at most this many bytes.
-    pub(super) fn read_on(&mut self, most: u64, mut take: impl FnMut(u64, &[u8]) -> bool) -> Piece {
+    pub(super) fn read_on(&mut self, most: u64, take: impl FnMut(u64, &[u8]) -> bool) -> Piece {
+        self.read_by(most, take, File::read_at)
+    }
+
+    fn read_by(
+        &mut self,
+        most: u64,
+        mut take: impl FnMut(u64, &[u8]) -> bool,
+        read_at: impl Fn(&File, &mut [u8], u64) -> io::Result<usize>,
+    ) -> Piece {
         // A mark of the byte order at the very beginning is none of the first line.
         let mut take = |start: u64, line: &[u8]| match line.strip_prefix(BOM).filter(|_| start == 0) {
             Some(line) => take(BOM.len() as u64, line),
@@ -80,7 +92,12 @@ impl Tail {
             self.file = Some((file, meta.ino()));
             self.restart();
         }
-        if meta.len() < self.offset || (meta.len() > self.len && self.partial_is_gone()) {
+        if self.is_cut_at_its_torn_line(meta.len()) {
+            // What stands before it was given already, and is as it was.
+            self.offset = self.place();
+            self.partial.clear();
+            self.partial_len = 0;
+        } else if meta.len() < self.offset {
             piece.restarted = true;
             self.restart();
         }
@@ -91,15 +108,25 @@ impl Tail {
         let Some((file, _)) = &self.file else { return piece };
         let end = meta.len().min(self.offset.saturating_add(most));
         piece.behind = end < meta.len();
+        let mut failed = None;
         let mut buffer = vec![0; usize::try_from((end - self.offset).min(256 * 1024)).unwrap_or(0)];
         while self.offset < end {
             let many = usize::try_from(end - self.offset).unwrap_or(usize::MAX).min(buffer.len());
             let Some(window) = buffer.get_mut(..many) else { break };
-            let read = match file.read_at(window, self.offset) {
-                Ok(0) => break,
+            let read = match read_at(file, window, self.offset) {
+                // It is shorter by now: the next look finds out.
+                Ok(0) => {
+                    piece.behind = false;
+                    break;
+                }
                 Ok(n) => n,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // Nobody waits for what cannot be read; the next look tries again.
+                Err(error) => {
+                    piece.behind = false;
+                    failed = Some(error.to_string());
+                    break;
+                }
             };
             let mut rest = window.get(..read).unwrap_or_default();
             while let Some(feed) = memchr::memchr(b'\n', rest) {
@@ -130,11 +157,29 @@ impl Tail {
             }
             self.offset += read as u64;
         }
+        self.failed = failed;
         piece
     }
 
-    /// Whether the beginning of a line that was read is not there any more: its writer was killed in the middle of it, and
-    /// the next one has cut it off. Of one that is too long to be kept nobody knows.
+    /// Why the file could not be read on at the last look, if it could not.
+    pub(super) fn failed(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+
+    /// Whether a file that is so long now was cut where its last, torn line began, and whatever followed came later: its
+    /// writer was killed in the middle of it. What is cut elsewhere is another file.
+    fn is_cut_at_its_torn_line(&self, len: u64) -> bool {
+        if self.partial_len == 0 || len < self.place() {
+            return false;
+        }
+        let Some((file, _)) = &self.file else { return false };
+        let place = self.place();
+        let whole = place == 0 || again(file, place - 1, 1).is_some_and(|byte| byte == b"\n");
+        whole && (len < self.offset || len > self.len && self.partial_is_gone())
+    }
+
+    /// Whether the beginning of a line that was read is not there any more. Of one that is too long to be kept nobody
+    /// knows.
     fn partial_is_gone(&self) -> bool {
         if self.partial.is_empty() || self.partial.len() as u64 != self.partial_len {
             return false;
@@ -209,9 +254,33 @@ mod tests {
         assert_eq!(lines(&mut tail).0, ["one"]);
         let log = crate::rundir::EventLog::open(&path, u64::MAX).unwrap();
         log.append(b"a line that is longer\n").unwrap();
-        let (read, piece) = lines(&mut tail);
-        assert_eq!((read, piece.restarted), (vec!["one".to_owned(), "a line that is longer".to_owned()], true));
+        // What stands before it is given once.
+        assert_eq!(lines(&mut tail), (vec!["a line that is longer".to_owned()], Piece::default()));
+        // Also where it was cut off and nothing follows yet.
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"torn again").unwrap();
+        assert!(lines(&mut tail).0.is_empty());
+        drop(log);
+        let log = crate::rundir::EventLog::open(&path, u64::MAX).unwrap();
+        assert_eq!(lines(&mut tail), (Vec::new(), Piece::default()));
+        log.append(b"x\n").unwrap();
+        assert_eq!(lines(&mut tail), (vec!["x".to_owned()], Piece::default()));
         assert_eq!(tail.bad_lines(), 0);
+        // What is cut in the middle of what was given begins anew.
+        fs::write(&path, "other\n").unwrap();
+        assert_eq!(lines(&mut tail), (vec!["other".to_owned()], Piece { restarted: true, behind: false }));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_and_not_waited_for() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("events.jsonl");
+        fs::write(&path, "one\ntwo\n").unwrap();
+        let mut tail = Tail::new(path);
+        let broken = |_: &File, _: &mut [u8], _: u64| Err(io::Error::from_raw_os_error(5));
+        assert_eq!(tail.read_by(4, |_, _| true, broken), Piece::default());
+        assert!(tail.failed().unwrap().contains("os error 5"), "{:?}", tail.failed());
+        assert_eq!(tail.read_by(4, |_, _| true, |_, _, _| Ok(0)), Piece::default());
+        assert_eq!((lines(&mut tail).0, tail.failed()), (vec!["one".to_owned(), "two".to_owned()], None));
     }
 
     #[test]

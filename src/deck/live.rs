@@ -312,6 +312,10 @@ impl Feed for LiveFeed {
         if self.read_only.is_some() || self.follower.state().is_over() {
             return Ok(());
         }
+        // Nor into another directory that stands in its place.
+        if let Some(what) = self.follower.missing() {
+            return Err(format!("the run's directory {what}"));
+        }
         let kept = match draft {
             Some((text, mode)) => drafts::keep(&self.dir, step, mode, text, wall()),
             None => drafts::forget(&self.dir, step),

@@ -6,8 +6,9 @@ use std::io;
 
 use serde_json::Value;
 
+use super::control::{make, plain_folder};
 use super::json::Obj;
-use super::{RunDir, open, paths, write};
+use super::{RunDir, open, write};
 use crate::run::{SteerMode, SteerRequest, StepId, Timestamp};
 
 /// The largest draft that is read, in bytes: the largest message with every byte escaped, and its frame.
@@ -18,10 +19,11 @@ const MOST: u64 = 6 * SteerRequest::MAX_BYTES as u64 + 16 * 1024;
 /// # Errors
 /// What the file system says.
 pub fn keep(dir: &RunDir, step: StepId, mode: SteerMode, text: &str, now: Timestamp) -> io::Result<()> {
-    if !dir.subdeck().is_dir() {
+    if fs::symlink_metadata(dir.subdeck()).is_err() {
         return Ok(());
     }
-    paths::private_dir(&dir.drafts())?;
+    plain_folder(&dir.subdeck())?;
+    make(&dir.drafts())?;
     let mut obj = Obj::new();
     obj.set("version", 1).set("step", step.flat()).set("mode", mode.as_str()).set("text", text);
     obj.set("ts", now.millis());

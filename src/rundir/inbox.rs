@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::request::{self, ControlRequest};
-use super::{RunDir, open, paths, supervisor, user, write};
+use super::{RunDir, control, open, supervisor, user, write};
 use crate::run::{ControlSource, SteerRequest};
 
 /// The largest request file in bytes: the largest message with every byte escaped, and its frame.
@@ -269,7 +269,8 @@ impl InboxReader {
     /// Moves a file to `control/rejected/` and writes the reason beside it.
     fn set_aside(&self, path: &Path, reason: &str) -> io::Result<()> {
         let rejected = self.dir.rejected();
-        paths::private_dir(&rejected)?;
+        control::plain_folder(&self.dir.control())?;
+        control::make(&rejected)?;
         let name = path.file_name().unwrap_or_default();
         let free = (0..1000).map(|n| {
             let mut free = name.to_owned();

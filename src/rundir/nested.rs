@@ -310,7 +310,9 @@ pub fn pass_down(to: &Descendant, kind: &str, at: Timestamp) -> io::Result<()> {
     let mut request = Obj::new();
     request.set("type", kind).set("ts", at).set("source", format!("ancestor-{kind}"));
     let control = to.dir.join("control");
-    super::paths::private_dir(&control)?;
+    // A run that was removed is not made again.
+    super::control::plain_folder(&to.dir)?;
+    super::control::make(&control)?;
     replace(&control.join(format!("{kind}.json")), &request.pretty())
 }
 

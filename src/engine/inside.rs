@@ -53,7 +53,7 @@ impl Engine {
     pub(super) fn look_at_inner_runs(&mut self) -> bool {
         let at = now();
         let state = self.recorder.state();
-        self.inner.inside.look(state);
+        self.inner.inside.look_closely(state);
         let runs = self.inner.inside.living(at);
         let found = inner::by_step(state, runs);
         let of = |id: StepId| found.iter().find(|(step, _)| *step == id).map_or(&[][..], |(_, runs)| runs.as_slice());

@@ -9,9 +9,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::fleet::{FleetRun, Stamp, stamp};
+use super::fleet::{self, FleetRun, Stamp, stamp};
 use super::look::Look;
+use super::watch::SAFETY;
 use super::{RunDir, find, is_run_id, nested, open, replace, status};
 use crate::run::{InnerRun, RunId, RunMode, RunState, StepId, Timestamp, Within, inner};
 
@@ -35,17 +37,30 @@ pub struct Inner {
 pub struct Inside {
     dir: RunDir,
     runs: BTreeMap<PathBuf, Inner>,
+    /// When it was asked last whether their runners live.
+    probed: Option<Instant>,
 }
 
 impl Inside {
     /// Those of the run in this directory; none was looked for yet.
     #[must_use]
     pub const fn new(dir: RunDir) -> Self {
-        Self { dir, runs: BTreeMap::new() }
+        Self { dir, runs: BTreeMap::new(), probed: None }
     }
 
-    /// Looks for them. Whether any of them is another than before. Writes nothing.
+    /// The same, and whether the runner of each still lives.
+    pub fn look_closely(&mut self, state: &RunState) -> bool {
+        self.probed = None;
+        self.look(state)
+    }
+
+    /// Looks for them. Whether any of them is another than before. What has the same status is not read again, but for
+    /// whether its runner still lives, which is asked from time to time. Writes nothing.
     pub fn look(&mut self, state: &RunState) -> bool {
+        let probe = self.probed.is_none_or(|at| at.elapsed() >= SAFETY);
+        if probe {
+            self.probed = Some(Instant::now());
+        }
         let mut before = std::mem::take(&mut self.runs);
         let count = before.len();
         let mut changed = false;
@@ -54,13 +69,18 @@ impl Inside {
             let now = stamp(&dir.status());
             let known = before.remove(&path);
             // That a runner died changes no file.
-            if let Some(known) = known.filter(|known| known.stamp == now && !known.run.is_living()) {
-                self.runs.insert(path, Inner { step, ..known });
-                continue;
-            }
+            let same = |known: &Inner| known.stamp == now && !(probe && known.run.is_living());
+            let known = match known {
+                Some(known) if same(&known) => {
+                    self.runs.insert(path, Inner { step, ..known });
+                    continue;
+                }
+                known => known,
+            };
             let Some(listed) = find::list_one(dir, None) else { continue };
-            changed = true;
-            self.runs.insert(path, Inner { run: FleetRun::of(listed, 0), step, stamp: now });
+            let run = FleetRun::of(listed, 0);
+            changed |= known.is_none_or(|known| fleet::differs(&known.run, &run) || known.step != step);
+            self.runs.insert(path, Inner { run, step, stamp: now });
         }
         changed || count != self.runs.len()
     }
@@ -144,7 +164,8 @@ pub fn announce(dir: &RunDir, within: &Within) -> io::Result<()> {
         return Ok(());
     };
     let folder = folder(&above);
-    super::paths::private_dir(&folder)?;
+    super::control::plain_folder(&above.subdeck())?;
+    super::control::make(&folder)?;
     replace(&folder.join(format!("{}.json", dir.id_str())), &status::within(within).pretty())
 }
 

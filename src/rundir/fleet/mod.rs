@@ -448,7 +448,7 @@ fn is_fresh(path: &Path) -> bool {
     changed.is_none_or(|at| at.elapsed().map_or(true, |age| age < SAME_TICK))
 }
 
-fn differs(before: &FleetRun, now: &FleetRun) -> bool {
+pub(super) fn differs(before: &FleetRun, now: &FleetRun) -> bool {
     let state = match (&before.listed.state, &now.listed.state) {
         (Ok(a), Ok(b)) if before.ours => a != b,
         (Ok(a), Ok(b)) => differ(a, b),

@@ -23,6 +23,10 @@ pub struct History {
     pub said: BTreeMap<StepId, VecDeque<Said>>,
     /// The number of the newest entry; the first one has 1.
     next: u64,
+    /// How many are kept in all rings of steps.
+    kept: usize,
+    /// How often the rings of steps were made half as long, because there are so many of them.
+    halved: u32,
 }
 
 /// How an entry is meant.
@@ -64,6 +68,8 @@ pub struct Entry {
 impl History {
     /// How many entries each ring keeps.
     pub const KEPT: usize = 500;
+    /// How many all rings of steps keep together: the more steps there are the fewer are kept of each.
+    pub const OF_ALL: usize = 20_000;
 
     /// Takes events in, in their order; `places` tells where their records begin, as far as that is known.
     pub fn add(&mut self, state: &RunState, events: &[Event], places: &[u64]) {
@@ -74,7 +80,9 @@ impl History {
             if let What::Agent { step, event: agent } = &event.what
                 && let Some(what) = said(state, *step, agent)
             {
-                keep(self.said.entry(*step).or_default(), Said { seq, at: event.at, place, what });
+                let quota = self.quota();
+                let ring = self.said.entry(*step).or_default();
+                self.kept += keep(ring, Said { seq, at: event.at, place, what }, quota);
             }
             let entry = tell(state, event).map(|entry| Entry { seq, place, ..entry });
             match (&event.what, &entry) {
@@ -82,18 +90,20 @@ impl History {
                 (What::BudgetReached { step, stage: Stage::Soft, metric, used, .. }, _) => {
                     let used = if *metric == Metric::Cost { cost(*used) } else { metric.words(*used) };
                     let text = SafeText::line(&format!("warning reached: {used}"));
-                    keep(&mut self.budget, Entry { at: event.at, step: *step, text, tone: Tone::Control, seq, place });
+                    let entry = Entry { at: event.at, step: *step, text, tone: Tone::Control, seq, place };
+                    keep(&mut self.budget, entry, Self::KEPT);
                 }
                 (What::BudgetReached { .. } | What::BudgetRaised { .. }, Some(entry)) => {
-                    keep(&mut self.budget, entry.clone());
+                    keep(&mut self.budget, entry.clone(), Self::KEPT);
                 }
                 _ => {}
             }
             let Some(entry) = entry else { continue };
             if let Some(step) = entry.step {
-                keep(self.steps.entry(step).or_default(), entry.clone());
+                let quota = self.quota();
+                self.kept += keep(self.steps.entry(step).or_default(), entry.clone(), quota);
             }
-            keep(&mut self.ticker, entry);
+            keep(&mut self.ticker, entry, Self::KEPT);
             // Records of two writers may stand in another order than that of their times.
             let mut at = self.ticker.len().saturating_sub(1);
             for _ in 0..LATE {
@@ -104,15 +114,43 @@ impl History {
                 self.ticker.swap(at - 1, at);
                 at -= 1;
             }
+            self.bound();
+        }
+        self.bound();
+    }
+
+    /// How long a ring of a step may be.
+    fn quota(&self) -> usize {
+        (Self::KEPT >> self.halved.min(usize::BITS - 1)).max(1)
+    }
+
+    /// Keeps all rings of steps together within their bound.
+    fn bound(&mut self) {
+        while self.kept > Self::OF_ALL && self.quota() > 1 {
+            self.halved += 1;
+            let quota = self.quota();
+            let (mut steps, mut said) = (0, 0);
+            for ring in self.steps.values_mut() {
+                ring.drain(..ring.len().saturating_sub(quota));
+                ring.shrink_to_fit();
+                steps += ring.len();
+            }
+            for ring in self.said.values_mut() {
+                ring.drain(..ring.len().saturating_sub(quota));
+                ring.shrink_to_fit();
+                said += ring.len();
+            }
+            self.kept = steps + said;
         }
     }
 
-    /// How many entries there are in all.
+    /// About how many bytes it takes.
     #[must_use]
-    pub fn entries(&self) -> usize {
-        let steps: usize = self.steps.values().map(VecDeque::len).sum();
-        let said: usize = self.said.values().map(VecDeque::len).sum();
-        self.ticker.len() + self.budget.len() + steps + said
+    pub fn weight(&self) -> usize {
+        let steps = self.steps.values().flatten();
+        let entries = self.ticker.iter().chain(&self.budget).chain(steps);
+        let texts: usize = entries.map(|entry| entry.text.as_str().len() + size_of::<Entry>()).sum();
+        texts + self.said.values().flatten().map(Said::weight).sum::<usize>()
     }
 
     /// The entries of a step, oldest first.
@@ -127,11 +165,14 @@ const LATE: usize = 8;
 /// Cells that are kept of a line.
 const LINE: usize = 400;
 
-fn keep<T>(ring: &mut VecDeque<T>, entry: T) {
-    if ring.len() >= History::KEPT {
+/// Puts an entry into a ring that keeps so many; how many more there are then.
+fn keep<T>(ring: &mut VecDeque<T>, entry: T, quota: usize) -> usize {
+    let before = ring.len();
+    while ring.len() >= quota {
         ring.pop_front();
     }
     ring.push_back(entry);
+    ring.len().saturating_sub(before)
 }
 
 /// What an event says in a line; `None` for what is not worth one.
@@ -327,6 +368,35 @@ mod tests {
 
     fn event(what: What) -> Event {
         Event { at: Timestamp::from_millis(1_000), what }
+    }
+
+    #[test]
+    fn many_busy_steps_keep_less_of_each_and_all_of_them_within_a_bound() {
+        let (state, mut history) = (RunState::default(), History::default());
+        let call = |tool: String| AgentEvent::ToolStarted {
+            call: None,
+            tool,
+            args: String::new(),
+            path: None,
+            about: Default::default(),
+        };
+        let say = |history: &mut History, step: u32, n: usize| {
+            history.add(&state, &[event(What::Agent { step: StepId(step), event: call(format!("t{n}")) })], &[]);
+        };
+        (0..600).for_each(|n| say(&mut history, 0, n));
+        assert_eq!(history.of(StepId(0)).count(), History::KEPT);
+        for step in 0..1_000 {
+            (0..40).for_each(|n| say(&mut history, step, n));
+        }
+        let all: usize = history.steps.values().map(VecDeque::len).sum::<usize>()
+            + history.said.values().map(VecDeque::len).sum::<usize>();
+        assert!(all <= History::OF_ALL && all > History::OF_ALL / 4, "{all}");
+        assert_eq!(all, history.kept);
+        // Of each the newest are kept.
+        let last = history.of(StepId(999)).next_back().unwrap();
+        assert!(last.text.as_str().contains("t39"), "{last:?}");
+        assert!(history.of(StepId(0)).count() >= 5);
+        assert!(history.weight() > all * size_of::<Entry>() && history.weight() < all * 1024);
     }
 
     #[test]

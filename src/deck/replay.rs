@@ -48,7 +48,7 @@ impl Known {
 
     /// About how many bytes it takes.
     fn weight(&self) -> usize {
-        self.state.steps.len() * 2_048 + self.history.entries() * 192 + 4_096
+        self.state.steps.len() * 2_048 + self.history.weight() + 4_096
     }
 }
 

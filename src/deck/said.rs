@@ -53,6 +53,21 @@ pub enum SaidWhat {
 }
 
 impl Said {
+    /// About how many bytes it takes.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let lines =
+            |text: &[SafeText]| text.iter().map(|line| line.as_str().len() + size_of::<SafeText>()).sum::<usize>();
+        let texts: usize = match &self.what {
+            SaidWhat::Message { text, error, .. } => {
+                lines(text) + error.as_ref().map_or(0, |error| error.as_str().len())
+            }
+            SaidWhat::Call { tool, args } => tool.as_str().len() + args.as_str().len(),
+            SaidWhat::Result { tool, text, .. } => tool.as_str().len() + lines(text),
+        };
+        texts + size_of::<Self>()
+    }
+
     /// Whether something went wrong.
     #[must_use]
     pub const fn is_bad(&self) -> bool {

@@ -18,7 +18,7 @@ use super::entries;
 use super::history::History;
 use super::model::{
     Danger, Focus, Notice, Overlay, Position, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, inner_run,
-    living,
+    is_foreign, living,
 };
 use super::view::layout::{Shape, grid_fits, layout};
 use super::{answer_dialog, budget_dialog, compose, rows};
@@ -454,9 +454,11 @@ fn acknowledge(ui: &mut UiState, cx: Context<'_>) -> Vec<UiEffect> {
     let waiting = attention(cx.state, ui);
     let Some(Attention { step, cause, notice, .. }) = foremost(&waiting, ui).cloned() else { return Vec::new() };
     ui.acknowledged.insert(step, cause);
-    say(ui, cx.now, false, &format!("step {step} acknowledged"));
+    let whose = if is_foreign(cx.state) { " in this deck; its runner takes no note of it" } else { "" };
+    say(ui, cx.now, false, &format!("step {step} acknowledged{whose}"));
     match notice {
-        Some(notice) if cx.read_only.is_none() => vec![UiEffect::Acknowledge(step, notice)],
+        // A runner of others takes no such request: it is seen here and nowhere else.
+        Some(notice) if cx.read_only.is_none() && !is_foreign(cx.state) => vec![UiEffect::Acknowledge(step, notice)],
         _ => Vec::new(),
     }
 }

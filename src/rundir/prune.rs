@@ -100,7 +100,11 @@ fn wall() -> Timestamp {
 /// Whether a run goes on with a session that lies in the directory of another.
 #[must_use]
 pub fn leans_on(run: &Listed, other: &RunDir) -> bool {
-    let inside = |file: &String| Path::new(file).starts_with(other.path());
+    // The same folder may be named in two ways.
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = real(other.path());
+    let inside =
+        |file: &String| Path::new(file).starts_with(other.path()) || real(Path::new(file)).starts_with(&folder);
     run.state.as_ref().is_ok_and(|s| s.steps.iter().filter_map(|step| step.session_file.as_ref()).any(inside))
 }
 

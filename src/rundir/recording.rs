@@ -23,8 +23,8 @@ enum Source {
     Log { path: PathBuf, len: u64 },
     /// The event log of a workflow and the sessions of its children, which go on beside each other; not read yet.
     Beside { dir: RunDir, status: Box<RunState> },
-    /// The same in the order of their times; places are numbers.
-    Held(Vec<Recorded>),
+    /// The same in the order of their times; places are numbers. Whether there are more.
+    Held(Vec<Recorded>, bool),
 }
 
 /// As many events of a workflow are held; what comes later is not played.
@@ -81,11 +81,12 @@ impl Tape for Recording {
 
     fn read(&mut self, place: u64, most: u64) -> Piece {
         if let Source::Beside { dir, status } = &self.source {
-            self.source = Source::Held(held(dir, status));
+            let (events, cut) = held(dir, status);
+            self.source = Source::Held(events, cut);
         }
         let mut piece = match &self.source {
             Source::Log { path, .. } => from_log(path.clone(), place, most),
-            Source::Held(events) => from_held(events, place, most),
+            Source::Held(events, _) => from_held(events, place, most),
             Source::Beside { .. } => Piece::default(),
         };
         for recorded in &mut piece.events {
@@ -98,8 +99,12 @@ impl Tape for Recording {
         match &self.source {
             Source::Log { len, .. } => *len,
             Source::Beside { .. } => 0,
-            Source::Held(events) => events.len() as u64,
+            Source::Held(events, _) => events.len() as u64,
         }
+    }
+
+    fn is_cut(&self) -> bool {
+        matches!(&self.source, Source::Held(_, true))
     }
 }
 
@@ -134,8 +139,8 @@ fn from_held(events: &[Recorded], place: u64, most: u64) -> Piece {
 
 /// Everything that a follower finds of a workflow, in the order of the times, with the beginnings and ends that only its status
 /// tells.
-fn held(dir: &RunDir, status: &RunState) -> Vec<Recorded> {
-    let Ok(mut follower) = Follower::open(dir.path()) else { return Vec::new() };
+fn held(dir: &RunDir, status: &RunState) -> (Vec<Recorded>, bool) {
+    let Ok(mut follower) = Follower::open(dir.path()) else { return (Vec::new(), false) };
     let mut events: Vec<(Event, Option<u64>)> = Vec::new();
     loop {
         let changes = follower.poll();
@@ -145,6 +150,7 @@ fn held(dir: &RunDir, status: &RunState) -> Vec<Recorded> {
             break;
         }
     }
+    let cut = events.len() > HELD_MOST;
     events.truncate(HELD_MOST);
     let missing = unrecorded(status, &events);
     events.extend(missing.into_iter().map(|event| (event, None)));
@@ -158,7 +164,7 @@ fn held(dir: &RunDir, status: &RunState) -> Vec<Recorded> {
     };
     events.sort_by_key(|(event, _)| (event.at, rank(event)));
     let numbered = events.into_iter().zip(0_u64..);
-    numbered.map(|((event, record), place)| Recorded { event, place, record }).collect()
+    (numbered.map(|((event, record), place)| Recorded { event, place, record }).collect(), cut)
 }
 
 /// What a workflow's parent records nowhere: when the run and its steps began and ended, and how. Its status has the times.

@@ -103,6 +103,7 @@ fn read(mut tape: Box<dyn Tape>, mut known: Known, shared: &Shared, give: &SyncS
         }
         shared.percent.store(percent(place.unwrap_or(0), tape.len()), Ordering::Relaxed);
     }
+    cut |= tape.is_cut();
     // Whoever waited may be gone.
     let _ = give.send(Loaded { tape, line, keeps, cut });
 }

@@ -255,6 +255,18 @@ fn digits_pick_a_step_below_the_bar_and_a_tab_elsewhere() {
 }
 
 #[test]
+fn what_a_runner_of_others_told_is_seen_in_this_deck_only() {
+    let mut stage = stage();
+    stage.feed.state.steps.iter_mut().for_each(|step| step.key.clear());
+    stage.keys("g!");
+    assert_eq!(effects(&mut stage, "a"), [], "nothing is written that nobody reads");
+    assert!(attention(&stage.feed.state, &stage.ui).is_empty());
+    assert!(stage.ui.notice.as_ref().unwrap().text.as_str().contains("in this deck"));
+    let told = crate::deck::attention::evidence(&stage.feed.state, StepId(3), NOW);
+    assert!(told.iter().any(|(name, text)| name == "told by" && text == "its own runner"), "{told:?}");
+}
+
+#[test]
 fn attention_is_jumped_to_acknowledged_and_raised_again_when_it_changes() {
     let mut stage = stage();
     stage.keys("g!");

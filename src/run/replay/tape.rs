@@ -35,6 +35,11 @@ pub trait Tape: Send {
     /// How long it is, in the unit of its places, as far as that is known before it was read.
     fn len(&self) -> u64;
 
+    /// Whether there is more than it gives; known once it was read to its end.
+    fn is_cut(&self) -> bool {
+        false
+    }
+
     /// Whether nothing was recorded.
     fn is_empty(&self) -> bool {
         self.len() == 0

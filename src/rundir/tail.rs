@@ -43,7 +43,7 @@ pub(super) struct Tail {
     /// How many bytes of that line there are.
     partial_len: u64,
     bad: u64,
-    failed: Option<String>,
+    failed: Option<Box<str>>,
 }
 
 impl Tail {
@@ -124,7 +124,7 @@ impl Tail {
                 // Nobody waits for what cannot be read; the next look tries again.
                 Err(error) => {
                     piece.behind = false;
-                    failed = Some(error.to_string());
+                    failed = Some(error.to_string().into());
                     break;
                 }
             };

@@ -392,9 +392,9 @@ fn play(stage: &Stage, action: Action) {
         }
         Action::Why => {
             stage.press(action);
-            stage.sees("why step 1 needs you");
+            stage.sees("why step 1 look needs you");
             stage.escape();
-            stage.goes("why step 1 needs you");
+            stage.goes("why step 1 look needs you");
         }
         Action::Acknowledge => {
             stage.press(action);
@@ -498,7 +498,7 @@ fn play(stage: &Stage, action: Action) {
             stage.sees("press i again");
             stage.press(action);
             stage.home.wait_state("paused");
-            stage.sees("the run is over");
+            stage.sees("the run is paused");
         }
         Action::StopStep => {
             stage.press(Action::Down);

@@ -136,7 +136,7 @@ impl Columns {
     fn of(scene: &Scene<'_>, sums: &Sums, width: u16, shape: Shape, more: bool) -> Self {
         let steps = &scene.state.steps;
         // What a step does is worth more than the end of a long name.
-        let share = usize::from(width / 4).max(14);
+        let share = usize::from(width * 3 / 10).max(14);
         // Of a folded group, and of sub-agents without lines, the row says how many more there are.
         let longest = sums.longest_title.min(share) + if more { 4 } else { 0 };
         let number = u16::try_from(steps.len().to_string().len()).unwrap_or(3);

@@ -440,7 +440,7 @@ fn why(buf: &mut Buffer, area: Rect, step: StepId, top: usize, scene: &Scene<'_>
         .collect();
     let high = u16::try_from(lines.len()).unwrap_or(20).saturating_add(2);
     let name = scene.state.step(step).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
-    let inner = dialog_box(buf, area, (76, high), &format!("why {step} {name} needs you"), scene);
+    let inner = dialog_box(buf, area, (76, high), &format!("why step {step} {name} needs you"), scene);
     let top = scrolled(buf, inner, top, lines.len(), scene);
     for ((name, value), dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
         put(buf, inner, 0, dy, name, theme.dim());

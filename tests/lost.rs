@@ -114,6 +114,11 @@ fn a_run_without_runner_and_keeper_is_told_as_lost_and_no_look_changes_anything(
     let interrupted = world.output(&["interrupt", run.id()]);
     assert!(interrupted.code == 2 && interrupted.stderr.contains("the run is lost"), "{interrupted:?}");
 
+    let pruned = world.output(&["prune", "--broken", "--older-than", "0s", "--yes", "--why"]);
+    assert_eq!(pruned.code, 0, "{pruned:?}");
+    let why = format!("live on; `subdeck stop {}` ends them", run.id());
+    assert!(pruned.stderr.contains(&why) && pruned.stderr.contains("0 runs removed"), "{pruned:?}");
+
     assert_eq!(bytes(&world.root()), before, "a look writes nothing");
     assert_eq!(world.processes(), living, "a look ends nothing");
 }

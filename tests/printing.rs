@@ -41,6 +41,29 @@ impl Unread {
     }
 }
 
+/// As everything else that is printed for people; what is asked for as it is, is as it is.
+#[test]
+fn what_looks_like_a_key_is_masked_in_logs_and_events() {
+    let world = World::new();
+    let key = "Zq8LmN0pR7sT4vW9xYb3";
+    let script = format!("echo 'ANTHROPIC_API_KEY={key}'; echo plain");
+    let done = world.output(&["run", "--no-tui", "--name", &format!("with API_KEY={key}"), "--", "sh", "-c", &script]);
+    assert!(done.code == 0 && !done.stdout.contains(key), "{done:?}");
+    let run = world.only_run();
+    for (args, has) in [
+        (&["logs", run.id()][..], "plain"),
+        (&["events", run.id()], "run_started"),
+        (&["logs", "--lines", "5", run.id()], "plain"),
+    ] {
+        let done = world.output(args);
+        assert!(done.code == 0 && done.stdout.contains(has) && !done.stdout.contains(key), "{args:?}: {done:?}");
+    }
+    for args in [&["logs", "--raw", run.id()][..], &["logs", "--json", run.id()], &["events", "--json", run.id()]] {
+        let done = world.output(args);
+        assert!(done.code == 0 && done.stdout.contains(key), "{args:?}: {done:?}");
+    }
+}
+
 #[test]
 fn a_signal_after_the_end_of_the_run_ends_the_printing_and_leaves_the_exit_code() {
     for (format, name, exit, want) in

@@ -145,7 +145,6 @@ fn origin(origin: &Origin) -> String {
         Origin::BuiltIn => "built in".to_owned(),
         Origin::Fallback(name) | Origin::Environment(name) => format!("environment {name}"),
         Origin::User(file, line) | Origin::Project(file, line) => format!("{}:{line}", file.display()),
-        Origin::Flag(flag) => format!("flag {flag}"),
     }
 }
 

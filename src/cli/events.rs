@@ -71,12 +71,13 @@ fn line(state: &RunState, value: &serde_json::Value) -> String {
         .iter()
         .filter(|(name, _)| !known.contains(&name.as_str()))
         .map(|(name, value)| match value {
-            serde_json::Value::String(text) => format!("{name}={}", SafeText::line(text).truncate(80)),
+            // What looks like a key is masked before it may be cut.
+            serde_json::Value::String(text) => format!("{name}={}", SafeText::line(text).masked().truncate(80)),
             serde_json::Value::Number(number) => match number.as_f64() {
                 Some(whole) if number.is_f64() && whole.fract() == 0.0 => format!("{name}={whole}"),
                 _ => format!("{name}={number}"),
             },
-            other => format!("{name}={}", SafeText::line(&other.to_string()).truncate(120)),
+            other => format!("{name}={}", SafeText::line(&other.to_string()).masked().truncate(120)),
         })
         .collect();
     format!("{time}  {step:<16}  {:<16}  {}", SafeText::line(word("type")), rest.join(" ")).trim_end().to_owned() + "\n"

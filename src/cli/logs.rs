@@ -9,10 +9,10 @@ use serde_json::json;
 use super::args::LogsArgs;
 use super::find;
 use super::load::World;
-use crate::headless::{Output, Piece, left_out, not_kept, text_of, unlogged};
+use crate::headless::{ANEW, Output, Piece, left_out, not_kept, text_of, unlogged};
 use crate::run::{ExitCause, RunState, StepId, Stream};
 use crate::rundir::{Follower, LogLine, logs_not_read};
-use crate::text::SafeText;
+use crate::text::{SafeText, SecretLines};
 
 /// Prints the output of one step or of all, and what comes.
 pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
@@ -41,7 +41,7 @@ pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
                 if let Some(most) = args.lines {
                     output.seek_last(most);
                 }
-                pages.push(Page { id: *id, output, cut_told: false });
+                pages.push(Page { id: *id, output, above: SecretLines::default(), cut_told: false });
             }
             let done = |id: StepId| run_is_over || state.step(id).is_none_or(|s| s.phase.is_terminal());
             let mut result = Ok(());
@@ -81,6 +81,8 @@ pub(super) fn not_read(files: impl Iterator<Item = std::path::PathBuf>, more: &s
 struct Page {
     id: StepId,
     output: Output,
+    /// What the lines before were, of which a key may have several.
+    above: SecretLines,
     /// It was said that more was printed than is kept.
     cut_told: bool,
 }
@@ -97,26 +99,28 @@ struct Out<'a, W: Write> {
 impl<W: Write> Out<'_, W> {
     /// Prints what is new of a step, below its name when there are several.
     fn page(&mut self, state: &RunState, page: &mut Page, last: bool, several: bool) -> std::io::Result<()> {
-        let id = page.id;
+        let (id, above) = (page.id, &mut page.above);
         page.output.read(last, |piece| {
             match &piece {
                 Piece::Line(line) => self.passed = self.args.stderr && line.stream != Stream::Err,
                 // Standard output is data.
                 Piece::LeftOut(bytes) if !self.passed => tell!("subdeck: step {id}: {}", left_out(*bytes)),
                 Piece::LeftOut(_) => {}
+                Piece::Anew => tell!("subdeck: step {id}: {ANEW}"),
             }
             let Piece::Line(line) = piece else { return Ok(()) };
             if self.passed {
                 return Ok(());
             }
             self.head(state, id, several)?;
-            self.line(id, line)
+            self.line(id, line, above)
         })?;
         // Data is what was printed; what stands in for it is for people.
         let spoken = unlogged(state, id).filter(|_| last && page.output.is_empty() && self.shown != Some(id));
         if let (Some(message), false) = (spoken, self.args.raw || self.args.json || self.args.stderr) {
             self.head(state, id, several)?;
-            SafeText::block(message).into_iter().try_for_each(|line| writeln!(self.to, "{line}"))?;
+            let mut lines = SafeText::block(message).into_iter();
+            lines.try_for_each(|line| writeln!(self.to, "{}", line.masked_below(above)))?;
         }
         self.cut(state, page, last)
     }
@@ -145,7 +149,7 @@ impl<W: Write> Out<'_, W> {
         writeln!(self.to, "▲ {}", not_kept(cap))
     }
 
-    fn line(&mut self, id: StepId, line: &LogLine) -> std::io::Result<()> {
+    fn line(&mut self, id: StepId, line: &LogLine, above: &mut SecretLines) -> std::io::Result<()> {
         if self.args.raw {
             self.to.write_all(&line.bytes)?;
             return self.to.write_all(if line.complete { b"\n" } else { b"" });
@@ -159,6 +163,6 @@ impl<W: Write> Out<'_, W> {
             });
             return writeln!(self.to, "{}", crate::headless::json_line(&value));
         }
-        writeln!(self.to, "{}", text_of(line))
+        writeln!(self.to, "{}", SafeText::line(&text_of(line)).masked_below(above))
     }
 }

@@ -34,6 +34,14 @@ pub fn prune(args: &PruneArgs) -> anyhow::Result<ExitCode> {
             Err(why) => stay.push((run, why)),
         }
     }
+    // What lives on of a lost run is found by its directory (product 3).
+    go.retain_mut(|(run, _)| match lives_on(run) {
+        None => true,
+        Some(why) => {
+            stay.push((*run, why));
+            false
+        }
+    });
     // Newest first; the newest of what could go are kept where that was asked for.
     go.sort_by_key(|(_, ended)| std::cmp::Reverse(*ended));
     for (run, _) in go.drain(..args.keep.min(go.len())) {
@@ -82,9 +90,22 @@ pub fn prune(args: &PruneArgs) -> anyhow::Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { out::code(ExitCause::Failed) })
 }
 
+/// Why a run may not go of which processes live on after its runner and its keeper died.
+fn lives_on(run: &Listed) -> Option<String> {
+    run.lost.as_ref()?;
+    let left = crate::engine::leftovers(&run.dir);
+    let first = left.first()?.pid;
+    let (pids, end) = match left.len() {
+        1 => (format!("pid {first} lives on"), "ends it"),
+        n => (format!("pid {first} and {} more live on", n - 1), "ends them"),
+    };
+    Some(format!("{pids}; `subdeck stop {}` {end}", run.dir.id_str()))
+}
+
 /// Removes a run after another look at it: it may have been gone on with since.
 fn take(root: &RunRoot, run: &Listed, rules: &Rules) -> bool {
     let told = judge(run, rules, crate::engine::now()).map(drop);
+    let told = told.and_then(|()| lives_on(run).map_or(Ok(()), Err));
     let done = told.and_then(|()| remove(root, run).map_err(|error| error.to_string()));
     if let Err(why) = &done {
         tell!("subdeck: {} was not removed: {}", SafeText::line(run.dir.id_str()), SafeText::line(why));

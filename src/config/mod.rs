@@ -32,8 +32,6 @@ pub enum Origin {
     Project(PathBuf, usize),
     /// A variable.
     Environment(String),
-    /// A flag of the command line.
-    Flag(String),
 }
 
 /// A value and where it comes from.
@@ -63,21 +61,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads every layer but the flags. Never fails: what is wrong is in the problems.
+    /// Reads every layer. Never fails: what is wrong is in the problems.
     #[must_use]
     pub fn load(env: &Env) -> (Self, Vec<Problem>) {
         layers::load(env)
-    }
-
-    /// Sets a value from a flag.
-    ///
-    /// # Errors
-    /// A sentence part when the text is not what the key needs.
-    pub fn set_flag(&mut self, key: &str, flag: &str, text: &str, env: &Env) -> Result<(), String> {
-        let key = Key::named(key).ok_or_else(|| format!("there is no key `{key}`"))?;
-        let value = key.kind.parse(text, &env.current_dir, env)?;
-        self.set(key, Setting { value, origin: Origin::Flag(flag.to_owned()) });
-        Ok(())
     }
 
     fn set(&mut self, key: &Key, setting: Setting) {

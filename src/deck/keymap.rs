@@ -72,7 +72,7 @@ pub fn key_name(key: Key) -> String {
 ///
 /// # Errors
 /// A sentence part that says what to write.
-pub fn parse_key(text: &str) -> Result<Key, String> {
+fn parse_key(text: &str) -> Result<Key, String> {
     let wrong = || {
         format!("`{text}` is no key; write a character, F1 to F12, ctrl- and a letter, or one of {}", {
             let names: Vec<&str> = NAMED.iter().map(|(name, _)| *name).collect();

@@ -57,8 +57,8 @@ impl Sums {
             ..Self::default()
         };
         for (place, step) in state.steps.iter().enumerate() {
-            sums.turns += step.turn_count;
-            sums.tools += step.tool_count;
+            sums.turns = sums.turns.saturating_add(step.turn_count);
+            sums.tools = sums.tools.saturating_add(step.tool_count);
             sums.plain &= matches!(step.runner, RunnerKind::ExternalCli { .. });
             sums.longest_title = sums.longest_title.max(step.title().chars().count());
             let model = step.model.as_deref().unwrap_or_default();

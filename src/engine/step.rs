@@ -87,7 +87,7 @@ impl Active {
     }
 
     /// Nothing more will be said to the child.
-    pub fn close_stdin(&mut self) {
+    fn close_stdin(&mut self) {
         self.stdin = None;
     }
 

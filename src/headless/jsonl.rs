@@ -122,9 +122,9 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
                 "acceptance": outcome.acceptance.as_ref().map(|ledger| ledger.status.as_str()),
             }),
         ),
-        What::GroupStarted { logical } => ("group_started", None, json!({ "group": logical + 1 })),
+        What::GroupStarted { logical } => ("group_started", None, json!({ "group": logical.saturating_add(1) })),
         What::GroupEnded { logical, success } => {
-            ("group_ended", None, json!({ "group": logical + 1, "success": success }))
+            ("group_ended", None, json!({ "group": logical.saturating_add(1), "success": success }))
         }
         What::RunInterrupted { source } => ("run_interrupted", None, json!({ "source": source_json(source.as_ref()) })),
         What::RunStopped { message, source } => {

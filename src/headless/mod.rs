@@ -17,7 +17,7 @@ mod text;
 pub use json::{document as json_document, line as json_line, without_nulls};
 pub use jsonl::{VERSION, event as json_event, output as json_output, question_json};
 pub use limits::{Amount, Gauge, counted as limits_counted, of_run as limits_of_run, of_step as limits_of_step};
-pub use output::{Output, Piece, left_out, text_of, unlogged};
+pub use output::{ANEW, Output, Piece, left_out, text_of, unlogged};
 pub use status_json::{document as status_document, run as status_json, unreadable as unreadable_json};
 pub use summary::{not_kept, summary};
 pub use text::TextPrinter;
@@ -129,7 +129,7 @@ impl<W: Write> Printer<W> {
         let out = &mut self.out;
         output.read(last, |piece| match piece {
             Piece::Line(line) => writeln!(out, "{}", json_line(&json_output(state, step, line))),
-            Piece::LeftOut(_) => Ok(()),
+            Piece::LeftOut(_) | Piece::Anew => Ok(()),
         })
     }
 

@@ -15,6 +15,8 @@ pub enum Piece<'a> {
     Line(&'a LogLine),
     /// So many bytes of the line before were left out.
     LeftOut(u64),
+    /// The log begins anew, as a foreign runner's does with each attempt (run-directory 2.6): what follows is its beginning.
+    Anew,
 }
 
 /// Reads the output of one step.
@@ -61,9 +63,14 @@ impl Output {
     ///
     /// # Errors
     /// What `take` says; what it had taken before is not given again.
-    pub fn read(&mut self, last: bool, take: impl FnMut(Piece<'_>) -> io::Result<()>) -> io::Result<()> {
-        self.log.refresh();
-        let read = self.read_on(last, take);
+    pub fn read(&mut self, last: bool, mut take: impl FnMut(Piece<'_>) -> io::Result<()>) -> io::Result<()> {
+        let anew = self.log.refresh().shrunk && self.position > 0;
+        let mut read = Ok(());
+        if anew {
+            (self.position, self.leaving_out) = (0, None);
+            read = take(Piece::Anew);
+        }
+        let read = read.and_then(|()| self.read_on(last, take));
         self.log.rest();
         read
     }
@@ -106,6 +113,9 @@ pub fn left_out(bytes: u64) -> String {
     format!("… {} more of this line; `subdeck logs --raw` has all of it", crate::text::bytes(bytes))
 }
 
+/// What a reader is told before the beginning of a log that began anew.
+pub const ANEW: &str = "… the log begins anew";
+
 /// What a step said last, of one whose log could not be written: it stands in for a log in which there is nothing.
 #[must_use]
 pub fn unlogged(state: &RunState, step: StepId) -> Option<&str> {
@@ -134,6 +144,7 @@ mod tests {
                     Piece::Line(line) if line.bytes.len() > 100 => format!("long {}", line.bytes.len()),
                     Piece::Line(line) => text_of(line),
                     Piece::LeftOut(bytes) => format!("left out {bytes}"),
+                    Piece::Anew => "anew".to_owned(),
                 });
                 Ok(())
             })
@@ -176,6 +187,23 @@ mod tests {
             })
             .unwrap();
         assert_eq!(bytes as u64, fs::metadata(&path).unwrap().len());
+    }
+
+    /// A foreign runner truncates the log of a step with each attempt, or puts another file there.
+    #[test]
+    fn a_log_that_begins_anew_is_read_from_its_beginning() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(temp.path());
+        let path = dir.output(StepId(0));
+        fs::write(&path, "one\ntwo\nthree\n").unwrap();
+        let mut output = Output::open(&dir, StepId(0), false);
+        assert_eq!(all(&mut output, false), ["one", "two", "three"]);
+        fs::write(&path, "new\n").unwrap();
+        assert_eq!(all(&mut output, false), ["anew", "new"]);
+        assert_eq!(all(&mut output, false), Vec::<String>::new());
+        fs::write(temp.path().join("other"), "a longer one that is another\n").unwrap();
+        fs::rename(temp.path().join("other"), &path).unwrap();
+        assert_eq!(all(&mut output, false), ["anew", "a longer one that is another"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use super::output::{Output, Piece, left_out, text_of, unlogged};
+use super::output::{ANEW, Output, Piece, left_out, text_of, unlogged};
 use crate::run::{AgentEvent, ControlSource, Event, RunState, StepId, Stream, TargetState, What, cause, words};
 use crate::rundir::{Changes, RunDir};
 use crate::text::{self as units, SafeText, SecretLines, masked_lines};
@@ -80,6 +80,7 @@ impl TextPrinter {
                 writeln!(out, "{prefix}{mark} {}", SafeText::line(&text_of(line)).masked_below(above))
             }
             Piece::LeftOut(bytes) => writeln!(out, "{prefix}│ {}", left_out(bytes)),
+            Piece::Anew => writeln!(out, "{prefix}│ {ANEW}"),
         })?;
         let Some(message) = unlogged(state, id).filter(|_| last && output.is_empty() && self.spoken.insert(id)) else {
             return Ok(());

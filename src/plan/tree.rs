@@ -182,7 +182,7 @@ fn toml_value(node: &Node, value: &Value) -> Kind {
 ///
 /// # Errors
 /// The first syntax error, or every key that an object has twice.
-pub fn parse_json(source: &Source) -> Result<Node, Problems> {
+fn parse_json(source: &Source) -> Result<Node, Problems> {
     let options = jsonc_parser::ParseOptions {
         allow_comments: false,
         allow_loose_object_property_names: false,

@@ -178,22 +178,6 @@ impl Reason {
     pub const fn is_silence(self) -> bool {
         matches!(self, Self::Idle | Self::NoFirstEvent | Self::ToolOpen)
     }
-
-    /// Whether the package's own readers know the word.
-    #[must_use]
-    pub const fn is_shared(self) -> bool {
-        matches!(
-            self,
-            Self::SupervisorRequest
-                | Self::ToolOpen
-                | Self::Idle
-                | Self::ToolFailures
-                | Self::CompletionGuard
-                | Self::TimeThreshold
-                | Self::TurnThreshold
-                | Self::TokenThreshold
-        )
-    }
 }
 
 /// How loud a notice is.

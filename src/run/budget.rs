@@ -245,7 +245,7 @@ fn all(limits: &super::Limits, used: impl Fn(Metric) -> Option<f64>, awake: Opti
 
 /// When a limit comes if what was used in `awake` goes on at the same pace. `None` while nothing can be said.
 #[must_use]
-pub fn estimate(used: f64, limit: f64, awake: Duration) -> Option<Duration> {
+fn estimate(used: f64, limit: f64, awake: Duration) -> Option<Duration> {
     if used <= 0.0 || awake < Duration::from_secs(1) {
         return None;
     }

@@ -53,7 +53,7 @@ impl Unknowns {
             n => format!("{} events", crate::text::grouped(n)),
         };
         let mut kinds: Vec<String> = self.kinds.iter().map(|kind| format!("{} ×{}", kind.name, kind.count)).collect();
-        if self.kinds.iter().map(|kind| kind.count).sum::<u64>() < self.total {
+        if self.kinds.iter().fold(0_u64, |sum, kind| sum.saturating_add(kind.count)) < self.total {
             kinds.push("…".to_owned());
         }
         Some(format!("{events}: {}", kinds.join(", ")))

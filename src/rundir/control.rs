@@ -88,12 +88,6 @@ impl Inbox {
         Ok(Self { dir: dir.clone(), source })
     }
 
-    /// The same inbox for a request with another key or reason.
-    #[must_use]
-    pub fn with_source(&self, source: ControlSource) -> Self {
-        Self { dir: self.dir.clone(), source }
-    }
-
     /// Asks to tell steps something; with no steps named, all that run. One request goes to the running ones together
     /// and one to each pending one, because pending members of a list are never reached (run-directory, trap 14).
     /// Returns the ids of the requests.

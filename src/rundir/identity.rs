@@ -111,7 +111,7 @@ fn state(pid: u32) -> Option<(char, u64)> {
 
 /// The id of the running boot.
 #[must_use]
-pub fn boot_id() -> Option<String> {
+fn boot_id() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
 }

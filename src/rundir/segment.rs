@@ -31,13 +31,6 @@ pub fn stem(value: &str) -> String {
     segment(value, LONGEST_STEM)
 }
 
-/// The name that versions before the hash used, when it is a legal name; readers look there too.
-#[must_use]
-pub fn alias(value: &str) -> Option<String> {
-    let plain = encoded(value);
-    (!matches!(plain.as_str(), "" | "." | "..") && plain.len() <= LONGEST).then_some(plain)
-}
-
 /// The plain `encodeURIComponent`, which replay and archive names use.
 #[must_use]
 pub fn encoded(value: &str) -> String {
@@ -104,10 +97,6 @@ mod tests {
             assert_eq!(folder(value), want, "{value}");
             assert_eq!(stem(value), want, "{value}");
         }
-        assert_eq!(
-            alias("/home/demo/sessions/parent.jsonl").as_deref(),
-            Some("%2Fhome%2Fdemo%2Fsessions%2Fparent.jsonl")
-        );
     }
 
     #[test]

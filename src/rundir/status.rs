@@ -44,7 +44,7 @@ pub(super) fn document(state: &RunState, context: &StatusContext<'_>, steps: Jso
         run.opt("currentPath", call.path.as_ref());
     }
     run.opt("turnCount", state.steps.iter().map(|s| s.turn_count).max().filter(|n| *n > 0));
-    let tools: u64 = state.steps.iter().map(|s| s.tool_count).sum();
+    let tools = state.steps.iter().fold(0_u64, |sum, step| sum.saturating_add(step.tool_count));
     run.opt("toolCount", Some(tools).filter(|n| *n > 0));
     run.set("steering", steering(&state.steering));
     run.set("startedAt", state.started_at.unwrap_or_default());

@@ -2,8 +2,8 @@
 //! position of the log is where in which file.
 
 use std::cell::RefCell;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
 use super::super::marks::{Mark, MarkReader};
@@ -49,6 +49,8 @@ pub(super) struct Half {
     pub(super) path: PathBuf,
     pub(super) file: Option<File>,
     pub(super) size: u64,
+    /// Which file was read last: device and number.
+    known: Option<(u64, u64)>,
     /// It is there, but this process has no room for another open file.
     starved: bool,
     /// What was read last and where it begins. Who goes through a log line by line reads it in pieces of [`AHEAD`].
@@ -57,7 +59,7 @@ pub(super) struct Half {
 
 impl Half {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, size: 0, starved: false, window: RefCell::default() }
+        Self { path, file: None, size: 0, known: None, starved: false, window: RefCell::default() }
     }
 
     /// Reads bytes from an offset on; returns how many there were. Who goes back will want what is before them next.
@@ -101,9 +103,14 @@ impl Half {
             self.starved = opened.as_ref().is_err_and(is_capacity);
             self.file = opened.ok();
         }
-        let size = self.file.as_ref().and_then(|f| f.metadata().ok()).map_or(0, |m| m.len());
-        let change = LogChange { grown: size > self.size, shrunk: size < self.size };
+        let meta = self.file.as_ref().and_then(|f| f.metadata().ok());
+        let size = meta.as_ref().map_or(0, Metadata::len);
+        // Another file stands there whenever it was not held open.
+        let id = meta.map(|m| (m.dev(), m.ino()));
+        let another = self.size > 0 && id.is_some() && self.known.is_some() && id != self.known;
+        let change = LogChange { grown: size > self.size, shrunk: another || size < self.size };
         self.size = size;
+        self.known = id.or(self.known);
         // What stood there may be another by now, and a log that nobody goes through needs no memory.
         self.window.take();
         change

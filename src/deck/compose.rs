@@ -7,7 +7,7 @@ use super::actions::{self, Action};
 use super::model::{Composer, Draft, Overlay, UiEffect, UiState, can_go_on, can_steer, is_foreign};
 use super::update::{Context, say};
 use crate::run::{RunState, SteerMode, SteerRequest, StepId, StepPhase, TargetState};
-use crate::text::SafeText;
+use crate::text::{SafeText, typed};
 
 /// The steps that can be given a message now, in their order.
 #[must_use]
@@ -54,13 +54,7 @@ pub fn withdrawable(state: &RunState, ui: &UiState) -> Option<String> {
 /// Puts pasted text into the message as one edit.
 pub fn paste(ui: &mut UiState, text: &str) {
     let Some(Overlay::Composer(composer)) = ui.overlays.last() else { return };
-    let clean: String = text
-        .replace("\r\n", "\n")
-        .replace('\r', "\n")
-        .chars()
-        .filter(|c| matches!(c, '\n' | '\t') || !c.is_control())
-        .collect();
-    ui.drafts.entry(composer.home).or_default().text.insert_str(clean);
+    ui.drafts.entry(composer.home).or_default().text.insert_str(typed(text));
 }
 
 /// Takes a key while the composer is open.

@@ -459,6 +459,57 @@ pub struct StepMeta {
     pub contract: SharedContract,
 }
 
+impl What {
+    /// The step that it is about; `None` for what is about the whole run.
+    #[must_use]
+    pub const fn step(&self) -> Option<StepId> {
+        match self {
+            Self::StepStarted { step }
+            | Self::AttemptStarted { step, .. }
+            | Self::ChildSpawned { step, .. }
+            | Self::Agent { step, .. }
+            | Self::OutputLines { step, .. }
+            | Self::OutputSeen { step, .. }
+            | Self::ChildExited { step, .. }
+            | Self::OutputHeld { step, .. }
+            | Self::OutputTruncated { step, .. }
+            | Self::LogFailed { step, .. }
+            | Self::ArtifactFailed { step, .. }
+            | Self::StepEnded { step, .. }
+            | Self::StepEnding { step, .. }
+            | Self::Capability { step, .. }
+            | Self::SignalSent { step, .. }
+            | Self::AbortSent { step }
+            | Self::AttemptEnded { step, .. }
+            | Self::AttentionRaised { step, .. }
+            | Self::AttentionCleared { step, .. }
+            | Self::AttentionAcknowledged { step, .. }
+            | Self::AttentionNoted { step, .. }
+            | Self::QuestionAsked { step, .. }
+            | Self::QuestionAnswered { step, .. }
+            | Self::SteerMoved { step, .. }
+            | Self::InnerRuns { step, .. }
+            | Self::TreeSwept { step, .. } => Some(*step),
+            Self::BudgetReached { step, .. }
+            | Self::BudgetRaised { step, .. }
+            | Self::ControlUnannounced { step, .. } => *step,
+            Self::RunStarted(_)
+            | Self::GroupStarted { .. }
+            | Self::GroupEnded { .. }
+            | Self::RunInterrupted { .. }
+            | Self::RunStopped { .. }
+            | Self::RunTimedOut { .. }
+            | Self::RunEnded { .. }
+            | Self::RunLost { .. }
+            | Self::DiskSpace { .. }
+            | Self::Slept { .. }
+            | Self::SteerRequested(_)
+            | Self::ControlRejected { .. }
+            | Self::Unknown { .. } => None,
+        }
+    }
+}
+
 /// How a process ended. One of the two is set; neither when it could not be learnt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitInfo {

@@ -84,34 +84,11 @@ pub fn reduce(state: &mut RunState, event: &Event) {
             }
         }
         What::BudgetRaised { step: None, raise, .. } => run_budget_raised(state, *raise),
-        What::GroupStarted { .. } | What::GroupEnded { .. } | What::Unknown { .. } => {}
-        What::StepStarted { step }
-        | What::AttemptStarted { step, .. }
-        | What::ChildSpawned { step, .. }
-        | What::Agent { step, .. }
-        | What::OutputLines { step, .. }
-        | What::OutputSeen { step, .. }
-        | What::ChildExited { step, .. }
-        | What::OutputHeld { step, .. }
-        | What::OutputTruncated { step, .. }
-        | What::LogFailed { step, .. }
-        | What::ArtifactFailed { step, .. }
-        | What::StepEnded { step, .. }
-        | What::StepEnding { step, .. }
-        | What::Capability { step, .. }
-        | What::SignalSent { step, .. }
-        | What::AbortSent { step }
-        | What::AttemptEnded { step, .. }
-        | What::AttentionRaised { step, .. }
-        | What::AttentionCleared { step, .. }
-        | What::AttentionAcknowledged { step, .. }
-        | What::AttentionNoted { step, .. }
-        | What::QuestionAsked { step, .. }
-        | What::QuestionAnswered { step, .. }
-        | What::BudgetReached { step: Some(step), .. }
-        | What::BudgetRaised { step: Some(step), .. }
-        | What::InnerRuns { step, .. }
-        | What::TreeSwept { step, .. } => step_event(state, *step, &event.what, at),
+        of_a_step => {
+            if let Some(step) = of_a_step.step() {
+                step_event(state, step, of_a_step, at);
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::identity::{self, RunnerLife};
 use super::inside::{Inner, Inside};
-use super::past::{Past, step_of};
+use super::past::Past;
 use super::presence::Presence;
 use super::result_read::{self, Ending};
 use super::tail::{self, Tail};
@@ -581,7 +581,7 @@ const MADE_UP: usize = 1000;
 /// least those that something happened to, of which nothing else is known.
 pub(super) fn know_steps(status: Option<&RunState>, reduced: &mut RunState, event: &mut Event) {
     let Some(status) = status else {
-        let step = step_of(&event.what).filter(|step| step.flat() < MADE_UP);
+        let step = event.what.step().filter(|step| step.flat() < MADE_UP);
         for flat in reduced.steps.len()..step.map_or(0, |step| step.flat() + 1) {
             let id = StepId(u32::try_from(flat).unwrap_or(u32::MAX));
             reduced.steps.push(StepState { id, logical: flat, ..StepState::default() });

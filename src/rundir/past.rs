@@ -173,7 +173,7 @@ impl Newest {
         if let What::Agent { event: AgentEvent::TurnStarted | AgentEvent::TurnEnded, .. } = event.what {
             return;
         }
-        let ring = self.rings.entry((step_of(&event.what), said)).or_default();
+        let ring = self.rings.entry((event.what.step(), said)).or_default();
         if ring.len() >= self.quota {
             ring.pop_front();
             self.kept -= 1;
@@ -195,28 +195,6 @@ impl Newest {
         let mut all: Vec<_> = self.rings.into_values().flatten().collect();
         all.sort_unstable_by_key(|kept| kept.number);
         all.into_iter().map(|kept| (kept.event, kept.place)).collect()
-    }
-}
-
-/// The step that an event is of.
-pub(super) const fn step_of(what: &What) -> Option<StepId> {
-    match what {
-        What::Agent { step, .. }
-        | What::StepStarted { step }
-        | What::AttemptStarted { step, .. }
-        | What::AttemptEnded { step, .. }
-        | What::ChildSpawned { step, .. }
-        | What::ChildExited { step, .. }
-        | What::StepEnding { step, .. }
-        | What::StepEnded { step, .. }
-        | What::AttentionRaised { step, .. }
-        | What::AttentionCleared { step, .. }
-        | What::AttentionAcknowledged { step, .. }
-        | What::AttentionNoted { step, .. }
-        | What::QuestionAsked { step, .. }
-        | What::QuestionAnswered { step, .. }
-        | What::SteerMoved { step, .. } => Some(*step),
-        _ => None,
     }
 }
 
@@ -346,7 +324,7 @@ mod tests {
         // What is rare and matters long is there still, and so is what each step said last.
         assert_eq!(kept[0].0.what, limit);
         let last: std::collections::BTreeSet<_> =
-            kept[kept.len() - 3_000..].iter().map(|(e, _)| step_of(&e.what)).collect();
+            kept[kept.len() - 3_000..].iter().map(|(e, _)| e.what.step()).collect();
         assert_eq!(last.len(), 3_000);
     }
 }

@@ -19,7 +19,7 @@ pub use ansi::{Ansi, Run, Style, StyledLine};
 pub use bare::Bare;
 #[cfg(test)]
 pub(crate) use safe::MADE;
-pub use safe::{SafeText, is_plain, width};
+pub use safe::{SafeText, is_plain, typed, width};
 pub use secret::{REDACTED, SecretLines, masked_lines, redact, secrets};
 pub use shell::quoted;
 pub use stream::Sanitizer;

@@ -16,6 +16,13 @@ pub fn width(text: &str) -> usize {
     if is_printable(text.as_bytes()) { text.len() } else { text.width() }
 }
 
+/// What a person typed or pasted, for a field of several lines: its lines, without what is no text.
+#[must_use]
+pub fn typed(text: &str) -> String {
+    let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+    lines.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
+}
+
 /// Whether a text is printable ASCII throughout: safe as it is, and each byte of it a cell.
 #[must_use]
 pub fn is_plain(text: &str) -> bool {

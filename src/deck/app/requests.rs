@@ -6,7 +6,7 @@ use crate::deck::feed::{Answer, Request};
 use crate::deck::model::{Draft, Fate, Overlay};
 use crate::deck::update::say;
 use crate::run::{Raise, SteerMode, StepId, Timestamp};
-use crate::text::SafeText;
+use crate::text::{SafeText, typed};
 
 impl<S: Source> App<'_, S> {
     /// Asks to change a limit; what is wrong is said in the dialog, which stays then.
@@ -92,7 +92,7 @@ impl<S: Source> App<'_, S> {
     pub(super) fn take_drafts(&mut self) {
         for kept in self.source.drafts() {
             // A draft is text that a person typed, but a file is a file.
-            let text: String = kept.text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect();
+            let text = typed(&kept.text);
             let mut draft = Draft { mode: kept.mode, ..Draft::default() };
             draft.text.insert_str(&text);
             self.kept_drafts.insert(kept.step, (text, kept.mode));

@@ -8,7 +8,7 @@ use ratatui_textarea::TextArea;
 use super::AgentChoice;
 use crate::deck::model::Draft;
 use crate::run::NamedRunner;
-use crate::text::SafeText;
+use crate::text::{SafeText, typed};
 
 /// What a person wants started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -152,13 +152,7 @@ impl StartDialog {
             Field::Runner => self.runner.push_str(SafeText::line(text.trim()).as_str()),
             Field::Folder => self.folder.push_str(SafeText::line(text.trim()).as_str()),
             Field::Task => {
-                let clean: String = text
-                    .replace("\r\n", "\n")
-                    .replace('\r', "\n")
-                    .chars()
-                    .filter(|c| matches!(c, '\n' | '\t') || !c.is_control())
-                    .collect();
-                self.task.insert_str(clean);
+                self.task.insert_str(typed(text));
             }
         }
     }

@@ -75,7 +75,7 @@ impl History {
 
     /// What was told of a step, newest first.
     fn of(&self, id: StepId) -> impl Iterator<Item = &(Timestamp, What)> {
-        self.told.iter().rev().filter(move |(_, what)| step_of(what) == Some(id))
+        self.told.iter().rev().filter(move |(_, what)| what.step() == Some(id))
     }
 
     /// When a step was last told what `accept` takes.
@@ -342,51 +342,4 @@ impl History {
 /// Something that the child said or printed.
 fn is_said(what: &What) -> bool {
     matches!(what, What::Agent { .. } | What::OutputLines { .. } | What::OutputSeen { .. })
-}
-
-/// The step that an event is about.
-fn step_of(what: &What) -> Option<StepId> {
-    match what {
-        What::StepStarted { step }
-        | What::AttemptStarted { step, .. }
-        | What::ChildSpawned { step, .. }
-        | What::Agent { step, .. }
-        | What::OutputLines { step, .. }
-        | What::OutputSeen { step, .. }
-        | What::ChildExited { step, .. }
-        | What::OutputHeld { step, .. }
-        | What::OutputTruncated { step, .. }
-        | What::LogFailed { step, .. }
-        | What::ArtifactFailed { step, .. }
-        | What::StepEnded { step, .. }
-        | What::StepEnding { step, .. }
-        | What::Capability { step, .. }
-        | What::SignalSent { step, .. }
-        | What::AbortSent { step }
-        | What::AttemptEnded { step, .. }
-        | What::AttentionRaised { step, .. }
-        | What::AttentionCleared { step, .. }
-        | What::AttentionAcknowledged { step, .. }
-        | What::AttentionNoted { step, .. }
-        | What::QuestionAsked { step, .. }
-        | What::QuestionAnswered { step, .. }
-        | What::SteerMoved { step, .. }
-        | What::InnerRuns { step, .. }
-        | What::TreeSwept { step, .. } => Some(*step),
-        What::BudgetReached { step, .. } | What::BudgetRaised { step, .. } => *step,
-        What::RunStarted(_)
-        | What::GroupStarted { .. }
-        | What::GroupEnded { .. }
-        | What::RunInterrupted { .. }
-        | What::RunStopped { .. }
-        | What::RunTimedOut { .. }
-        | What::RunEnded { .. }
-        | What::RunLost { .. }
-        | What::DiskSpace { .. }
-        | What::Slept { .. }
-        | What::SteerRequested(_)
-        | What::ControlRejected { .. }
-        | What::ControlUnannounced { .. }
-        | What::Unknown { .. } => None,
-    }
 }

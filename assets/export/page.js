@@ -29,8 +29,7 @@
       lines[i].classList.toggle("gone", !here);
       if (here && wanted !== "") {
         found += 1;
-        const fold = lines[i].closest("details");
-        if (fold) fold.open = true;
+        for (let fold = lines[i].closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
         mark(lines[i], wanted, ranges);
       }
     }

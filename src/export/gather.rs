@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::NO_PROMPT;
 use super::prompts::Prompts;
+use super::whole::Records;
 use crate::deck::history::{Entry, tell};
 use crate::headless::json_event;
 use crate::run::{AgentEvent, Event, MessageRole, RunState, StepId, Timestamp, ToolOutcome, What};
@@ -24,13 +25,22 @@ pub struct Bounds {
     pub output: u64,
     /// The last bytes of all outputs together, given to the steps in their order.
     pub outputs: u64,
+    /// Bytes of what was thought and of whole arguments, given to the newest first.
+    pub wholes: usize,
     /// Tasks and messages to agents are part of it.
     pub prompts: bool,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { events: 20_000, calls: 20_000, output: 1024 * 1024, outputs: 32 * 1024 * 1024, prompts: false }
+        Self {
+            events: 20_000,
+            calls: 20_000,
+            output: 1024 * 1024,
+            outputs: 32 * 1024 * 1024,
+            wholes: 16 * 1024 * 1024,
+            prompts: false,
+        }
     }
 }
 
@@ -48,14 +58,29 @@ pub struct Call {
     pub id: Option<String>,
     /// The tool.
     pub tool: String,
-    /// What it was called with; redacted.
+    /// What it was called with, in a line; redacted.
     pub args: String,
+    /// All that it was called with, where that is more; redacted.
+    pub whole: Option<String>,
     /// When it began.
     pub started: Timestamp,
     /// When it ended, if it did.
     pub ended: Option<Timestamp>,
     /// How.
     pub outcome: Option<ToolOutcome>,
+}
+
+/// What a model thought before it spoke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thought {
+    /// Of which step.
+    pub step: StepId,
+    /// When the message came that followed it.
+    pub at: Timestamp,
+    /// How many entries of the story stand before it.
+    pub before: usize,
+    /// Its text; redacted.
+    pub text: String,
 }
 
 /// The end of what a step printed.
@@ -80,6 +105,8 @@ pub struct Report {
     pub lost: Option<String>,
     /// What happened, oldest first.
     pub story: VecDeque<Entry>,
+    /// What was thought before the messages of the story, oldest first.
+    pub thoughts: Vec<Thought>,
     /// The same as programs read it.
     pub events: VecDeque<Value>,
     /// How many older events are left out.
@@ -105,8 +132,8 @@ pub fn gather(dir: &RunDir, bounds: Bounds, mut read: impl FnMut(u64, u64)) -> i
     let mut kept = Kept::default();
     loop {
         let changes = follower.poll();
-        for event in changes.news {
-            kept.take(event, bounds);
+        for (event, place) in changes.news.into_iter().zip(changes.places) {
+            kept.take(event, place, bounds);
         }
         if !changes.behind {
             break;
@@ -115,7 +142,7 @@ pub fn gather(dir: &RunDir, bounds: Bounds, mut read: impl FnMut(u64, u64)) -> i
             read(done, all);
         }
     }
-    let mut report = kept.tell(follower.state(), bounds);
+    let mut report = kept.tell(follower.state(), bounds, &mut Records::of(dir, bounds.wholes));
     report.state = follower.state().clone();
     report.lost = follower.lost();
     report.notices = follower.notices();
@@ -142,24 +169,32 @@ pub fn gather(dir: &RunDir, bounds: Bounds, mut read: impl FnMut(u64, u64)) -> i
 #[derive(Default)]
 struct Kept {
     /// What agents said and did, with the number of each among all.
-    said: VecDeque<(u64, Event)>,
+    said: VecDeque<Told>,
     /// Everything else, which is rare and matters long.
-    other: VecDeque<(u64, Event)>,
+    other: VecDeque<Told>,
     next: u64,
     left_out: u64,
-    calls: VecDeque<Call>,
+    /// With where their records begin.
+    calls: VecDeque<(Call, u64)>,
     calls_left_out: u64,
 }
 
+/// An event, its number among all, and where its record begins in the event log.
+struct Told {
+    number: u64,
+    event: Event,
+    place: u64,
+}
+
 impl Kept {
-    fn take(&mut self, event: Event, bounds: Bounds) {
-        self.note_call(&event, bounds);
+    fn take(&mut self, event: Event, place: u64, bounds: Bounds) {
+        self.note_call(&event, place, bounds);
         let ring = if matches!(event.what, What::Agent { .. }) { &mut self.said } else { &mut self.other };
-        self.left_out += u64::from(keep(ring, (self.next, event), bounds.events));
+        self.left_out += u64::from(keep(ring, Told { number: self.next, event, place }, bounds.events));
         self.next += 1;
     }
 
-    fn note_call(&mut self, event: &Event, bounds: Bounds) {
+    fn note_call(&mut self, event: &Event, place: u64, bounds: Bounds) {
         let What::Agent { step, event: said } = &event.what else { return };
         match said {
             AgentEvent::ToolStarted { call, tool, args, .. } => {
@@ -168,11 +203,12 @@ impl Kept {
                     id: call.clone(),
                     tool: tool.clone(),
                     args: prefix(args, TEXT_MOST).to_owned(),
+                    whole: None,
                     started: event.at,
                     ended: None,
                     outcome: None,
                 };
-                self.calls_left_out += u64::from(keep(&mut self.calls, call, bounds.calls));
+                self.calls_left_out += u64::from(keep(&mut self.calls, (call, place), bounds.calls));
             }
             AgentEvent::ToolEnded { call, tool, outcome, .. } => {
                 // By its id; of agents that give none, the oldest open one of that name.
@@ -181,7 +217,7 @@ impl Kept {
                     Some(_) => known.id == *call,
                     None => tool.as_ref().is_none_or(|tool| *tool == known.tool),
                 };
-                if let Some(known) = self.calls.iter_mut().rev().filter(open).find(same) {
+                if let Some(known) = self.calls.iter_mut().rev().map(|(call, _)| call).filter(open).find(same) {
                     known.ended = Some(event.at);
                     known.outcome = Some(*outcome);
                 }
@@ -201,14 +237,18 @@ impl Kept {
     }
 
     /// Puts it into words; `state` is the run at its end.
-    fn tell(mut self, state: &RunState, bounds: Bounds) -> Report {
+    fn tell(mut self, state: &RunState, bounds: Bounds, records: &mut Records<'_>) -> Report {
         self.bound(bounds.events);
-        let mut events: Vec<(u64, Event)> = self.said.into_iter().chain(self.other).collect();
-        events.sort_unstable_by_key(|(number, _)| *number);
+        let mut events: Vec<Told> = self.said.into_iter().chain(self.other).collect();
+        events.sort_unstable_by_key(|told| told.number);
         let mut report = Report { events_left_out: self.left_out, ..Report::default() };
-        for (_, event) in events {
+        let mut messages = Vec::new();
+        for Told { event, place, .. } in events {
             let prompt = is_prompt(&event) && !bounds.prompts;
             let Some(event) = (if prompt { without_prompt(&event) } else { Some(event) }) else { continue };
+            if let What::Agent { step, event: AgentEvent::Message { role: MessageRole::Assistant, .. } } = &event.what {
+                messages.push((*step, event.at, report.story.len(), place));
+            }
             if let Some(mut entry) = tell(state, &event) {
                 entry.text = SafeText::line(&redact(entry.text.as_str()));
                 report.story.push_back(entry);
@@ -218,11 +258,17 @@ impl Kept {
                 report.events.push_back(value);
             }
         }
-        report.calls = self.calls;
-        for call in &mut report.calls {
+        let thought = |(step, at, before, place): (StepId, Timestamp, usize, u64)| {
+            Some(Thought { step, at, before, text: records.thought(place)? })
+        };
+        report.thoughts = messages.into_iter().rev().filter_map(thought).collect();
+        report.thoughts.reverse();
+        for (call, place) in self.calls.iter_mut().rev() {
             call.tool = redact(&call.tool).into_owned();
             call.args = redact(&call.args).into_owned();
+            call.whole = records.arguments(*place, &call.args);
         }
+        report.calls = self.calls.into_iter().map(|(call, _)| call).collect();
         report.calls_left_out = self.calls_left_out;
         report
     }

@@ -180,6 +180,9 @@ impl View<'_> {
                 text(&call.args),
                 text(&took.unwrap_or_default()),
             ));
+            if let Some(whole) = &call.whole {
+                folded(page, "arguments", whole);
+            }
         }
         page.push_str("</details>\n");
     }
@@ -190,7 +193,11 @@ impl View<'_> {
             let many = grouped(self.report.events_left_out);
             page.push_str(&format!("<p class=\"dim\">{many} older events are left out</p>\n"));
         }
-        for entry in &self.report.story {
+        let mut thoughts = self.report.thoughts.iter().peekable();
+        for (number, entry) in self.report.story.iter().enumerate() {
+            while let Some(thought) = thoughts.next_if(|thought| thought.before <= number) {
+                folded(page, &format!("{} thinking", thought.step), &thought.text);
+            }
             let who = entry.step.map_or_else(|| "run".to_owned(), |step| step.to_string());
             let class = match entry.tone {
                 Tone::Plain | Tone::Said => "",
@@ -205,8 +212,20 @@ impl View<'_> {
                 Escaped(entry.text.as_str())
             ));
         }
+        thoughts.for_each(|thought| folded(page, &format!("{} thinking", thought.step), &thought.text));
         page.push_str("</section>\n");
     }
+}
+
+/// A text of several lines below its heading, which opens it. It is redacted already.
+fn folded(page: &mut String, heading: &str, whole: &str) {
+    let lines = SafeText::block(whole);
+    let many = if lines.len() == 1 { "1 line".to_owned() } else { format!("{} lines", grouped(lines.len() as u64)) };
+    page.push_str(&format!("<details class=\"whole\">\n<summary>{heading}, {many}</summary>\n"));
+    for line in lines {
+        page.push_str(&format!("<div class=\"l\">{}</div>\n", Escaped(line.as_str())));
+    }
+    page.push_str("</details>\n");
 }
 
 /// What each model cost, the dearest first, where there is more than one.

@@ -20,10 +20,15 @@ pub fn json(report: &Report, prompts: bool) -> Value {
     let calls = report.calls.iter().map(|call| {
         json!({
             "step": call.step.number(), "call": call.id, "tool": call.tool, "args": call.args,
+            "arguments": call.whole,
             "started_at": call.started.millis(), "ended_at": call.ended.map(Timestamp::millis),
             "outcome": call.outcome.map(ToolOutcome::as_str),
         })
     });
+    let thoughts = report
+        .thoughts
+        .iter()
+        .map(|thought| json!({ "step": thought.step.number(), "ts": thought.at.millis(), "text": thought.text }));
     let outputs = report.outputs.iter().map(|part| {
         let lines = part.lines.iter().map(|(styled, line)| {
             let text: String = styled.runs.iter().map(|run| run.text.as_str()).collect();
@@ -44,6 +49,7 @@ pub fn json(report: &Report, prompts: bool) -> Value {
         "lost": report.lost,
         "prompts": prompts,
         "tasks": prompts.then(|| tasks.collect::<Vec<_>>()),
+        "thoughts": thoughts.collect::<Vec<_>>(),
         "tool_calls": calls.collect::<Vec<_>>(),
         "tool_calls_left_out": report.calls_left_out,
         "events": report.events,

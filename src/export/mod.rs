@@ -8,8 +8,9 @@ mod html;
 mod json;
 mod prompts;
 mod timeline;
+mod whole;
 
-pub use gather::{Bounds, Call, OutputPart, Report, gather};
+pub use gather::{Bounds, Call, OutputPart, Report, Thought, gather};
 pub use html::html;
 pub use json::json;
 

@@ -95,6 +95,46 @@ fn run(text: &str) -> (tempfile::TempDir, RunDir) {
     (temp, dir)
 }
 
+/// What a call was given and what was thought stands in the records in full, masked, and in both documents.
+#[test]
+fn arguments_and_thoughts_are_there_in_full() {
+    let (_temp, dir) = run("said");
+    let child = ChildContext { run_id: "hostile", step: StepId(0), agent: "a" };
+    let mut log = std::fs::read(dir.events()).unwrap();
+    let end = log.iter().rposition(|b| *b == b'{').unwrap();
+    let long = "word ".repeat(200);
+    let mut more = Vec::new();
+    for line in [
+        format!(
+            r#"{{"type":"tool_execution_start","toolCallId":"d","toolName":"edit","args":{{"command":"word"}},"subdeckArgs":{{"old":"{long}","new":"API_KEY={KEY}\nlast"}}}}"#
+        ),
+        format!(
+            r#"{{"type":"message_end","message":{{"role":"assistant","content":[{{"type":"thinking","thinking":"I wonder\nabout {KEY}"}},{{"type":"text","text":"So it is."}}]}}}}"#
+        ),
+        r#"{"type":"tool_execution_start","toolCallId":"e","toolName":"bash","args":{"command":"ls"}}"#.to_owned(),
+    ] {
+        assert!(records::annotate(line.as_bytes(), &child, at(59_000), &mut more));
+    }
+    let at = log[..end].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    log.splice(at..at, more);
+    std::fs::write(dir.events(), log).unwrap();
+    let report = gather(&dir, Bounds::default(), |_, _| {}).unwrap();
+    let (page, value) = (html(&report, false, &TimeZone::UTC), json(&report, false));
+    assert!(!page.contains(KEY) && !value.to_string().contains(KEY));
+    let arguments: Vec<&Value> =
+        value["tool_calls"].as_array().unwrap().iter().map(|call| &call["arguments"]).collect();
+    let whole = arguments[1].as_str().unwrap();
+    assert!(whole.contains("word word") && whole.ends_with(" last") && whole.len() > 1000, "{whole}");
+    assert_eq!((arguments[0], arguments[2]), (&Value::Null, &Value::Null), "a line says it all");
+    assert_eq!(value["thoughts"].as_array().map(Vec::len), Some(1));
+    assert!(value["thoughts"][0]["text"].as_str().unwrap().starts_with("I wonder\nabout "));
+    assert!(page.contains(&format!("<summary>arguments, {} lines</summary>", whole.lines().count())), "{page}");
+    let (thought, spoken) = (page.find("1 thinking, 2 lines").unwrap(), page.rfind("So it is.").unwrap());
+    assert!(thought < spoken, "what was thought stands before what was said");
+    let none = gather(&dir, Bounds { wholes: 0, ..Bounds::default() }, |_, _| {}).unwrap();
+    assert!(none.thoughts.is_empty() && none.calls.iter().all(|call| call.whole.is_none()));
+}
+
 fn made(text: &str, prompts: bool) -> (String, Value) {
     let (_temp, dir) = run(text);
     let report = gather(&dir, Bounds { prompts, ..Bounds::default() }, |_, _| {}).unwrap();

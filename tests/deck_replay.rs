@@ -164,14 +164,14 @@ fn every_key_of_a_replay_does_what_it_says_and_nothing_is_written() {
     for action in [Action::Steer, Action::StopRun, Action::Interrupt, Action::Retry, Action::Raise, Action::Acknowledge]
     {
         press(&pty, action);
-        pty.wait_text("this plays again what happened; P shows the run as it is");
+        pty.wait_text("does nothing in a replay; P shows the run as it is");
         // The composer opens all the same, so that nothing that is typed is a key.
         if action == Action::Steer {
             pty.keys("\x03");
         }
         // Another notice in between, so that the next one is seen.
         press(&pty, Action::SkipIdle);
-        pty.wait_gone("this plays again what happened");
+        pty.wait_gone("does nothing in a replay");
     }
 
     // Back to the run as it is, and again.

@@ -246,7 +246,8 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
     match &ui.replay {
         Some(_) if section == Some(Section::Control) && !matches!(action, Action::NextAttention | Action::Why) => {
             let key = ui.keymap.hint(Action::Replay);
-            return Err(format!("this plays again what happened; {key} shows the run as it is"));
+            let name = row(action).map_or("it", |row| row.name);
+            return Err(format!("{name} does nothing in a replay; {key} shows the run as it is"));
         }
         Some(replay) if section == Some(Section::Replay) && action != Action::Replay && replay.reading.is_some() => {
             return Err("what happened is still being read".to_owned());

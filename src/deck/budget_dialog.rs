@@ -170,7 +170,11 @@ pub fn paste(dialog: &mut BudgetDialog, text: &str) {
 }
 
 /// The change that was asked for, where it can be one.
-fn wanted(state: &RunState, dialog: &BudgetDialog, now: Timestamp) -> Result<(Option<StepId>, Raise), String> {
+pub(super) fn wanted(
+    state: &RunState,
+    dialog: &BudgetDialog,
+    now: Timestamp,
+) -> Result<(Option<StepId>, Raise), String> {
     let lines = lines(state, dialog, now);
     let line = lines.get(dialog.index).ok_or("there is no such limit")?;
     if dialog.value.is_empty() {

@@ -272,9 +272,10 @@ impl Reader<'_> {
             let mut lines = vec![fact("outcome", outcome(call).to_owned())];
             lines.extend(call.started_at.map(|at| fact("started", self.time(at))));
             lines.extend(call.started_at.map(|at| fact("took", lasted(call.ended_at.since(at)))));
-            lines.extend(call.path.as_deref().map(|path| fact("path", path.to_owned())));
+            let args = self.arguments(feed, step, &call.tool, call.started_at, &call.args);
+            lines.extend(unsaid(call.path.as_deref(), &args).map(|path| fact("path", path.to_owned())));
             lines.extend(heading("arguments"));
-            lines.extend(self.arguments(feed, step, &call.tool, call.started_at, &call.args));
+            lines.extend(args);
             lines.extend(heading("result"));
             let gave = self.gave(feed, step, call);
             let nothing = gave.is_empty().then(|| SafeText::line("no text"));
@@ -283,11 +284,17 @@ impl Reader<'_> {
         }
         let call = state.open.get(place.checked_sub(kept)?)?;
         let mut lines = vec![fact("outcome", "it is open".to_owned()), fact("started", self.time(call.started_at))];
-        lines.extend(call.path.as_deref().map(|path| fact("path", path.to_owned())));
+        let args = self.arguments(feed, step, &call.tool, Some(call.started_at), &call.args);
+        lines.extend(unsaid(call.path.as_deref(), &args).map(|path| fact("path", path.to_owned())));
         lines.extend(heading("arguments"));
-        lines.extend(self.arguments(feed, step, &call.tool, Some(call.started_at), &call.args));
+        lines.extend(args);
         Some((format!("call of {}", call.tool), lines))
     }
+}
+
+/// The path of a call, where its arguments do not say it.
+fn unsaid<'p>(path: Option<&'p str>, args: &[SafeText]) -> Option<&'p str> {
+    path.filter(|path| !args.iter().any(|line| line.as_str().ends_with(SafeText::line(path).as_str())))
 }
 
 /// What happened, and its record.

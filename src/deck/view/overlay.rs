@@ -208,7 +208,10 @@ fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>,
         targets(buf, inner, composer, scene);
         match &composer.refused {
             Some(why) => {
-                let text = format!("cannot be sent: {why}");
+                let at = Situation { state: scene.state, read_only: scene.read_only };
+                let others = actions::possible(actions::Action::SteerAll, ui, at).is_ok();
+                let other = if others { "; tab chooses another step" } else { "" };
+                let text = format!("cannot be sent: {why}{other}");
                 put_cut(buf, inner, 0, 1, &SafeText::line(&text), inner.width, theme.bad());
             }
             None => modes(buf, inner, draft.map(|d| d.mode).unwrap_or_default(), scene),

@@ -7,7 +7,7 @@ use super::Scene;
 use super::layout::list_top;
 use super::overlay::dialog_box;
 use super::paint::{piece, put, put_cut, row};
-use crate::deck::budget_dialog::{Line, lines};
+use crate::deck::budget_dialog::{Line, lines, wanted};
 use crate::deck::model::BudgetDialog;
 use crate::text::SafeText;
 
@@ -67,7 +67,14 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &
         None if narrow => {}
         None => {
             let key = lines.get(dialog.index).map_or("", |line| line.key);
-            let text = format!("the plan's key: {key}; what is used up already cannot be set");
+            // What is typed is answered while it is.
+            let text = match wanted(scene.state, dialog, scene.now) {
+                _ if dialog.value.is_empty() => {
+                    format!("the plan's key: {key}; what is used up already cannot be set")
+                }
+                Ok(_) => format!("enter asks for {key} = {}", dialog.value),
+                Err(why) => why,
+            };
             put_cut(buf, inner, 0, last, &SafeText::line(&text), inner.width, theme.dim());
         }
     }

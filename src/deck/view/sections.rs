@@ -180,7 +180,8 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
     // Where there is room for one of them only, words say more than a bar.
     let most = match width {
         110.. => width.saturating_sub(62).clamp(6, 60),
-        60.. => width.saturating_sub(30).clamp(6, 24),
+        // Beside the warning.
+        60.. => width.saturating_sub(62).clamp(6, 16),
         _ => 0,
     };
     let cells = u16::try_from(most).unwrap_or(24);

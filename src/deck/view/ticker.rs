@@ -42,7 +42,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
     let start = ring.len().saturating_sub(back + height);
     if ring.is_empty() {
         let comes = !scene.is_gone() && scene.state.lost.is_none() && !scene.state.is_over();
-        put(buf, inner, 1, 0, if comes { "nothing yet" } else { "nothing was recorded" }, theme.dim());
+        put(buf, inner, 1, 0, if comes { "nothing happened yet" } else { "nothing was recorded" }, theme.dim());
     }
     for (entry, dy) in ring.iter().skip(start).take(height).zip(0_u16..) {
         line(buf, inner, dy, entry, scene);

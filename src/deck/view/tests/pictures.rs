@@ -253,7 +253,7 @@ fn what_must_be_seen_is_seen_at_every_size() {
         cast::over(s);
         s.history = Default::default();
     }) {
-        assert!(!text.contains("nothing yet"), "{text}");
+        assert!(!text.contains("nothing happened yet"), "{text}");
         assert!(text.contains("step 3 worker failed"), "{text}");
     }
 }

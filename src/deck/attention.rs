@@ -172,8 +172,8 @@ fn asks(notice: &Notice) -> bool {
 /// The open call that a notice is about.
 fn open_call<'s>(step: &'s StepState, notice: &Notice) -> Option<&'s OpenCall> {
     let condition = &notice.condition;
-    let about = |call: &&OpenCall| call.seq.to_string() == condition.subject;
-    step.open.iter().find(about).filter(|_| condition.reason == Reason::ToolOpen)
+    let number: u64 = condition.subject.parse().ok().filter(|_| condition.reason == Reason::ToolOpen)?;
+    step.open.iter().find(|call| call.seq == number)
 }
 
 /// The open call for which a step needs a person first.

@@ -42,15 +42,10 @@ fn places(ui: &UiState, state: &RunState, room: u16) -> Vec<Place> {
     }
     // The ends say how many more there are.
     let end = if room < 72 { NARROW_END } else { END };
-    let mut places = around(ui, state, room.saturating_sub(2 * end), end);
+    let places = around(ui, state, room.saturating_sub(2 * end), end);
     // Where none lies before the first one nothing has to be said there.
-    let whole = places.first().map(|place| place.step) == state.steps.first().map(|step| step.id);
-    if whole {
-        for place in &mut places {
-            (place.start, place.end) = (place.start.saturating_sub(end), place.end.saturating_sub(end));
-        }
-    }
-    places
+    let begins = places.first().map(|place| place.step) == state.steps.first().map(|step| step.id);
+    if begins { around(ui, state, room.saturating_sub(end), 0) } else { places }
 }
 
 /// Cells at both ends of a bar that not all tabs fit into.

@@ -54,7 +54,7 @@ fn paused(home: &Home) -> Pty {
     press(&pty, Action::Seek(Step::EventBack));
     press(&pty, Action::Seek(Step::Start));
     wait_events(&pty, |n| n == 1);
-    pty.wait_text("‖  1x");
+    pty.wait_text("‖  paused  1x");
     pty
 }
 

@@ -110,18 +110,57 @@ fn line(text: &str) {
     }
 }
 
-/// Writes a file that only its owner reads: a run may have said things that nobody else is to know. Beside its place and
-/// renamed, so that nothing is followed and nothing half-written stands there, also when the disk is full.
+/// A file without a name in this folder; gone with its last descriptor, however its writer ends. `None` where the file
+/// system has none.
+#[cfg(target_os = "linux")]
+fn nameless(folder: &Path) -> Option<std::fs::File> {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    open(folder, flags, Mode::RUSR | Mode::WUSR).ok().map(std::fs::File::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless(_: &Path) -> Option<std::fs::File> {
+    None
+}
+
+/// Gives a file without a name one that is not there yet.
+#[cfg(target_os = "linux")]
+fn name(file: &std::fs::File, path: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{AtFlags, CWD, linkat};
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, own.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn name(_: &std::fs::File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Writes a file that only its owner reads: a run may have said things that nobody else is to know. It has its name once
+/// it is whole, so that nothing is followed and nothing half-written is left, also when the disk is full or its writer is
+/// ended by Ctrl-C.
 fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let named = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?.to_string_lossy();
+    if !force && path.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let beside = folder.join(format!(".{named}.{}.tmp", std::process::id()));
+    if let Some(mut file) = nameless(folder) {
+        file.write_all(bytes).and_then(|()| file.sync_all())?;
+        let written =
+            if force { name(&file, &beside).and_then(|()| std::fs::rename(&beside, path)) } else { name(&file, path) };
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {}
+            written => return written,
+        }
+    }
     if force {
         return crate::rundir::replace(path, bytes);
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?.to_string_lossy();
-    if path.symlink_metadata().is_ok() {
-        return Err(io::ErrorKind::AlreadyExists.into());
-    }
-    let beside = folder.join(format!(".{name}.{}.tmp", std::process::id()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     // A second name is given only where there is none yet.
     let written = file.write_all(bytes).and_then(|()| file.sync_all());

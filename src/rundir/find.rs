@@ -53,7 +53,7 @@ impl Listed {
         let (name, word) = match &self.state {
             Ok(state) => (
                 state.name.as_deref().or_else(|| state.steps.first().map(|s| s.agent.as_str())).unwrap_or_default(),
-                if self.lost.is_some() { "lost" } else { state.phase.as_str() },
+                if self.lost.is_some() { "lost" } else { state.run_face().1 },
             ),
             Err(_) => ("", "unreadable"),
         };

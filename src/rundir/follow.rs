@@ -18,9 +18,10 @@ use super::past::Past;
 use super::presence::Presence;
 use super::result_read::{self, Ending};
 use super::tail::{self, Tail};
+use super::unrecorded::{self, Told};
 use super::watch::{self, Watch};
 use super::{RunDir, merge, open, plan_doc, records, session_log, status_read};
-use crate::run::{Event, RunState, StepId, StepPhase, StepState, Timestamp, What, reduce};
+use crate::run::{Event, RunMode, RunState, StepId, StepPhase, StepState, Timestamp, What, reduce};
 
 /// A directory without a status and without a runner is starting for this long; then it never will. A runner says who it
 /// is before anything else, so this is the time that a launcher may take on a busy machine.
@@ -89,6 +90,8 @@ pub struct Follower {
     past: Option<Past>,
     /// The sessions of the children of a workflow, of which the event log says nothing.
     sessions: BTreeMap<StepId, Tail>,
+    /// Which beginnings and ends of a workflow were told.
+    told: Told,
     /// The state by the events alone.
     reduced: RunState,
     /// The last snapshot that could be read, and the version of the file it came from.
@@ -130,6 +133,7 @@ impl Follower {
             newest_only: false,
             past: None,
             sessions: BTreeMap::new(),
+            told: Told::default(),
             reduced: RunState::default(),
             snapshot: None,
             stamp: None,
@@ -190,6 +194,7 @@ impl Follower {
         if changes.state || changes.health || inside {
             changes.state |= self.picture();
         }
+        self.tell_of_a_workflow(&mut changes);
         changes.behind = self.behind;
         self.caught_up |= !self.behind;
         changes.output = self.grown();
@@ -459,6 +464,21 @@ impl Follower {
             }
         }
         changed
+    }
+
+    /// Adds what the parent of a workflow records nowhere to what happened, in the order of the times. The state has it from
+    /// the status.
+    fn tell_of_a_workflow(&mut self, changes: &mut Changes) {
+        let Some(snapshot) = self.snapshot.as_ref().filter(|s| s.mode == RunMode::Workflow) else { return };
+        changes.news.iter().for_each(|event| self.told.hear(&event.what));
+        let missing = if self.behind { Vec::new() } else { self.told.missing(snapshot) };
+        if missing.is_empty() {
+            return;
+        }
+        let known = std::mem::take(&mut changes.news).into_iter().zip(std::mem::take(&mut changes.places));
+        let mut all: Vec<(Event, u64)> = known.chain(missing.into_iter().map(|event| (event, NOWHERE))).collect();
+        all.sort_by_key(|(event, _)| (event.at, unrecorded::rank(event)));
+        (changes.news, changes.places) = all.into_iter().unzip();
     }
 
     /// What both sources say together.

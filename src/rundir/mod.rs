@@ -59,6 +59,7 @@ pub mod supervisor;
 mod tail;
 pub mod transcript;
 pub mod trust;
+mod unrecorded;
 pub mod user;
 pub mod watch;
 mod workflow;

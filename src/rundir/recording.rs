@@ -6,9 +6,10 @@
 use std::path::PathBuf;
 
 use super::tail::Tail;
+use super::unrecorded::{Told, rank};
 use super::{Follower, RunDir, merge, plan_doc, records, status_read};
 use crate::run::replay::{Piece, Recorded, Tape};
-use crate::run::{Event, RunMeta, RunMode, RunPhase, RunState, StepOutcome, StepPhase, Timestamp, What};
+use crate::run::{Event, RunMode, RunPhase, RunState, What};
 
 /// The recorded events of one run.
 #[derive(Debug)]
@@ -152,51 +153,13 @@ fn held(dir: &RunDir, status: &RunState) -> (Vec<Recorded>, bool) {
     }
     let cut = events.len() > HELD_MOST;
     events.truncate(HELD_MOST);
-    let missing = unrecorded(status, &events);
-    events.extend(missing.into_iter().map(|event| (event, None)));
-    // Stable: what has the same time stays in the order in which it was recorded. Nothing happened outside of the run.
-    let rank = |event: &Event| match event.what {
-        What::RunStarted(_) => 0,
-        What::StepStarted { .. } => 1,
-        What::StepEnded { .. } => 3,
-        What::RunEnded { .. } => 4,
-        _ => 2,
-    };
+    let mut told = Told::default();
+    events.iter().for_each(|(event, _)| told.hear(&event.what));
+    events.extend(told.missing(status).into_iter().map(|event| (event, None)));
+    // Stable: what has the same time stays in the order in which it was recorded.
     events.sort_by_key(|(event, _)| (event.at, rank(event)));
     let numbered = events.into_iter().zip(0_u64..);
     (numbered.map(|((event, record), place)| Recorded { event, place, record }).collect(), cut)
-}
-
-/// What a workflow's parent records nowhere: when the run and its steps began and ended, and how. Its status has the times.
-fn unrecorded(status: &RunState, events: &[(Event, Option<u64>)]) -> Vec<Event> {
-    let told = |is: &dyn Fn(&What) -> bool| events.iter().any(|(event, _)| is(&event.what));
-    let mut missing = Vec::new();
-    let mut happened = |at: Option<Timestamp>, what: What| missing.extend(at.map(|at| Event { at, what }));
-    if !told(&|what| matches!(what, What::RunStarted(_))) {
-        let meta = RunMeta { mode: status.mode.clone(), pid: status.pid, ..RunMeta::default() };
-        happened(status.started_at, What::RunStarted(Box::new(meta)));
-    }
-    for step in &status.steps {
-        let id = step.id;
-        if !told(&|what| matches!(what, What::StepStarted { step } if *step == id)) {
-            happened(step.started_at, What::StepStarted { step: id });
-        }
-        if step.phase.is_terminal() && !told(&|what| matches!(what, What::StepEnded { step, .. } if *step == id)) {
-            let outcome = StepOutcome {
-                phase: step.phase.clone(),
-                exit_code: step.exit_code.unwrap_or(i32::from(step.phase != StepPhase::Complete)),
-                error: step.error.clone(),
-                timed_out: step.timed_out,
-                stopped: step.stopped,
-                ..StepOutcome::default()
-            };
-            happened(step.ended_at, What::StepEnded { step: id, outcome: Box::new(outcome) });
-        }
-    }
-    if status.phase.is_terminal() && !told(&|what| matches!(what, What::RunEnded { .. })) {
-        happened(status.ended_at, What::RunEnded { state: status.phase.clone(), error: status.error.clone() });
-    }
-    missing
 }
 
 /// A run as it was before anything happened, from its status.

@@ -168,7 +168,11 @@ fn record_of(kind: &str, look: &Look<'_>) -> Option<What> {
         "subagent.control" => return control_event(look),
         "subagent.step.turn_budget_deferred" => budget_reached(look, Some((Metric::Turns, Stage::Deferred))),
         "subagent.step.turn_budget_exceeded" => budget_reached(look, Some((Metric::Turns, Stage::Hard))),
-        "subagent.steering.notice"
+        // What the parent of a workflow records says less than its status.
+        "subagent.workflow.started"
+        | "subagent.workflow.trace"
+        | "subagent.workflow.completed"
+        | "subagent.steering.notice"
         | "subagent.events.truncated"
         | "subagent.capability-ceiling.applied"
         | "subagent.run.process_terminal"

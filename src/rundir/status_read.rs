@@ -14,7 +14,8 @@ use super::step_read;
 use super::supervision;
 use crate::run::{
     AgentKind, ControlSource, CostUsd, Group, NamedOutput, RunId, RunMode, RunPhase, RunState, RunnerKind, SteerMode,
-    SteerRequest, SteerTarget, Steering, StepId, StepPhase, StepState, TargetState, Tokens, Unannounced, Within,
+    SteerRequest, SteerTarget, Steering, StepId, StepPhase, StepState, TargetState, Timestamp, Tokens, Unannounced,
+    Within,
 };
 
 /// Why a document could not be read.
@@ -224,8 +225,22 @@ fn run(doc: &Map<String, Value>, steps: Vec<StepState>) -> RunState {
         number_logical(&mut state);
         state.totals = totals(&look);
         state.lost = repaired(&state);
+        state.ended_at = end_of(&state);
     }
     state
+}
+
+/// When a foreign run ended: one that says only that it has, or that says it ended before it began because the clock was
+/// set back meanwhile, ended with the last of its steps. Only what is paused may go on without an end (trap 3).
+fn end_of(state: &RunState) -> Option<Timestamp> {
+    let told = state.ended_at;
+    let odd = told.is_some_and(|end| state.started_at.is_some_and(|began| end < began));
+    let missing = told.is_none() && state.phase.is_terminal() && state.phase != RunPhase::Paused;
+    if !odd && !missing {
+        return told;
+    }
+    let last = state.steps.iter().filter_map(|step| step.ended_at).max();
+    last.max(told).or(state.last_update).max(state.started_at)
 }
 
 /// How it is known that the runner of a foreign run was lost, where the package's own readers have written an end for it:
@@ -422,6 +437,8 @@ pub(super) fn tail<T>(items: impl Iterator<Item = T>, most: usize) -> VecDeque<T
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -434,6 +451,32 @@ mod tests {
         let state = decode(br#"{"steps":[{"agent":"a"},7,{"agent":"b"}],"runId":"r"}"#).unwrap();
         let steps: Vec<_> = state.steps.iter().map(|s| (s.id.flat(), s.agent.as_str())).collect();
         assert_eq!((steps.len(), steps[0], steps[2]), (3, (0, "a"), (2, "b")));
+    }
+
+    #[test]
+    fn a_foreign_end_without_a_time_and_one_before_the_beginning_are_ends_all_the_same() {
+        let read =
+            |more: &str| decode(format!(r#"{{"runId":"r","startedAt":1000,"lastUpdate":9000,{more}}}"#).as_bytes());
+        let end = |more: &str| read(more).unwrap().ended_at.map(Timestamp::millis);
+        let step = r#""steps":[{"agent":"a","status":"complete","startedAt":1000,"endedAt":400,"durationMs":2500}]"#;
+        assert_eq!(end(&format!(r#""state":"complete","endedAt":500,{step}"#)), Some(3500));
+        let took = |more: &str| read(more).unwrap().steps[0].elapsed(Timestamp::default());
+        assert_eq!(took(&format!(r#""state":"complete",{step}"#)), Some(Duration::from_millis(2500)));
+        assert_eq!(end(r#""state":"complete""#), Some(9000));
+        // Only what is paused may go on without an end.
+        assert_eq!((end(r#""state":"paused""#), end(r#""state":"running""#)), (None, None));
+    }
+
+    #[test]
+    fn a_repaired_end_is_a_lost_run_and_what_a_chain_lost_of_its_tokens_is_in_its_sums() {
+        let error = "Async runner process 7 exited or disappeared before writing a result. Marked run failed by stale-run reconciliation.";
+        let steps = format!(
+            r#"[{{"agent":"a","status":"failed","error":"{error}","tokens":{{"input":-680,"output":-80}},"totalCost":{{"inputTokens":120,"outputTokens":20,"costUsd":0.1}}}}]"#
+        );
+        let text = format!(r#"{{"runId":"r","state":"failed","endedAt":5,"steps":{steps}}}"#);
+        let state = decode(text.as_bytes()).unwrap();
+        assert_eq!(state.lost.as_deref(), Some(error));
+        assert_eq!((state.tokens().input, state.tokens().output), (120, 20));
     }
 
     #[test]

@@ -54,7 +54,9 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         runner = runner_of_word(word);
     }
     let open = open_calls(look, &own, &phase);
-    let ended_at = look.time("endedAt").or_else(|| ended(look, &phase));
+    // Where the clock was set back meanwhile an end before the beginning is none, and the duration tells more.
+    let told = look.time("endedAt").filter(|at| look.time("startedAt").is_none_or(|began| *at >= began));
+    let ended_at = told.or_else(|| ended(look, &phase)).or_else(|| look.time("endedAt"));
     // Ours in full, else what a foreign status says of them.
     let (limits, budget) = match look.obj("subdeck") {
         Some(own) => (supervision::read_limits(&own, "limits"), supervision::read_budget(&own, "budget")),

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::run::{StepId, reduce};
+use crate::run::{StepId, StepPhase, reduce};
 
 fn fixture(name: &str) -> RunDir {
     RunDir::at(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs").join(name))

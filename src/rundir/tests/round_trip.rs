@@ -179,7 +179,7 @@ fn records_of_the_reference_are_read() {
         ),
         (r#"{"type":"subagent.control","event":{"type":"needs_attention","ts":5}}"#, 0),
         (r#"{"type":"subagent.run.process_terminal","ts":1,"runId":"r","processTerminal":{}}"#, 0),
-        (r#"{"type":"subagent.workflow.trace","ts":1,"runId":"r","trace":[]}"#, 1),
+        (r#"{"type":"subagent.workflow.trace","ts":1,"runId":"r","trace":[]}"#, 0),
         (r#"{"type":"of.tomorrow","ts":1.5}"#, 1),
         (r#"{"type":"subagent.step.started","ts":1,"runId":"r"}"#, 1),
     ];

@@ -208,7 +208,7 @@ fn foreign(home: &Home, fixture: &str, mode: u32) -> PathBuf {
     for entry in fs::read_dir(from).unwrap().flatten() {
         let bytes = fs::read(entry.path()).unwrap();
         let text = String::from_utf8_lossy(&bytes);
-        let text = text.replace("\"pid\": 40777", &format!("\"pid\": {}", std::process::id()));
+        let text = text.replace("\"pid\": 4194303", &format!("\"pid\": {}", std::process::id()));
         fs::write(dir.join(entry.file_name()), text).unwrap();
     }
     for folder in [&dir, dir.parent().unwrap()] {

@@ -65,7 +65,7 @@ fn a_running_run_shows_what_is_open_and_what_is_wanted() {
     let temp = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(fixture("running-parallel")).unwrap().flatten() {
         let text = fs::read_to_string(entry.path()).unwrap();
-        let text = text.replace("\"pid\": 40777", &format!("\"pid\": {}", std::process::id()));
+        let text = text.replace("\"pid\": 4194303", &format!("\"pid\": {}", std::process::id()));
         fs::write(temp.path().join(entry.file_name()), text).unwrap();
     }
     let mut follower = Follower::open(temp.path()).unwrap();
@@ -155,7 +155,7 @@ fn any_damage_to_a_status_is_survived() {
         ("\"index\": 1", "\"index\": 99999999999"),
         ("\"agent\": \"worker\"", "\"agent\": null"),
         ("\"count\": 3", "\"count\": 4000000000"),
-        ("\"pid\": 40777", "\"pid\": \"x\""),
+        ("\"pid\": 4194303", "\"pid\": \"x\""),
         ("\"recentOutput\": [\n", "\"recentOutput\": [{}, 1, null, "),
     ] {
         let damaged = whole.replace(from, to);

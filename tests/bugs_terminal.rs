@@ -385,7 +385,8 @@ fn b32_a_deck_that_was_put_into_the_background_comes_back_whole() {
     let bytes = pty.bytes();
     let first = |part: &[u8]| bytes.windows(part.len()).position(|w| w == part).expect("it was written");
     assert!(first(behind) < first(taken), "it took the screen of another job");
-    pty.keys("qq");
+    pty.keys("q");
+    pty.keys("q");
     pty.wait_text("back at the shell");
     home.subdeck(&["stop", "@last", "--wait"]);
 }

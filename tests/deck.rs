@@ -8,8 +8,8 @@ mod support;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::Home;
 use support::pty::{PATIENCE, Pty};
+use support::{ESCAPE, Home};
 
 fn signal(pty: &Pty, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pty.pid()).unwrap()).unwrap(), signal).unwrap();
@@ -100,10 +100,29 @@ fn stop_everything_leaves_when_all_have_ended() {
     let mut pty = home.run(100, 30);
     pty.keys("q");
     pty.wait_text("stop everything");
-    pty.keys("s");
+    pty.keys("X");
+    pty.wait_text("╭─ stop");
+    pty.keys("y");
     pty.wait_exit();
     assert!(pty.is_sane());
     home.wait_state("stopped");
+}
+
+/// A terminal that does not mark what is pasted gives it as keys, all at once.
+#[test]
+fn keys_that_come_all_at_once_end_nothing() {
+    let home = Home::new();
+    let pty = home.run(100, 30);
+    for (burst, sign) in [("Xy", "╭─ stop"), ("xyyyy", "╭─ stop"), ("qXy", "╭─ leave the deck")] {
+        pty.keys(burst);
+        pty.wait_text(sign);
+        pty.keys(ESCAPE);
+        pty.wait_gone(sign);
+    }
+    pty.keys("ii");
+    pty.wait_text("press i again");
+    assert!(home.subdeck(&["status", "@last"]).contains("running"));
+    assert!(!home.subdeck(&["events", "@last"]).contains("control"), "nothing was asked for");
 }
 
 #[test]

@@ -378,9 +378,9 @@ fn play(stage: &Stage, action: Action) {
             stage.press(Action::Steer);
             stage.sees("╭─ steer ");
             stage.pty.keys("Look at the pool too.\x13");
-            stage.sees("u takes it back");
+            stage.sees("u take back");
             stage.press(action);
-            stage.goes("u takes it back");
+            stage.goes("u take back");
             stage.rest();
         }
         Action::NextAttention => {

@@ -40,7 +40,7 @@ pub fn open(ui: &mut UiState, state: &RunState, step: StepId, question: String) 
     // What is answered is looked at too.
     ui.selected = step;
     let (ticked, text) = (BTreeSet::new(), String::new());
-    let mut dialog = AnswerDialog { step, question, index: None, ticked, top: 0, text, wrong: None, shown: false };
+    let mut dialog = AnswerDialog { step, question, index: None, ticked, top: 0, text, wrong: None, shown: None };
     // Where there are choices beside words of one's own, one of them is meant until words are typed. A permission has
     // keys of its own and none that is given by default.
     let chooses = |asked: &Question| (asked.asking.takes_text() || asked.asking.many) && !lines(asked).is_empty();
@@ -106,6 +106,8 @@ pub fn does(question: &Question, dialog: &AnswerDialog) -> Vec<(String, String)>
 /// Takes a key while the dialog is open. It stays until the answer is on disk.
 pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
     let quits = ui.keymap.lookup(key) == Some(Action::Quit) && Key::from(key).ctrl;
+    let Some(Overlay::Answer(dialog)) = ui.overlays.last() else { return Vec::new() };
+    let ready = ui.may_answer(dialog.shown, cx.now);
     let Some(Overlay::Answer(dialog)) = ui.overlays.last_mut() else { return Vec::new() };
     let Some(question) = question(cx.state, dialog) else {
         // It was answered elsewhere, or nobody waits any more: the key was meant for what is not there.
@@ -140,6 +142,7 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
             let (page, most) = view::answer::pages(ui.size, dialog, question, ui.reveal);
             dialog.top = dialog.top.min(most).saturating_sub(page);
         }
+        KeyCode::Enter if !ready => {}
         KeyCode::Enter => return confirm(dialog, question, &lines),
         KeyCode::Char(' ') if !ctrl && question.asking.many && dialog.index.is_some() => {
             let at = dialog.index;
@@ -160,7 +163,7 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
         }
         KeyCode::Char(c) if !ctrl && words => type_in(dialog, c),
         KeyCode::Char(c) if !ctrl => {
-            if let Some(line) = lines.iter().find(|line| line.key == Some(c)).filter(|_| dialog.shown) {
+            if let Some(line) = lines.iter().find(|line| line.key == Some(c)).filter(|_| ready) {
                 return vec![answer(dialog, line.answer.clone())];
             }
         }
@@ -179,9 +182,6 @@ fn tick(dialog: &mut AnswerDialog, at: usize) {
 
 /// Answers with what is chosen, else with what was typed.
 fn confirm(dialog: &mut AnswerDialog, question: &Question, lines: &[Line]) -> Vec<UiEffect> {
-    if !dialog.shown {
-        return Vec::new();
-    }
     if question.asking.many {
         return several(dialog, question, lines);
     }

@@ -301,15 +301,21 @@ impl<'a, S: Source> App<'a, S> {
                 (unread, last_look) = (false, Instant::now());
             }
             if dirty && (at_once || last_frame.elapsed() >= FRAME) {
+                let begun = wall();
                 match self.draw(&mut screen) {
                     Ok(()) => {}
                     Err(_) if guard::hung_up() => return Ok(DeckExit::Signalled(1)),
                     Err(error) => return Err(DeckError::Terminal(error)),
                 }
-                self.ui.drawn();
                 #[cfg(debug_assertions)]
                 panic_on_request();
                 (dirty, at_once, last_frame) = (false, false, Instant::now());
+                // What has come by now was typed by nobody who has seen this picture.
+                match self.take_ready(None, &mut screen, &mut keys).await? {
+                    Some(Then::Leave(exit)) => return Ok(exit),
+                    Some(_) => (dirty, at_once) = (true, true),
+                    None => self.ui.drawn(begun),
+                }
             }
             let due = [dirty.then_some(last_frame), unread.then_some(last_look)].into_iter().flatten().min();
             let deadline = self.deadline(due);
@@ -354,14 +360,9 @@ impl<'a, S: Source> App<'a, S> {
                     (dirty, at_once) = (true, true);
                 }
                 Wake::Input(Some(Ok(input))) => {
-                    let mut next_input = Some(input);
-                    while let Some(input) = next_input {
-                        if let Then::Leave(exit) = self.take(&input, &mut screen, &mut keys)? {
-                            return Ok(exit);
-                        }
-                        next_input = ready(&mut keys).await.and_then(Result::ok);
+                    if let Some(Then::Leave(exit)) = self.take_ready(Some(input), &mut screen, &mut keys).await? {
+                        return Ok(exit);
                     }
-                    self.keep_drafts(wall());
                     (dirty, at_once) = (true, true);
                 }
                 Wake::Input(Some(Err(_)) | None) => {
@@ -373,6 +374,31 @@ impl<'a, S: Source> App<'a, S> {
                 Wake::Clock => dirty |= self.clock_moved(),
             }
         }
+    }
+
+    /// Takes this input and all that are there already; nothing when there is none.
+    async fn take_ready(
+        &mut self,
+        first: Option<Input>,
+        screen: &mut Screen,
+        keys: &mut Option<EventStream>,
+    ) -> Result<Option<Then>, DeckError> {
+        let mut next_input = match first {
+            Some(input) => Some(input),
+            None => ready(keys).await.and_then(Result::ok),
+        };
+        if next_input.is_none() {
+            return Ok(None);
+        }
+        while let Some(input) = next_input {
+            if let Then::Leave(exit) = self.take(&input, screen, keys)? {
+                self.keep_drafts(wall());
+                return Ok(Some(Then::Leave(exit)));
+            }
+            next_input = ready(keys).await.and_then(Result::ok);
+        }
+        self.keep_drafts(wall());
+        Ok(Some(Then::Stay))
     }
 
     /// Looks at the disk. Returns whether something visible changed.

@@ -9,6 +9,7 @@ pub use super::effect::{Fate, Sent, UiEffect};
 use super::entries::Sieve;
 use super::feed::InnerRun;
 use super::keymap::Keymap;
+use super::overlay::is_past;
 pub use super::overlay::{AnswerDialog, BudgetDialog, Composer, Danger, Overlay, Question};
 use super::replay::Replay;
 use super::rows;
@@ -72,6 +73,8 @@ pub struct UiState {
     pub reading: Option<u8>,
     /// The mouse is ours.
     pub mouse: bool,
+    /// When the last key came.
+    pub typed: Option<Timestamp>,
     /// Leave as soon as the run is over: the person chose to stop everything.
     pub leave_when_over: bool,
     /// The size of the terminal.
@@ -370,19 +373,26 @@ impl UiState {
 
     /// To be called after a frame was drawn: what stands there has been seen. On a terminal without room for dialogs no
     /// question was.
-    pub fn drawn(&mut self) {
+    pub fn drawn(&mut self, now: Timestamp) {
         if super::view::layout::is_tiny(self.size) {
             return;
         }
         if let Some(question) = &mut self.armed {
-            question.shown = true;
+            question.shown.get_or_insert(now);
         }
         if let Some(Overlay::Confirm { question, .. } | Overlay::Quit { question }) = self.overlays.last_mut() {
-            question.shown = true;
+            question.shown.get_or_insert(now);
         }
         if let Some(Overlay::Answer(dialog)) = self.overlays.last_mut() {
-            dialog.shown = true;
+            dialog.shown.get_or_insert(now);
         }
+    }
+
+    /// Whether a key of this moment can answer what is on the screen since `shown`: it was read, and the key is not one of
+    /// many that come at once.
+    #[must_use]
+    pub fn may_answer(&self, shown: Option<Timestamp>, now: Timestamp) -> bool {
+        shown.is_some_and(|at| is_past(at, now)) && self.typed.is_none_or(|at| is_past(at, now))
     }
 
     /// Keeps the selection on a step that exists.

@@ -1,6 +1,7 @@
 //! What lies above the picture: dialogs, the composer, lists to choose from. Values; what their keys mean is `update`'s.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::reading::Reading;
 use crate::run::{StepId, Timestamp};
@@ -78,8 +79,8 @@ pub struct AnswerDialog {
     pub text: String,
     /// What was wrong.
     pub wrong: Option<SafeText>,
-    /// The question was on the screen.
-    pub shown: bool,
+    /// Since when the question is on the screen.
+    pub shown: Option<Timestamp>,
 }
 
 /// The dialog that changes a limit.
@@ -97,21 +98,31 @@ pub struct BudgetDialog {
     pub wrong: Option<SafeText>,
 }
 
+/// How long the keys are still before one answers what was asked, and how long a question was on the screen: nobody types
+/// two keys on purpose as fast, and a paste on a terminal that does not mark pastes is faster.
+pub const BREATH: Duration = Duration::from_millis(30);
+
+/// Whether a breath was taken since a moment. A clock that was set back since holds nobody up.
+#[must_use]
+pub fn is_past(at: Timestamp, now: Timestamp) -> bool {
+    now < at || now.since(at) >= BREATH
+}
+
 /// Something that was asked. Only what a person has seen can be answered: keys that came in the same breath as the one
 /// that asked were typed before, or are a paste on a terminal that does not mark pastes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Since when it stands.
     pub since: Timestamp,
-    /// It was on the screen.
-    pub shown: bool,
+    /// Since when it is on the screen.
+    pub shown: Option<Timestamp>,
 }
 
 impl Question {
     /// A question that was just put.
     #[must_use]
     pub const fn new(since: Timestamp) -> Self {
-        Self { since, shown: false }
+        Self { since, shown: None }
     }
 }
 
@@ -122,6 +133,8 @@ pub enum Danger {
     Step(StepId),
     /// The whole run.
     Run,
+    /// The whole run, and the deck is left when it is over.
+    Everything,
     /// Nothing: what failed or never ran is to be done again, in a new run.
     Retry,
 }

@@ -57,7 +57,11 @@ impl<'a> Context<'a> {
 pub fn update(ui: &mut UiState, cx: Context<'_>, input: &Input) -> Vec<UiEffect> {
     ui.settle(cx.state);
     match input {
-        Input::Key(key) if matches!(key.kind, KeyEventKind::Press | KeyEventKind::Repeat) => on_key(ui, cx, *key),
+        Input::Key(key) if matches!(key.kind, KeyEventKind::Press | KeyEventKind::Repeat) => {
+            let effects = on_key(ui, cx, *key);
+            ui.typed = Some(cx.now);
+            effects
+        }
         Input::Paste(text) => {
             on_paste(ui, cx, text);
             Vec::new()
@@ -143,12 +147,12 @@ fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect> {
         },
         Some(Overlay::Help { .. } | Overlay::Reading(_)) => on_reading_key(ui, key),
         Some(Overlay::Confirm { what, question }) => {
-            let (what, shown) = (*what, question.shown);
-            on_confirm_key(ui, cx, key, what, shown)
+            let (what, ready) = (*what, ui.may_answer(question.shown, cx.now));
+            on_confirm_key(ui, cx, key, what, ready)
         }
         Some(Overlay::Quit { question }) => {
-            let shown = question.shown;
-            on_quit_key(ui, cx, key, shown)
+            let ready = ui.may_answer(question.shown, cx.now);
+            on_quit_key(ui, cx, key, ready)
         }
     }
 }
@@ -424,7 +428,7 @@ fn back(ui: &mut UiState) -> Vec<UiEffect> {
 
 fn interrupt(ui: &mut UiState, cx: Context<'_>) -> Vec<UiEffect> {
     match ui.armed {
-        Some(question) if !question.shown => Vec::new(),
+        Some(question) if !ui.may_answer(question.shown, cx.now) => Vec::new(),
         Some(question) if cx.now >= question.since && cx.now.since(question.since) < ARMED_FOR => {
             ui.armed = None;
             vec![UiEffect::Interrupt]

@@ -199,11 +199,11 @@ fn attach(home: &Path, dir: &RunDir) {
         pty.wait_gone("reading what happened");
         all.push(begun.elapsed().as_secs_f64());
         let begun = Instant::now();
-        pty.keys("/no such text\r");
+        pty.send("/no such text\r");
         pty.wait_text("is nowhere in this output");
         found.push(begun.elapsed().as_secs_f64());
         memory.push(vitals(pty.pid()).0);
-        pty.keys("q");
+        pty.send("q");
     }
     let what = format!("attach {0} MB + {0} MB", size() / 1_000_000);
     first.print(&format!("{what}: first picture"), "ms", "");
@@ -231,16 +231,16 @@ fn replay(home: &Path, dir: &RunDir) {
         first.push(begun.elapsed().as_secs_f64() * 1e3);
         for _ in 0..5 {
             let pressed = Instant::now();
-            pty.keys("?");
+            pty.send("?");
             pty.wait_text("write to the selected step");
             key.push(pressed.elapsed().as_secs_f64() * 1e3);
-            pty.keys("\x1b");
+            pty.send("\x1b");
             pty.wait_gone("write to the selected step");
         }
         pty.wait_gone("reading what happened");
         all.push(begun.elapsed().as_secs_f64());
         memory.push(vitals(pty.pid()).0);
-        pty.keys("q");
+        pty.send("q");
     }
     let what = format!("replay {} MB", size() / 1_000_000);
     first.print(&format!("{what}: first picture"), "ms", "");
@@ -395,12 +395,12 @@ fn fleet(home: &Path) {
         idle.push((vitals(pty.pid()).1 - before) as f64 / 10.0);
         let before = measure::ticks(pty.pid());
         for _ in 0..50 {
-            pty.keys("j");
+            pty.send("j");
             // Each has a picture of its own.
             std::thread::sleep(Duration::from_millis(50));
         }
         keys.push((measure::ticks(pty.pid()) - before) as f64 * 1e3 / procfs::ticks_per_second() as f64 / 50.0);
-        pty.keys("q");
+        pty.send("q");
     }
     keys.print("fleet of 1,000: a key", "ms of CPU", "");
     put(&root, &goes_on("00001000-run", "goes on"));
@@ -414,7 +414,7 @@ fn fleet(home: &Path) {
         pty.wait_text(&name);
         noticed.push(begun.elapsed().as_secs_f64() * 1e3);
     }
-    pty.keys("q");
+    pty.send("q");
     first.print("fleet of 1,000: first picture", "ms", "");
     noticed.print("fleet of 1,000: one changed run on the screen", "ms", "");
     idle.print("fleet of 1,000: context switches a second while nothing happens", "", "");

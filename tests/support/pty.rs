@@ -11,6 +11,9 @@ use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native
 /// As long as anything may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Between two keys of a person.
+const PACE: Duration = Duration::from_millis(60);
+
 struct Seen {
     parser: vt100::Parser,
     bytes: Vec<u8>,
@@ -40,6 +43,8 @@ pub struct Pty {
     /// How the terminal was before the program.
     modes: Option<String>,
     seen: Arc<(Mutex<Seen>, Condvar)>,
+    /// When something was typed, or seen that was waited for.
+    typed: Mutex<Option<Instant>>,
 }
 
 impl Pty {
@@ -108,11 +113,21 @@ impl Pty {
                 }
             }
         });
-        Self { master: Some(pair.master), writer, child, modes, seen }
+        Self { master: Some(pair.master), writer, child, modes, seen, typed: Mutex::new(None) }
     }
 
-    /// Types.
+    /// Types as a person does, who looks before each key: keys that come at once are none that anybody pressed after
+    /// looking.
     pub fn keys(&self, keys: &str) {
+        let mut last = self.typed.lock().unwrap();
+        let rest = last.map_or(Duration::ZERO, |at: Instant| PACE.saturating_sub(at.elapsed()));
+        std::thread::sleep(rest);
+        *last = Some(Instant::now());
+        self.send(keys);
+    }
+
+    /// Gives the program bytes at once.
+    pub fn send(&self, keys: &str) {
         let mut writer = self.writer.lock().unwrap();
         writer.write_all(keys.as_bytes()).unwrap();
         writer.flush().unwrap();
@@ -148,6 +163,7 @@ impl Pty {
             );
             seen = changed.wait_timeout(seen, left.min(Duration::from_millis(500))).unwrap().0;
         }
+        *self.typed.lock().unwrap() = Some(Instant::now());
     }
 
     /// Waits until a frame has come whole: its last bytes end the synchronized update.

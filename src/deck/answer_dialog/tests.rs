@@ -22,7 +22,7 @@ fn choices(free: bool) -> Asking {
 fn keys(stage: &mut Stage, keys: &[KeyCode]) -> Vec<UiEffect> {
     keys.iter()
         .flat_map(|key| {
-            stage.ui.drawn();
+            stage.seen();
             stage.key(*key)
         })
         .collect()
@@ -59,7 +59,7 @@ fn keys_that_came_before_the_question_was_seen_answer_nothing() {
     let breath: Vec<UiEffect> = ['A', 'y', 'n'].iter().flat_map(|c| stage.key(KeyCode::Char(*c))).collect();
     assert_eq!(breath, [], "typed in one breath");
     assert_eq!(stage.key(KeyCode::Enter), []);
-    stage.ui.drawn();
+    stage.seen();
     assert_eq!(stage.key(KeyCode::Char('y')), answered(2, "q1", Answer::Allow));
 }
 

@@ -6,19 +6,19 @@ use super::{Context, perform, say};
 use crate::deck::actions::{self, Action};
 use crate::deck::entries;
 use crate::deck::keymap::Key;
-use crate::deck::model::{Danger, Overlay, Position, Search, Tab, UiEffect, UiState};
+use crate::deck::model::{Danger, Overlay, Position, Question, Search, Tab, UiEffect, UiState};
 use crate::deck::reading::Reading;
 use crate::deck::rows;
 use crate::deck::sheet::Needle;
 use crate::run::StepPhase;
 
-pub(super) fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, shown: bool) -> Vec<UiEffect> {
+pub(super) fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, ready: bool) -> Vec<UiEffect> {
     let cancels = matches!(key.code, KeyCode::Esc | KeyCode::Char('n'));
     if cancels || cx.state.is_over() {
         ui.overlays.pop();
         return if cx.state.is_over() && !cancels { vec![UiEffect::Leave] } else { Vec::new() };
     }
-    if !shown {
+    if !ready {
         return Vec::new();
     }
     match (ui.keymap.lookup(key), key.code) {
@@ -26,10 +26,11 @@ pub(super) fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, show
             ui.overlays.pop();
             vec![UiEffect::Leave]
         }
-        (_, KeyCode::Char('s')) => {
+        // It asks again, as it does without the way out.
+        (Some(Action::StopRun), _) => {
             ui.overlays.pop();
-            ui.leave_when_over = true;
-            vec![UiEffect::StopRun]
+            ui.overlays.push(Overlay::Confirm { what: Danger::Everything, question: Question::new(cx.now) });
+            Vec::new()
         }
         (_, KeyCode::Char('c')) => {
             ui.overlays.pop();
@@ -44,14 +45,17 @@ pub(super) fn on_confirm_key(
     cx: Context<'_>,
     key: KeyEvent,
     what: Danger,
-    shown: bool,
+    ready: bool,
 ) -> Vec<UiEffect> {
     match key.code {
-        KeyCode::Char('y' | 'Y') if shown => {
+        KeyCode::Char('y' | 'Y') if ready => {
             ui.overlays.pop();
             match what {
                 Danger::Retry if cx.state.is_over() => vec![UiEffect::Retry],
-                Danger::Run if !cx.state.is_over() => vec![UiEffect::StopRun],
+                Danger::Run | Danger::Everything if !cx.state.is_over() => {
+                    ui.leave_when_over = what == Danger::Everything;
+                    vec![UiEffect::StopRun]
+                }
                 Danger::Step(step) if cx.state.step(step).is_some_and(|s| s.phase == StepPhase::Running) => {
                     vec![UiEffect::StopStep(step)]
                 }

@@ -24,7 +24,7 @@ fn ctrl(c: char) -> KeyEvent {
 fn effects(stage: &mut Stage, keys: &str) -> Vec<UiEffect> {
     keys.chars()
         .flat_map(|c| {
-            stage.ui.drawn();
+            stage.seen();
             stage.key(if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) })
         })
         .collect()
@@ -53,7 +53,11 @@ fn what_ends_something_needs_two_different_keys() {
         ("ql", vec![UiEffect::Leave]),
         ("q\n", vec![UiEffect::Leave]),
         ("qq", vec![UiEffect::Leave]),
-        ("qs", vec![UiEffect::StopRun]),
+        // The letter that everybody types all day stops nothing, and the way to stop asks again.
+        ("qs", vec![]),
+        ("qX", vec![]),
+        ("qXn", vec![]),
+        ("qXy", vec![UiEffect::StopRun]),
     ] {
         assert_eq!(effects(&mut stage(), keys), expected, "{keys:?}");
     }
@@ -67,11 +71,29 @@ fn the_second_interrupt_must_come_in_time_and_not_at_once() {
         let mut stage = stage();
         stage.key(KeyCode::Char('i'));
         if seen {
-            stage.ui.drawn();
+            stage.seen();
         }
         stage.now = stage.now + Duration::from_millis(wait_ms);
         let done = stage.key(KeyCode::Char('i')) == [UiEffect::Interrupt];
         assert_eq!(done, acts, "{seen} {wait_ms}");
+    }
+}
+
+/// Not every terminal marks what is pasted, and one that is slow draws in the middle of it.
+#[test]
+fn keys_that_come_at_once_answer_nothing_although_a_frame_came_between() {
+    for (after_key, after_frame, acts) in [(0, 0, false), (50, 10, false), (10, 50, false), (50, 50, true)] {
+        for (keys, done) in [("xy", UiEffect::StopStep(StepId(2))), ("ii", UiEffect::Interrupt)] {
+            let mut stage = stage();
+            let [first, second] = [0, 1].map(|n| KeyCode::Char(char::from(keys.as_bytes()[n])));
+            let now = stage.now;
+            stage.now = Timestamp::from_millis(now.millis() - after_key);
+            stage.key(first);
+            stage.ui.drawn(Timestamp::from_millis(now.millis() - after_frame));
+            stage.now = now;
+            let wanted = if acts { vec![done] } else { vec![] };
+            assert_eq!(stage.key(second), wanted, "{keys} {after_key} {after_frame}");
+        }
     }
 }
 
@@ -93,7 +115,7 @@ fn a_paste_is_a_message_and_never_a_key() {
     for opener in ["x", "X", "q", "?"] {
         let mut stage = Stage::new(120, 36);
         stage.keys(opener);
-        stage.ui.drawn();
+        stage.seen();
         let cx = Context { state: &stage.feed.state, read_only: None, history: &stage.history, now: stage.now };
         assert!(update(&mut stage.ui, cx, &Input::Paste("y".to_owned())).is_empty());
         assert_eq!(stage.ui.overlays.len(), 1);
@@ -189,7 +211,7 @@ fn what_is_typed_to_a_step_that_takes_no_message_is_no_key() {
         stage.feed.state.steps[2].session_file = Some("/s.jsonl".to_owned());
         prepare(&mut stage);
         assert!(effects(&mut stage, key).is_empty());
-        stage.ui.drawn();
+        stage.seen();
         assert!(effects(&mut stage, "xyXyiiqls").is_empty(), "{key}");
         assert_eq!(refused(&stage).as_deref(), Some(why));
         assert!(stage.press(ctrl('s')).is_empty());
@@ -493,7 +515,7 @@ fn own_keys_do_what_they_say_and_are_what_is_shown() {
     stage.key(KeyCode::Esc);
     assert_eq!(effects(&mut stage, "Ky"), [UiEffect::StopStep(StepId(2))]);
     stage.key(KeyCode::F(9));
-    stage.ui.drawn();
+    stage.seen();
     assert!(stage.text().contains("press F9 again"), "{}", stage.text());
     assert_eq!(stage.key(KeyCode::F(9)), [UiEffect::Interrupt]);
 }

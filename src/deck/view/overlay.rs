@@ -36,7 +36,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
         Overlay::Search { .. } | Overlay::Filter => {}
         Overlay::Composer(composer) => compose(buf, body, composer, scene, ui),
         Overlay::Confirm { what, .. } => confirm(buf, body, *what, scene),
-        Overlay::Quit { .. } => quit(buf, body, scene),
+        Overlay::Quit { .. } => quit(buf, body, scene, &ui.keymap.hint(actions::Action::StopRun)),
         Overlay::Why { step, top } => why(buf, body, *step, *top, scene),
         Overlay::Budget(dialog) => super::raise::draw(buf, body, dialog, scene),
         Overlay::Answer(dialog) => super::answer::draw(buf, body, dialog, scene),
@@ -326,7 +326,7 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
             let question = format!("End step {id} {name} and every process below it?");
             ("stop step", question, format!("Its siblings go on.{}", waiting_for(scene, id)))
         }
-        Danger::Run => {
+        Danger::Run | Danger::Everything => {
             let many = living(scene.state);
             let children = if many == 1 { "1 child ends".to_owned() } else { format!("{many} children end") };
             let waiting = scene.state.steps.iter().filter(|s| s.phase == StepPhase::Pending).count();
@@ -399,7 +399,7 @@ fn waiting_for(scene: &Scene<'_>, id: StepId) -> String {
     }
 }
 
-fn quit(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
+fn quit(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, stop: &str) {
     let theme = scene.theme;
     let many = living(scene.state);
     let inner = dialog_box(buf, area, (66, 9), "leave the deck", scene);
@@ -415,12 +415,12 @@ fn quit(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
             "l",
             if room { "leave it running (default); subdeck attach comes back" } else { "leave it running (default)" },
         ),
-        ("s", "stop everything"),
+        (stop, "stop everything"),
         ("esc", "stay here"),
     ];
     for ((key, text), dy) in choices.into_iter().zip(3_u16..) {
         put_right(buf, inner, 3, dy, key, theme.key());
-        let style = if key == "s" { theme.bad() } else { theme.plain() };
+        let style = if key == stop { theme.bad() } else { theme.plain() };
         put_cut(buf, inner, 5, dy, &SafeText::line(text), inner.width, style);
     }
 }

@@ -637,7 +637,10 @@ pub(super) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_
         }
         Some(Overlay::Confirm { what: Danger::Retry, .. }) => named(&[("esc", "no"), ("y", "do it again")]),
         Some(Overlay::Confirm { .. }) => named(&[("esc", "no"), ("y", "stop it")]),
-        Some(Overlay::Quit { .. }) => named(&[("esc", "stay"), ("l", "leave it running"), ("s", "stop everything")]),
+        Some(Overlay::Quit { .. }) => {
+            let stop = ui.keymap.hint(Action::StopRun);
+            named(&[("esc", "stay"), ("l", "leave it running"), (stop.as_str(), "stop everything")])
+        }
         None => hints(scene, ui),
     };
     row(buf, inset(area), 0, pieces, Vec::new());

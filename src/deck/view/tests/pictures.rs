@@ -218,7 +218,7 @@ pictures! {
         }
     };
     gone: |s| { s.feed.hands = Hands::Gone(SafeText::line("was removed")); s.read_only = Some(SafeText::line("the run's directory was removed")); };
-    leaving: |s| { s.keys("qs"); s.feed.state.stopped = true; };
+    leaving: |s| { s.keys("qXy"); s.feed.state.stopped = true; };
 }
 
 #[test]

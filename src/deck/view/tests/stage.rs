@@ -332,10 +332,16 @@ impl Stage {
         self.press(KeyEvent::new(code, KeyModifiers::NONE))
     }
 
+    /// What is on the screen was read, and no key came for a while.
+    pub(crate) fn seen(&mut self) {
+        self.ui.drawn(Timestamp::from_millis(self.now.millis() - 1000));
+        self.ui.typed = None;
+    }
+
     pub(crate) fn keys(&mut self, text: &str) {
         for c in text.chars() {
             // A person sees what the key before has done.
-            self.ui.drawn();
+            self.seen();
             self.key(KeyCode::Char(c));
         }
     }

@@ -360,8 +360,15 @@ fn b14_text_that_comes_byte_by_byte_or_in_long_lines_is_whole() {
     pty.keys("z3");
     pty.wait_text("[3 transcript]");
     pty.wait_text("日本語のとても長い行。");
-    // A character that pipes cut in two would have left its mark somewhere.
-    assert!(!String::from_utf8_lossy(&pty.bytes()).contains('\u{fffd}'), "{}", pty.text());
+    // A character that pipes cut in two would have left its mark somewhere. Of a frame that is still being written the last
+    // one may be there in part.
+    let mut bytes = pty.bytes();
+    if let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    assert!(!String::from_utf8_lossy(&bytes).contains('\u{fffd}'), "{}", pty.text());
     let shown = home.subdeck(&["status", "@last"]);
     assert!(shown.contains("complete"), "{shown}");
 }

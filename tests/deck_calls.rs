@@ -59,3 +59,41 @@ fn all_that_a_call_was_given_is_read_in_the_tools_tab() {
     pty.keys("2\r");
     pty.wait_text("new line 20 of the text");
 }
+
+/// Calls of one message begin in the same millisecond, and may end so: each has its own arguments and its own result.
+#[test]
+fn calls_that_begin_and_end_together_are_told_apart() {
+    let home = Home::new();
+    let each = |what: &dyn Fn(&str) -> String| ["one", "two", "three"].map(what).join(",");
+    let called = each(&|n| {
+        format!(r#"{{"type":"tool_use","id":"c-{n}","name":"Bash","input":{{"command":"job {n}","note":"of {n}"}}}}"#)
+    });
+    let gave = each(&|n| format!(r#"{{"type":"tool_result","tool_use_id":"c-{n}","content":"gave {n}\nall of {n}"}}"#));
+    let stream = format!(
+        "{}\n{{\"type\":\"assistant\",\"message\":{{\"id\":\"m\",\"role\":\"assistant\",\"model\":\"x\",\"content\":[{called}]}}}}\n\
+         {{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":[{gave}]}}}}\n{}\n",
+        r#"{"type":"system","subtype":"init","session_id":"s-1","model":"x"}"#,
+        r#"{"type":"result","subtype":"success","is_error":false,"result":"fine","terminal_reason":"completed"}"#,
+    );
+    let claude = agent(&home, "claude", &stream);
+    home.file(
+        "plan.toml",
+        &format!(
+            "[[step]]\nid = \"jobs\"\ntask = \"Do.\"\n\
+             runner = {{ type = \"claude\", transport = \"oneshot\", command = {claude:?} }}\n"
+        ),
+    );
+    let pty = home.deck(&["run", "plan.toml"], 100, 40);
+    pty.wait_text("the run is over");
+    pty.keys("z2");
+    pty.wait_text("job three");
+    pty.keys("g");
+    for (n, next) in [("one", "j"), ("two", "j"), ("three", "")] {
+        pty.keys("\r");
+        pty.wait_text(&format!("command: job {n}"));
+        pty.wait_text(&format!("all of {n}"));
+        pty.keys(ESCAPE);
+        pty.wait_gone(&format!("command: job {n}"));
+        pty.keys(next);
+    }
+}

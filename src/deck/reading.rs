@@ -10,7 +10,7 @@ use super::history::{Entry, History};
 use super::model::Tab;
 use super::said::{Said, SaidWhat};
 use super::sheet::{Goal, Needle};
-use crate::run::{RunState, StepId, Timestamp, ToolCall, ToolOutcome};
+use crate::run::{OpenCall, RunState, StepId, Timestamp, ToolCall, ToolOutcome};
 use crate::rundir::record::{self, Kind, Part};
 use crate::text::{SafeText, lasted};
 
@@ -212,7 +212,7 @@ impl Reader<'_> {
                 let ring = self.history.said.get(&step)?;
                 match &ring.get(ring.partition_point(|said| said.seq < number))?.what {
                     SaidWhat::Message { text, error, .. } => Some(text.iter().chain(error).cloned().collect()),
-                    SaidWhat::Call { tool, args } => Some(vec![tool.clone(), args.clone()]),
+                    SaidWhat::Call { tool, args, .. } => Some(vec![tool.clone(), args.clone()]),
                     SaidWhat::Result { tool, text, .. } => {
                         Some(text.iter().find(|line| !line.is_empty()).into_iter().chain([tool]).cloned().collect())
                     }
@@ -222,23 +222,51 @@ impl Reader<'_> {
         }
     }
 
-    /// Whatever was said of a step at a moment and is of a kind.
-    fn at(&self, step: StepId, at: Timestamp, is: impl Fn(&SaidWhat) -> bool) -> Option<&Said> {
-        self.history.said.get(&step)?.iter().rev().find(|said| said.at == at && is(&said.what))
+    /// What was said of a call at a moment: by its id, which calls of one tool that begin together have each; of agents that
+    /// give none, what looks like it most.
+    fn of_call(
+        &self,
+        step: StepId,
+        id: Option<&str>,
+        at: Timestamp,
+        id_of: fn(&SaidWhat) -> Option<&Option<String>>,
+        alike: impl Fn(&SaidWhat) -> usize,
+    ) -> Option<&Said> {
+        let said = self.history.said.get(&step)?.iter().rev().filter(|said| id_of(&said.what).is_some());
+        if let Some(id) = id {
+            // An agent that is started anew may begin its ids anew; a log that was merged may be a millisecond off.
+            let mut of_it = said.filter(|said| id_of(&said.what).is_some_and(|other| other.as_deref() == Some(id)));
+            return of_it.clone().find(|said| said.at == at).or_else(|| of_it.next());
+        }
+        let at_once = said.filter(|said| said.at == at).map(|said| (alike(&said.what), said));
+        at_once.filter(|(alike, _)| *alike > 0).max_by_key(|(alike, _)| *alike).map(|(_, said)| said)
     }
 
     /// The arguments of a call, whole where its record is known.
-    fn arguments(&self, feed: &dyn Feed, step: StepId, tool: &str, at: Option<Timestamp>, args: &str) -> Vec<SafeText> {
-        let tool = SafeText::line(tool).truncate(40);
-        let of = |what: &SaidWhat| matches!(what, SaidWhat::Call { tool: t, .. } if t.as_str() == tool.as_str());
-        let found = at.and_then(|at| self.at(step, at, of)).map(|said| full(feed, said));
-        found.filter(|lines| !lines.is_empty()).unwrap_or_else(|| SafeText::block(args))
+    fn arguments(&self, feed: &dyn Feed, step: StepId, call: Begun<'_>) -> Vec<SafeText> {
+        let (tool, args) = (SafeText::line(call.tool).truncate(40), SafeText::line(call.args));
+        let alike = |what: &SaidWhat| match what {
+            SaidWhat::Call { tool: t, args: a, .. } if t.as_str() == tool.as_str() => {
+                1 + usize::from(a.as_str() == args.as_str())
+            }
+            _ => 0,
+        };
+        let found =
+            call.at.and_then(|at| self.of_call(step, call.id, at, begun_id, alike)).map(|said| full(feed, said));
+        found.filter(|lines| !lines.is_empty()).unwrap_or_else(|| SafeText::block(call.args))
     }
 
     /// What a call gave, whole where its record is known.
     fn gave(&self, feed: &dyn Feed, step: StepId, call: &ToolCall) -> Vec<SafeText> {
-        let of = |what: &SaidWhat| matches!(what, SaidWhat::Result { outcome, .. } if Some(*outcome) == call.outcome);
-        let found = self.at(step, call.ended_at, of).map(|said| full(feed, said));
+        let first = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty());
+        let alike = |what: &SaidWhat| match what {
+            SaidWhat::Result { outcome, text, .. } if Some(*outcome) == call.outcome => {
+                1 + usize::from(text.first().map(SafeText::as_str) == first.as_ref().map(SafeText::as_str))
+            }
+            _ => 0,
+        };
+        let found =
+            self.of_call(step, call.call.as_deref(), call.ended_at, ended_id, alike).map(|said| full(feed, said));
         found.filter(|lines| !lines.is_empty()).unwrap_or_else(|| SafeText::block(&call.preview))
     }
 
@@ -250,13 +278,13 @@ impl Reader<'_> {
         if let Some(call) = state.recent_tools.get(place) {
             lines = vec![SafeText::line(&call.tool)];
             lines.extend(call.path.as_deref().map(SafeText::line));
-            lines.extend(self.arguments(feed, step, &call.tool, call.started_at, &call.args));
+            lines.extend(self.arguments(feed, step, Begun::ended(call)));
             lines.extend(self.gave(feed, step, call));
         } else {
             let call = state.open.get(place.checked_sub(state.recent_tools.len())?)?;
             lines = vec![SafeText::line(&call.tool)];
             lines.extend(call.path.as_deref().map(SafeText::line));
-            lines.extend(self.arguments(feed, step, &call.tool, Some(call.started_at), &call.args));
+            lines.extend(self.arguments(feed, step, Begun::open(call)));
         }
         Some(lines)
     }
@@ -272,7 +300,7 @@ impl Reader<'_> {
             let mut lines = vec![fact("outcome", outcome(call).to_owned())];
             lines.extend(call.started_at.map(|at| fact("started", self.time(at))));
             lines.extend(call.started_at.map(|at| fact("took", lasted(call.ended_at.since(at)))));
-            let args = self.arguments(feed, step, &call.tool, call.started_at, &call.args);
+            let args = self.arguments(feed, step, Begun::ended(call));
             lines.extend(unsaid(call.path.as_deref(), &args).map(|path| fact("path", path.to_owned())));
             lines.extend(heading("arguments"));
             lines.extend(args);
@@ -284,7 +312,7 @@ impl Reader<'_> {
         }
         let call = state.open.get(place.checked_sub(kept)?)?;
         let mut lines = vec![fact("outcome", "it is open".to_owned()), fact("started", self.time(call.started_at))];
-        let args = self.arguments(feed, step, &call.tool, Some(call.started_at), &call.args);
+        let args = self.arguments(feed, step, Begun::open(call));
         lines.extend(unsaid(call.path.as_deref(), &args).map(|path| fact("path", path.to_owned())));
         lines.extend(heading("arguments"));
         lines.extend(args);
@@ -306,6 +334,39 @@ fn event(feed: &dyn Feed, entry: &Entry) -> Vec<SafeText> {
         None => vec![SafeText::line("its record is not known")],
     });
     lines
+}
+
+const fn begun_id(what: &SaidWhat) -> Option<&Option<String>> {
+    match what {
+        SaidWhat::Call { id, .. } => Some(id),
+        _ => None,
+    }
+}
+
+const fn ended_id(what: &SaidWhat) -> Option<&Option<String>> {
+    match what {
+        SaidWhat::Result { id, .. } => Some(id),
+        _ => None,
+    }
+}
+
+/// How a call began, whether it has ended or not.
+#[derive(Clone, Copy)]
+struct Begun<'a> {
+    id: Option<&'a str>,
+    tool: &'a str,
+    args: &'a str,
+    at: Option<Timestamp>,
+}
+
+impl<'a> Begun<'a> {
+    fn ended(call: &'a ToolCall) -> Self {
+        Self { id: call.call.as_deref(), tool: &call.tool, args: &call.args, at: call.started_at }
+    }
+
+    fn open(call: &'a OpenCall) -> Self {
+        Self { id: call.call.as_deref(), tool: &call.tool, args: &call.args, at: Some(call.started_at) }
+    }
 }
 
 /// How a call ended, in a word.

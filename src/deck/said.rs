@@ -36,6 +36,8 @@ pub enum SaidWhat {
     },
     /// A call began.
     Call {
+        /// The agent's id of it.
+        id: Option<String>,
         /// The tool.
         tool: SafeText,
         /// Its arguments in a line.
@@ -43,6 +45,8 @@ pub enum SaidWhat {
     },
     /// A call ended.
     Result {
+        /// The agent's id of it.
+        id: Option<String>,
         /// The tool, where the agent repeats it.
         tool: SafeText,
         /// How.
@@ -62,7 +66,7 @@ impl Said {
             SaidWhat::Message { text, error, .. } => {
                 lines(text) + error.as_ref().map_or(0, |error| error.as_str().len())
             }
-            SaidWhat::Call { tool, args } => tool.as_str().len() + args.as_str().len(),
+            SaidWhat::Call { tool, args, .. } => tool.as_str().len() + args.as_str().len(),
             SaidWhat::Result { tool, text, .. } => tool.as_str().len() + lines(text),
         };
         texts + size_of::<Self>()
@@ -89,10 +93,13 @@ impl Said {
 #[must_use]
 pub fn said(state: &RunState, step: StepId, event: &AgentEvent) -> Option<SaidWhat> {
     match event {
-        AgentEvent::ToolStarted { tool, args, .. } => {
-            Some(SaidWhat::Call { tool: SafeText::line(tool).truncate(40), args: SafeText::line(args).truncate(CELLS) })
-        }
-        AgentEvent::ToolEnded { tool, outcome, preview, .. } => Some(SaidWhat::Result {
+        AgentEvent::ToolStarted { call, tool, args, .. } => Some(SaidWhat::Call {
+            id: call.clone(),
+            tool: SafeText::line(tool).truncate(40),
+            args: SafeText::line(args).truncate(CELLS),
+        }),
+        AgentEvent::ToolEnded { call, tool, outcome, preview } => Some(SaidWhat::Result {
+            id: call.clone(),
             tool: SafeText::line(tool.as_deref().unwrap_or("tool")).truncate(40),
             outcome: *outcome,
             text: first_lines(preview),

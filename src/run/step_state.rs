@@ -399,6 +399,8 @@ impl RunnerKind {
 /// A tool call that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCall {
+    /// The agent's id of the call; unknown in foreign status files.
+    pub call: Option<String>,
     /// The tool.
     pub tool: String,
     /// A one-line preview of its arguments.

@@ -206,6 +206,7 @@ fn lose_calls(step: &mut StepState, events: &StepState) {
     let Some(ended_at) = step.ended_at.filter(|_| step.phase.is_terminal()) else { return };
     for call in &events.open {
         step.recent_tools.push_back(ToolCall {
+            call: call.call.clone(),
             tool: call.tool.clone(),
             args: call.args.clone(),
             path: call.path.clone(),

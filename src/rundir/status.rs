@@ -422,7 +422,7 @@ fn step_extras(step: &StepState) -> Obj {
         let tools = step.recent_tools.iter().map(|t| {
             let mut obj = Obj::new();
             obj.opt("startedAt", t.started_at).opt("outcome", t.outcome.map(ToolOutcome::as_str));
-            obj.opt("path", t.path.as_ref());
+            obj.opt("path", t.path.as_ref()).opt("call", t.call.as_ref());
             obj
         });
         own.set("tools", tools.collect::<Json>());

@@ -204,6 +204,7 @@ fn recent_tools(look: &Look<'_>, own: &Look<'_>) -> VecDeque<ToolCall> {
     let calls = look.objs("recentTools").filter_map(move |t| {
         let extra = extras.next();
         Some(ToolCall {
+            call: extra.as_ref().and_then(|e| e.text("call")),
             tool: t.text("tool")?,
             args: t.text("args").unwrap_or_default(),
             path: extra.as_ref().and_then(|e| e.text("path")),

@@ -243,11 +243,11 @@ fn said(said: &Said, width: u16, most: usize, scene: &Scene<'_>, windows: &Windo
             out.extend(error.iter().map(|e| (vec![piece(format!("  ✗ {e}"), theme.bad())], Vec::new())));
             out
         }
-        SaidWhat::Call { tool, args } => {
+        SaidWhat::Call { tool, args, .. } => {
             let left = vec![piece(format!("  › {tool}"), theme.accent()), piece(args.to_string(), theme.dim()).gap(1)];
             vec![(left, vec![time])]
         }
-        SaidWhat::Result { tool, outcome, text } => {
+        SaidWhat::Result { tool, outcome, text, .. } => {
             let (glyph, style) = detail::outcome_mark(Some(*outcome), scene);
             let word = detail::outcome_word(Some(*outcome)).map(|word| format!(" {word}")).unwrap_or_default();
             let first = text.iter().find(|l| !l.is_empty()).map(SafeText::to_string).unwrap_or_default();

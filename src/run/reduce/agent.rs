@@ -181,6 +181,7 @@ fn matching_call(open: &[OpenCall], call: Option<&str>, tool: Option<&str>) -> O
 
 fn remember_call(step: &mut StepState, call: OpenCall, outcome: ToolOutcome, preview: String, at: Timestamp) {
     step.recent_tools.push_back(ToolCall {
+        call: call.call,
         tool: call.tool,
         args: call.args,
         path: call.path,

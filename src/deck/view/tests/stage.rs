@@ -66,6 +66,7 @@ pub(super) fn ended(
     preview: &str,
 ) -> ToolCall {
     ToolCall {
+        call: None,
         tool: tool.to_owned(),
         args: args.to_owned(),
         path: (tool != "bash").then(|| args.to_owned()),

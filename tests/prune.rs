@@ -141,6 +141,23 @@ fn foreign(world: &World, fixture: &str, id: &str) -> PathBuf {
     dir
 }
 
+/// `ls` lists the runs of other roots too.
+#[test]
+fn runs_in_another_root_are_not_passed_over_without_a_word() {
+    let world = World::new();
+    ended(&world, 0, &["--", "true"]);
+    assert!(!prune(&world, &[]).stderr.contains("only;"), "{:?}", prune(&world, &[]));
+    let other = world.project().parent().unwrap().join("pi-root");
+    for id in ["one", "two"] {
+        fs::create_dir_all(other.join("async-subagent-runs").join(id)).unwrap();
+    }
+    let told = format!("2 more are in {0}: --root {0}", other.display());
+    let done = prune(&world, &["--foreign"]);
+    assert!(done.stderr.contains(&told), "{done:?}");
+    let done = prune(&world, &["--root", &other.display().to_string()]);
+    assert!(!done.stderr.contains("only;"), "{done:?}");
+}
+
 #[test]
 fn runs_of_others_lost_ones_and_links_stay_unless_told() {
     let world = World::new();

@@ -77,17 +77,41 @@ pub fn prune(args: &PruneArgs) -> anyhow::Result<ExitCode> {
     let many = |n: usize| if n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
     if !args.yes {
         tell!(
-            "subdeck: {} would go ({}), {} stay; --yes removes, --why tells why others stay",
+            "subdeck: {} would go ({}), {} {}; --yes removes, --why tells why others stay",
             many(go.len()),
             bytes(total),
-            many(stay.len())
+            many(stay.len()),
+            if stay.len() == 1 { "stays" } else { "stay" }
         );
+        if args.root.root.is_none() {
+            elsewhere(&world, &root)?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     sweep(&root);
     let failed = go.iter().filter(|(run, _)| !take(&root, run, &rules)).count();
     lines::err(|to| writeln!(to, "subdeck: {} removed", many(go.len() - failed)))?;
     Ok(if failed == 0 { ExitCode::SUCCESS } else { out::code(ExitCause::Failed) })
+}
+
+/// Says where else there are runs, which `ls` lists and this did not look at.
+fn elsewhere(world: &World, here: &RunRoot) -> anyhow::Result<()> {
+    for root in find::roots(world, None)?.iter().filter(|root| root.path() != here.path()) {
+        let Ok(entries) = std::fs::read_dir(root.runs()) else { continue };
+        let runs = entries.flatten().filter(|e| !e.file_name().as_encoded_bytes().starts_with(b".")).count();
+        let place = root.path().display().to_string();
+        let place = SafeText::line(&place);
+        match runs {
+            0 => {}
+            1 => tell!("subdeck: this looked in {} only; 1 more is in {place}: --root {place}", shown(here)),
+            n => tell!("subdeck: this looked in {} only; {n} more are in {place}: --root {place}", shown(here)),
+        }
+    }
+    Ok(())
+}
+
+fn shown(root: &RunRoot) -> SafeText {
+    SafeText::line(&root.path().display().to_string())
 }
 
 /// Why a run may not go of which processes live on after its runner and its keeper died.

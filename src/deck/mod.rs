@@ -32,6 +32,7 @@ pub mod rows;
 pub mod said;
 mod sgr;
 pub mod sheet;
+pub mod shifted;
 mod stray;
 pub mod sums;
 mod terminal;

@@ -73,6 +73,8 @@ pub struct UiState {
     pub reading: Option<u8>,
     /// The mouse is ours.
     pub mouse: bool,
+    /// Whose the steps were that everything here is kept by.
+    pub agents: super::shifted::Agents,
     /// When the last key came.
     pub typed: Option<Timestamp>,
     /// Leave as soon as the run is over: the person chose to stop everything.
@@ -395,8 +397,12 @@ impl UiState {
         shown.is_some_and(|at| is_past(at, now)) && self.typed.is_none_or(|at| is_past(at, now))
     }
 
-    /// Keeps the selection on a step that exists.
+    /// Keeps the selection on a step that exists, and what belongs to a step with it where steps get other places.
     pub fn settle(&mut self, state: &RunState) {
+        // A replay shows moments in any order, and nothing is chosen for good there.
+        if self.replay.is_none() {
+            super::shifted::follow(self, state);
+        }
         if state.step(self.selected).is_none()
             && let Some(first) = state.steps.first()
         {

@@ -98,7 +98,7 @@ pub fn is_full(path: &Path) -> bool {
 pub enum Op {
     /// Replace a document, making its folder when it is missing.
     Replace(PathBuf, Vec<u8>),
-    /// The same for a document that is written once or for the last time, see [`replace_durably`].
+    /// The same for a document that is written once or for the last time: it is on the disk itself before it has its name.
     Keep(PathBuf, Vec<u8>),
     /// Move a file over another.
     Rename(PathBuf, PathBuf),

@@ -12,7 +12,7 @@ use super::args::LsArgs;
 use super::load::World;
 use super::{find, out};
 use crate::headless::{needs, status_document, unreadable_json};
-use crate::run::{ExitCause, RunState, Timestamp};
+use crate::run::{ExitCause, Timestamp};
 use crate::rundir::fleet::{Fleet, FleetRun, Group, Row, Spent, View, arrange, spent_since};
 use crate::rundir::trust::{self, Distrust};
 use crate::rundir::{Listed, list_runs};
@@ -142,7 +142,7 @@ fn row(run: &FleetRun, part: bool, now: Timestamp) -> Vec<String> {
         }
         Ok(state) => state,
     };
-    let word = if run.is_lost() { "lost" } else { word(state) };
+    let word = if run.is_lost() { "lost" } else { state.run_face().1 };
     let needs = if state.is_over() { Vec::new() } else { needs(state) };
     let agents = run.agents();
     let place = run.project.as_ref().map(|p| match &p.branch {
@@ -176,8 +176,4 @@ fn row(run: &FleetRun, part: bool, now: Timestamp) -> Vec<String> {
 fn doing(run: &FleetRun) -> String {
     let task = || run.task.lines().next().unwrap_or_default().to_owned();
     SafeText::line(&run.doing().unwrap_or_else(task)).masked().truncate(48).to_string()
-}
-
-fn word(state: &RunState) -> &'static str {
-    if state.is_ending() { "ending" } else { state.run_face().1 }
 }

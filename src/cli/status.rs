@@ -12,7 +12,7 @@ use super::{find, out};
 use crate::engine;
 use crate::headless::{status_document, summary, unreadable_json};
 use crate::run::ExitCause;
-use crate::rundir::Follower;
+use crate::rundir::{Follower, Health};
 use crate::text::SafeText;
 
 /// How much of the command line of a process is shown, in columns.
@@ -27,6 +27,9 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let state = follower.state();
     let unreadable = tell_unreadable(&follower);
     tell_suspended(&follower);
+    if let Health::Unknown(why) = follower.health() {
+        tell!("subdeck: whether the runner lives is not known: {}", SafeText::line(why));
+    }
     let code = if unreadable { out::code(ExitCause::Failed) } else { ExitCode::SUCCESS };
     if is_unreadable(&follower) {
         if let (true, Some(why)) = (args.json, follower.unreadable()) {

@@ -96,6 +96,8 @@ impl RunState {
                 ExitCause::Stopped => StepFace::Stopped,
                 _ => StepFace::Failed,
             },
+            // Its children are still to end.
+            RunPhase::Paused if self.ended_at.is_none() => return (StepFace::Stopping, "pausing"),
             RunPhase::Paused => StepFace::Paused,
             RunPhase::Stopped => StepFace::Stopped,
             RunPhase::Rejected => return (StepFace::Failed, "rejected"),

@@ -193,10 +193,10 @@ impl StepState {
         self.label.as_deref().unwrap_or(if self.key.is_empty() { &self.agent } else { &self.key })
     }
 
-    /// How long it ran, or runs as of `now`; of a lost one nobody knows.
+    /// How long it ran, or runs as of `now`; of a lost one nobody knows, nor of one whose end has no time.
     #[must_use]
     pub fn elapsed(&self, now: Timestamp) -> Option<Duration> {
-        if self.phase == StepPhase::Lost {
+        if self.phase == StepPhase::Lost || (self.phase.is_terminal() && self.ended_at.is_none()) {
             return None;
         }
         self.started_at.map(|start| self.ended_at.unwrap_or(now).since(start))

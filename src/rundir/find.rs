@@ -152,6 +152,11 @@ pub(super) fn list_one(dir: RunDir, distrust: Option<Distrust>) -> Option<Listed
     // The last status of a runner that died is older than its last events; whoever follows the run sees both.
     let (state, lost) = match (state, lost) {
         (Ok(state), Some(evidence)) => followed(&dir, state, Some(evidence)),
+        (Ok(state), None)
+            if !state.is_over() && !dir.runner_json().exists() && super::result_read::is_due(&dir, &state) =>
+        {
+            followed(&dir, state, None)
+        }
         other => other,
     };
     Some(Listed { dir, state, lost, distrust, nested_in: None })

@@ -189,6 +189,14 @@ impl Follower {
                 health = Health::Over;
             }
         }
+        // A runner of others that lives may be about to write its end; one that has told it in its result long ago is not.
+        if matches!(health, Health::Live | Health::Unknown(_)) && !self.behind && self.is_of_others() {
+            let merged = self.merged();
+            if !merged.is_over() && result_read::is_due(&self.dir, &merged) {
+                self.result = Some(result_read::ending(&self.dir, &merged));
+                health = if self.result.as_ref().is_some_and(Option::is_some) { Health::Over } else { health };
+            }
+        }
         changes.health = self.set_health(health);
         let inside = self.health == Health::Live && self.is_of_others() && self.inside.look(&self.view);
         if changes.state || changes.health || inside {

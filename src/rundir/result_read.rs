@@ -4,12 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::look::Look;
 use super::{ResultContext, RunDir, open, segment};
-use crate::run::{RunPhase, RunState, StepId, StepPhase, Timestamp};
+use crate::run::{CostUsd, RunPhase, RunState, StepId, StepPhase, StepState, Timestamp, Tokens};
 
 /// The largest result that is read, in bytes.
 const MOST: u64 = 256 * 1024 * 1024;
@@ -50,7 +51,21 @@ struct StepEnding {
     error: Option<String>,
     timed_out: bool,
     stopped: bool,
+    model: Option<String>,
+    tokens: Tokens,
+    cost: Option<CostUsd>,
 }
+
+/// Whether there has been a result of the run for so long that whoever wrote it would have written an end into the status
+/// too (run-directory 7.2).
+#[must_use]
+pub fn is_due(dir: &RunDir, state: &RunState) -> bool {
+    let public = ResultContext::of_run(dir, None).public(state);
+    std::fs::metadata(public).and_then(|m| m.modified()).is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= DUE))
+}
+
+/// A status follows its result within this time.
+const DUE: Duration = Duration::from_secs(2);
 
 /// How the run ended by its result, public or pending; `None` without one of this run.
 #[must_use]
@@ -73,8 +88,12 @@ pub fn ending_in(place: &ResultContext, state: &RunState) -> Option<Ending> {
         _ if zero => RunPhase::Paused,
         _ => RunPhase::Failed,
     };
-    let steps = entries(&document, state).into_iter().map(|(id, entry)| (id, step_ending(&entry, &phase))).collect();
-    let error = look.text("error").or_else(|| (phase == RunPhase::Failed).then(|| look.text("summary")).flatten());
+    let steps: Vec<(StepId, StepEnding)> =
+        entries(&document, state).into_iter().map(|(id, entry)| (id, step_ending(&entry, &phase))).collect();
+    // A summary is the texts of all steps; what went wrong is told by the one that failed.
+    let failed = || steps.iter().filter(|(_, step)| step.phase == StepPhase::Failed).find_map(|(_, s)| s.error.clone());
+    let summary = || look.text("summary");
+    let error = look.text("error").or_else(|| (phase == RunPhase::Failed).then(|| failed().or_else(summary)).flatten());
     let at = look.time("timestamp");
     Some(Ending { phase, at, error, timed_out: look.is("timedOut"), stopped: look.is("stopped"), steps })
 }
@@ -92,7 +111,17 @@ fn step_ending(entry: &Look<'_>, run: &RunPhase) -> StepEnding {
         Some(false) => StepPhase::Failed,
         None => like_the_run(run),
     };
-    StepEnding { phase, error: entry.text("error"), timed_out: says("timedOut"), stopped: says("stopped") }
+    let sum = entry.obj("totalCost");
+    let count = |key| sum.as_ref().and_then(|sum| sum.count(key)).unwrap_or(0);
+    StepEnding {
+        phase,
+        error: entry.text("error"),
+        timed_out: says("timedOut"),
+        stopped: says("stopped"),
+        model: entry.text("model"),
+        tokens: Tokens { input: count("inputTokens"), output: count("outputTokens"), ..Tokens::default() },
+        cost: sum.as_ref().and_then(|sum| sum.num("costUsd")).map(CostUsd),
+    }
 }
 
 fn like_the_run(run: &RunPhase) -> StepPhase {
@@ -113,15 +142,28 @@ impl Ending {
         view.error = view.error.take().or_else(|| self.error.clone());
         view.timed_out |= self.timed_out;
         view.stopped |= self.stopped;
+        let own_of = |id: StepId| self.steps.iter().find(|(known, _)| *known == id).map(|(_, own)| own);
+        let is_open = |step: &StepState| {
+            step.phase == StepPhase::Running || (step.phase == StepPhase::Pending && own_of(step.id).is_some())
+        };
+        // Of several nobody knows which of them ended with the run.
+        let alone = view.steps.iter().filter(|step| is_open(step)).count() == 1;
         for step in &mut view.steps {
             step.ending = None;
-            let own = self.steps.iter().find(|(id, _)| *id == step.id).map(|(_, own)| own);
-            let open = step.phase == StepPhase::Running || (step.phase == StepPhase::Pending && own.is_some());
+            let open = is_open(step);
+            let own = own_of(step.id);
+            if let Some(own) = own
+                && own.tokens.total() > step.tokens.total()
+            {
+                step.tokens = Tokens { input: own.tokens.input, output: own.tokens.output, ..step.tokens };
+            }
+            step.cost = step.cost.or(own.and_then(|own| own.cost));
             if !open {
                 continue;
             }
             step.activity = None;
-            step.ended_at = view.ended_at;
+            step.model = step.model.take().or_else(|| own.and_then(|own| own.model.clone()));
+            step.ended_at = view.ended_at.filter(|_| alone && step.started_at.is_some());
             step.phase = own.map_or_else(|| like_the_run(&self.phase), |own| own.phase.clone());
             if let Some(own) = own {
                 step.error = step.error.take().or_else(|| own.error.clone());
@@ -155,7 +197,11 @@ fn document(place: &ResultContext, state: &RunState) -> Option<Map<String, Value
 /// The entries of a result and their steps.
 fn entries<'a>(document: &'a Map<String, Value>, state: &RunState) -> Vec<(StepId, Look<'a>)> {
     // A foreign entry does not say whose it is; entries stand in the order of the steps that ran.
-    let mut ran = state.steps.iter().filter(|s| s.started_at.is_some()).map(|s| s.id);
+    let of = |started: bool| state.steps.iter().filter(move |s| s.started_at.is_some() == started).map(|s| s.id);
+    // The status may be older than the result: then more steps ran than it says.
+    let all = Look(document).objs("results").count() >= state.steps.len();
+    let in_order = state.steps.iter().map(|s| s.id).filter(|_| all);
+    let mut ran = in_order.chain(of(true).chain(of(false)).filter(|_| !all));
     let mut found = Vec::new();
     for entry in Look(document).objs("results") {
         let next = ran.next();

@@ -90,8 +90,9 @@ pub(super) fn step(look: &Look<'_>, id: u32) -> StepState {
         recent_tools: recent_tools(look, &own),
         sub_agents: own.objs("subAgents").filter_map(|a| sub_agent(&a)).take(SubAgent::KEPT).collect(),
         unknown: own.obj("unknown").map(|u| unknown(&u)).unwrap_or_default(),
-        tool_count: look.count("toolCount").unwrap_or(0),
-        turn_count: look.count("turnCount").unwrap_or(0),
+        // Where the step itself says nothing of them, its budget may.
+        tool_count: look.count("toolCount").or_else(|| look.obj("toolBudget")?.count("toolCount")).unwrap_or(0),
+        turn_count: look.count("turnCount").or_else(|| look.obj("turnBudget")?.count("turnCount")).unwrap_or(0),
         tokens,
         cost: cost.map(CostUsd),
         window,

@@ -27,6 +27,8 @@ pub enum Fact {
     Open(usize),
     /// It waits to try its provider again.
     Retry,
+    /// A run that was started in it and goes on.
+    Inner,
     /// Turns, tokens, money.
     Usage,
     /// How full the context window is.
@@ -91,6 +93,9 @@ pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
         }
         if step.retrying.is_some() {
             rows.push(Fact::Retry);
+        }
+        if step.waits_for().is_some() {
+            rows.push(Fact::Inner);
         }
     }
     let plain = matches!(step.runner, RunnerKind::ExternalCli { .. });
@@ -205,6 +210,16 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
             label(buf, "retrying");
             let text = SafeText::line(&retry_text(step, scene));
             put_cut(buf, area, 10, dy, &text, area.width, theme.bad());
+        }
+        Fact::Inner => {
+            label(buf, "waits for");
+            let more = step.inner.len().saturating_sub(1);
+            let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+            if let Some(run) = step.waits_for() {
+                let does = if run.needs.is_some() { "needs you" } else { "goes on" };
+                let text = SafeText::line(&format!("its inner run {}, which {does}{more}", run.title));
+                put_cut(buf, area, 10, dy, &text, area.width, theme.plain());
+            }
         }
         Fact::Usage => {
             label(buf, "used");

@@ -347,7 +347,7 @@ fn now_text<'s>(state: &'s RunState, step: &'s StepState, now: Timestamp) -> Cow
             }
             if let Some(run) = step.waits_for() {
                 let asks = if run.needs.is_some() { ", which needs you" } else { "" };
-                return format!("waits for its inner run {}{asks}", run.title).into();
+                return format!("waits for run {}{asks}", run.title).into();
             }
             let silent = attention::silent(step).filter(|_| step.open.is_empty());
             if let Some(since) = silent {

@@ -424,8 +424,7 @@ impl FleetRun {
         let running = self.state()?.steps.iter().filter(|s| s.phase == StepPhase::Running);
         let call = running.clone().filter_map(|s| s.current_call()).max_by_key(|c| c.started_at);
         // What waits for an inner run does nothing itself; the row of that tells what it does.
-        let waits =
-            || running.clone().find_map(|s| s.waits_for()).map(|run| format!("waits for its inner run {}", run.title));
+        let waits = || running.clone().find_map(|s| s.waits_for()).map(|run| format!("waits for run {}", run.title));
         let told = || call.map(|call| format!("{} {}", call.tool, call.path.as_deref().unwrap_or(&call.args)));
         waits().or_else(told)
     }

@@ -260,7 +260,7 @@ fn a_run_of_others_needs_nobody_while_a_run_inside_works_and_says_what_that_need
     assert_eq!(shown(&place), (Class::Needs, None));
     put(&nested, &needy("inner", None, &[(Running, false)]));
     place.look();
-    assert_eq!(shown(&place), (Class::Running, Some("waits for its inner run inner".to_owned())));
+    assert_eq!(shown(&place), (Class::Running, Some("waits for run inner".to_owned())));
     put(&nested, &needy("inner", None, &[(Running, true)]));
     place.look();
     assert_eq!(shown(&place).0, Class::Needs);

@@ -1,6 +1,7 @@
 //! Following runs: ours while they are written, and foreign ones.
 
 use std::fs;
+use std::time::{Duration, SystemTime};
 
 use crate::run::*;
 use crate::rundir::follow::{Follower, Health};
@@ -286,6 +287,72 @@ fn a_run_without_a_runner_has_ended_as_its_result_says() {
             assert_eq!(fs::read(dir.status()).unwrap(), before);
         }
     }
+}
+
+/// B63 again, of a runner that lives: it may be about to write its end, and has two seconds for that.
+#[test]
+fn a_result_that_has_long_been_there_is_the_end_though_its_runner_lives() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = RunRoot::at(temp.path());
+    let dir = foreign(&root, "running", std::process::id());
+    let path = root.results().join("f.json");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, r#"{"id": "f", "success": true, "state": "complete", "timestamp": 1764000000700, "results": []}"#)
+        .unwrap();
+    let mut follower = Follower::open(dir.path()).unwrap();
+    follower.poll();
+    assert!(!follower.is_over() && !follower.state().is_over(), "it is about to be told");
+    let old = SystemTime::now() - Duration::from_secs(60);
+    fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+    let changes = follower.poll();
+    assert!(changes.health && changes.state && follower.is_over() && follower.lost().is_none());
+    assert_eq!(follower.state().phase, RunPhase::Complete);
+    let listed = crate::rundir::list_runs(&root).remove(0);
+    assert_eq!((listed.state.unwrap().phase, listed.lost), (RunPhase::Complete, None));
+}
+
+/// A result that is newer than the status tells of the steps what that does not say yet: that they ran, what they used,
+/// and not when they ended.
+#[test]
+fn a_result_tells_of_steps_that_the_status_has_as_pending() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = RunRoot::at(temp.path());
+    let dir = root.run(&RunId("r".into())).unwrap();
+    fs::create_dir_all(dir.path()).unwrap();
+    let steps = r#"[{"agent":"a","status":"complete","startedAt":10,"endedAt":20,"tokens":{"input":260,"output":40}},
+        {"agent":"b","status":"running","startedAt":20,"tokens":{"input":10,"output":1}},{"agent":"c","status":"pending"}]"#;
+    let status = format!(
+        r#"{{"runId":"r","sessionId":"s","mode":"chain","state":"running","startedAt":10,"pid":4194303,"steps":{steps}}}"#
+    );
+    fs::write(dir.status(), status).unwrap();
+    let entry = |input: u32, success: bool, more: &str| {
+        format!(
+            r#"{{"agent":"x","success":{success},"model":"m","totalCost":{{"inputTokens":{input},"outputTokens":9,"costUsd":0.5}}{more}}}"#
+        )
+    };
+    fs::create_dir_all(root.results()).unwrap();
+    let put = |last: &str| {
+        let results = [entry(260, true, ""), entry(800, true, ""), last.to_owned()].join(",");
+        let good = !last.contains("false");
+        let state = if good { "complete" } else { "failed" };
+        let text = format!(
+            r#"{{"id":"r","success":{good},"state":"{state}","summary":"worker:\nx","timestamp":99,"results":[{results}]}}"#
+        );
+        fs::write(root.results().join("r.json"), text).unwrap();
+        let mut follower = Follower::open(dir.path()).unwrap();
+        follower.poll();
+        follower.state().clone()
+    };
+    let state = put(&entry(120, true, ""));
+    let words: Vec<_> = state.steps.iter().map(|s| state.face(s).word()).collect();
+    assert_eq!((words, state.steps_ended()), (vec!["done"; 3], 3));
+    assert_eq!(state.tokens().input, 260 + 800 + 120);
+    assert_eq!((state.steps[2].cost.map(|usd| usd.0), state.steps[2].model.as_deref()), (Some(0.5), Some("m")));
+    let took = |n: usize| state.steps[n].elapsed(Timestamp::from_millis(500)).map(|took| took.as_millis());
+    assert_eq!([took(0), took(1), took(2)], [Some(10), None, None], "when they ended is told by nobody");
+    // What went wrong is told by the step that failed, not by a summary of all.
+    let state = put(&entry(120, false, r#","error":"400: bad request""#));
+    assert_eq!(state.error.as_deref(), Some("400: bad request"));
 }
 
 #[test]

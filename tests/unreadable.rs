@@ -149,6 +149,38 @@ fn a_living_run_with_an_unreadable_status_is_followed_to_its_end() {
     wait_for("a whole status", || (world.output(&["status", run.id()]).code == 0).then_some(()));
 }
 
+/// What is missing of a foreign run is named, and what its children say of themselves is heard.
+#[test]
+fn what_a_foreign_run_lacks_is_named_and_a_deaf_child_gets_no_message() {
+    let world = World::new();
+    let me = std::process::id();
+    let text = format!(
+        r#"{{"runId":"ffff-1","mode":"single","state":"running","startedAt":1,"lastUpdate":1,"pid":{me},"cwd":"/",
+        "steps":[{{"agent":"a","status":"running","startedAt":1}}]}}"#
+    );
+    let dir = put(&world, "ffff-1", &text);
+    let logs = world.output(&["logs", "ffff-1:1"]);
+    assert_eq!((logs.code, logs.stdout.as_str()), (0, ""), "{logs:?}");
+    assert!(logs.stderr.contains("step 1: its log (output-0.log) is not here"), "{logs:?}");
+    let events = world.output(&["events", "ffff-1"]);
+    assert!(events.code == 0 && events.stderr.contains("this run has no events.jsonl"), "{events:?}");
+    let folder = dir.join("control/steer-capabilities");
+    std::fs::create_dir_all(&folder).unwrap();
+    let say = |supported: bool| {
+        let text = format!(
+            r#"{{"type":"steer-capability","protocolVersion":1,"index":0,"pid":{me},"readyAt":1,"supported":{supported}}}"#
+        );
+        std::fs::write(folder.join("0.json"), text).unwrap();
+    };
+    say(false);
+    let deaf = world.output(&["steer", "ffff-1:1", "hello"]);
+    assert!(deaf.code == 2 && deaf.stderr.contains("does not support steering"), "{deaf:?}");
+    assert!(!dir.join("control/steer-requests").exists(), "nothing is written");
+    say(true);
+    let heard = world.output(&["steer", "ffff-1:1", "hello"]);
+    assert_eq!(heard.code, 0, "{heard:?}");
+}
+
 /// The runner goes on and its events have the end; that its status is lost is what is told, and the run keeps its name.
 #[test]
 fn a_folder_in_the_place_of_the_status_is_told_as_what_it_is() {

@@ -42,6 +42,9 @@ pub fn events(args: &EventsArgs) -> anyhow::Result<ExitCode> {
                 if args.json && follower.is_over() {
                     printer.end(follower.state());
                 }
+                if follower.state().started_at.is_some() && std::fs::symlink_metadata(dir.events()).is_err() {
+                    tell!("subdeck: this run has no events.jsonl; `subdeck status` has what its status tells");
+                }
                 let odd = Some(dir.events()).filter(|path| crate::rundir::open::is_odd(path));
                 return Ok(super::logs::not_read(odd.into_iter(), ""));
             }

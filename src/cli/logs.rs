@@ -11,7 +11,7 @@ use super::find;
 use super::load::World;
 use crate::headless::{ANEW, Output, Piece, left_out, not_kept, text_of, unlogged};
 use crate::run::{ExitCause, RunState, StepId, Stream};
-use crate::rundir::{Follower, LogLine, logs_not_read};
+use crate::rundir::{Follower, LogLine, log_absent, logs_not_read};
 use crate::text::{SafeText, SecretLines};
 
 /// Prints the output of one step or of all, and what comes.
@@ -55,6 +55,11 @@ pub fn logs(args: &LogsArgs) -> anyhow::Result<ExitCode> {
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
                 Err(error) => return Err(error.into()),
                 Ok(()) if !args.follow || over => {
+                    for id in &wanted {
+                        if let Some(why) = log_absent(&dir, state, *id) {
+                            tell!("subdeck: step {id}: {}", SafeText::line(&why));
+                        }
+                    }
                     let odd = wanted.iter().flat_map(|id| logs_not_read(&dir, *id));
                     return Ok(not_read(odd, "; what its step said last stands in for it"));
                 }

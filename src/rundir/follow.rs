@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use super::ears::Ears;
 use super::identity::{self, RunnerLife};
 use super::inside::{Inner, Inside};
 use super::past::Past;
@@ -112,6 +113,8 @@ pub struct Follower {
     started: bool,
     /// The runs that were started in it. A runner of ours looks at them itself and says what it sees.
     inside: Inside,
+    /// What children of others say of themselves.
+    ears: Ears,
     /// The last look.
     looked: Option<Instant>,
     /// Something may have changed since.
@@ -146,6 +149,7 @@ impl Follower {
             caught_up: false,
             started: false,
             inside: Inside::new(dir.clone()),
+            ears: Ears::new(dir.clone()),
             looked: None,
             woken: false,
             dir,
@@ -198,8 +202,13 @@ impl Follower {
             }
         }
         changes.health = self.set_health(health);
-        let inside = self.health == Health::Live && self.is_of_others() && self.inside.look(&self.view);
+        let others = self.health == Health::Live && self.is_of_others();
+        let inside = others && self.inside.look(&self.view);
         if changes.state || changes.health || inside {
+            changes.state |= self.picture();
+        }
+        // Which steps there are is known by now, also to who looks once.
+        if self.may_be_told() && self.ears.look(&self.view) {
             changes.state |= self.picture();
         }
         self.tell_of_a_workflow(&mut changes);
@@ -523,11 +532,19 @@ impl Follower {
         if self.health == Health::Live && self.is_of_others() {
             self.inside.show(&mut view, wall());
         }
+        if self.may_be_told() {
+            self.ears.show(&mut view);
+        }
         let changed = !Arc::ptr_eq(&view, &self.view) && view != self.view;
         if changed {
             self.view = view;
         }
         changed
+    }
+
+    /// Whether a message to a child of others may still arrive.
+    fn may_be_told(&self) -> bool {
+        matches!(self.health, Health::Live | Health::Suspended(_) | Health::Unknown(_)) && self.is_of_others()
     }
 
     /// Whether its runner is none of ours, which would look at the runs inside itself.

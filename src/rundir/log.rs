@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use super::RunDir;
 use super::marks::MarkReader;
-use crate::run::{StepId, Stream, Timestamp};
+use crate::run::{RunMode, RunState, StepId, Stream, Timestamp};
 
 mod lines;
 mod only;
@@ -95,6 +95,22 @@ pub struct StepLog {
 pub fn not_read(dir: &RunDir, step: StepId) -> Vec<PathBuf> {
     let files = [dir.output(step), dir.external_out(step), dir.external_err(step)];
     files.into_iter().filter(|path| super::open::is_odd(path)).collect()
+}
+
+/// Why a step that began has no log, ready to be shown; `None` where it has one, and for a step that never began.
+#[must_use]
+pub fn absent(dir: &RunDir, state: &RunState, step: StepId) -> Option<String> {
+    let found = state.step(step).filter(|step| step.started_at.is_some())?;
+    let files = [dir.output(step), dir.external_out(step), dir.external_err(step)];
+    if files.iter().any(|path| std::fs::symlink_metadata(path).is_ok()) {
+        return None;
+    }
+    Some(match (state.mode == RunMode::Workflow, &found.own_run, &found.session_file) {
+        (true, Some(run), _) => format!("it is a run of its own, {}; its output is there", run.as_str()),
+        (true, None, Some(session)) => format!("its parent keeps no log of it; it prints into {session}"),
+        (true, None, None) => "its parent keeps no log of it".to_owned(),
+        (false, ..) => format!("its log (output-{}.log) is not here", step.flat()),
+    })
 }
 
 impl StepLog {

@@ -14,6 +14,7 @@ mod contract;
 mod control;
 mod control_own;
 pub mod drafts;
+mod ears;
 pub mod find;
 pub mod fleet;
 pub mod follow;
@@ -73,7 +74,9 @@ pub use follow::{Changes, Follower, Health};
 pub use home::{Home, HomeDisk, Place};
 pub use identity::{AcquireError, RunnerIdentity, RunnerLife, RunnerLock};
 pub use inbox::InboxReader;
-pub use log::{LineIndex, LogChange, LogLine, LogSearch, Match, StepLog, not_read as logs_not_read};
+pub use log::{
+    LineIndex, LogChange, LogLine, LogSearch, Match, StepLog, absent as log_absent, not_read as logs_not_read,
+};
 pub use marks::{Mark, MarkReader, MarkWriter};
 pub use paths::{ACTIVE, RESULTS, RUNS, RunDir, RunRoot, TERMINAL, is_run_id, new_run_id};
 pub use recording::Recording;

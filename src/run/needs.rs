@@ -40,6 +40,8 @@ pub fn needs(state: &RunState) -> Vec<Need<'_>> {
             && s.activity.as_deref() == Level::Needs.activity()
             && s.attention.iter().all(|n| n.level() != Level::Needs)
             && !s.is_excused()
+            // What is needed inside is told by name.
+            && s.inner.iter().all(|run| run.needs.is_none())
     });
     all.extend(bare.map(|step| Need { step, reason: Reason::Other, id: None, evidence: "".into(), since: None }));
     // Nor does the runner of others look at what was started in its steps.

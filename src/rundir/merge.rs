@@ -249,4 +249,12 @@ fn add_unrecorded(step: &mut StepState, status: &StepState) {
         step.error = step.error.take().or_else(|| status.error.clone());
     }
     step.last_activity = step.last_activity.max(status.last_activity);
+    // What only grows is at least as much as anybody says; a status may only seem older, by a clock that was set back.
+    step.turn_count = step.turn_count.max(status.turn_count);
+    step.tool_count = step.tool_count.max(status.tool_count);
+    if status.tokens.total() > step.tokens.total() {
+        step.tokens = status.tokens;
+    }
+    step.cost = step.cost.or(status.cost);
+    step.window = step.window.or(status.window);
 }

@@ -289,6 +289,60 @@ fn a_run_without_a_runner_has_ended_as_its_result_says() {
     }
 }
 
+/// The runner of others does not look at what was started in its steps (run-directory 2.16), and calls a step idle that
+/// waits for a nested run.
+#[test]
+fn a_step_of_a_foreign_run_waits_for_the_nested_run_that_works_and_tells_what_it_needs() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = RunRoot::at(temp.path());
+    let now = i64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis()).unwrap();
+    let put = |dir: &RunDir, id: &str, steps: &str| {
+        fs::create_dir_all(dir.path()).unwrap();
+        let (pid, update) = (std::process::id(), now - 1000);
+        let text = format!(
+            r#"{{"runId":"{id}","mode":"parallel","state":"running","startedAt":{0},"lastUpdate":{update},"pid":{pid},"steps":[{steps}]}}"#,
+            now - 90_000
+        );
+        fs::write(dir.status(), text).unwrap();
+    };
+    let step = |agent: &str, more: &str| {
+        format!(r#"{{"agent":"{agent}","status":"running","startedAt":{0},"lastActivityAt":{0}{more}}}"#, now - 80_000)
+    };
+    let needs = r#","activityState":"needs_attention""#;
+    let outer = root.run(&RunId("outer".into())).unwrap();
+    put(&outer, "outer", &[step("lead", needs), step("other", needs)].join(","));
+    let mut follower = Follower::open(outer.path()).unwrap();
+    follower.poll();
+    assert_eq!((follower.health(), needs_of(&follower)), (&Health::Live, vec![0, 1]));
+    // It says itself in which step it was started.
+    let nested = RunDir::at(root.nested().join("outer/inner"));
+    let tool = format!(r#","currentTool":"bash","currentToolStartedAt":{}"#, now - 70_000);
+    put(&nested, "inner", &step("worker", &tool));
+    let events = temp.path().join("nested-subagent-events/outer-token/events");
+    fs::create_dir_all(&events).unwrap();
+    let told = r#"{"type":"subagent.nested.started","child":{"id":"inner","parentRunId":"outer","parentStepIndex":0}}"#;
+    fs::write(events.join("0000000000001-x.json"), told).unwrap();
+    assert!(follower.poll().state);
+    let state = follower.state();
+    assert_eq!(state.steps[0].waits_for().map(|run| run.title.as_str()), Some("worker"));
+    assert_eq!((needs_of(&follower), state.face(&state.steps[0])), (vec![1], StepFace::Running));
+    assert_eq!(state.face(&state.steps[1]), StepFace::Attention, "the other one is as silent as before");
+    // What that needs is told here too.
+    put(&nested, "inner", &step("worker", needs));
+    follower.poll();
+    assert_eq!(needs_of(&follower), [1, 0]);
+    let last = crate::run::needs(follower.state()).pop().unwrap();
+    assert_eq!((last.reason, &*last.evidence), (Reason::InnerRun, "worker: worker: needs attention"));
+    // It is gone, and the step speaks for itself.
+    fs::remove_dir_all(nested.path()).unwrap();
+    follower.poll();
+    assert_eq!(needs_of(&follower), [0, 1]);
+}
+
+fn needs_of(follower: &Follower) -> Vec<u32> {
+    crate::run::needs(follower.state()).iter().map(|need| need.step.id.0).collect()
+}
+
 /// B63 again, of a runner that lives: it may be about to write its end, and has two seconds for that.
 #[test]
 fn a_result_that_has_long_been_there_is_the_end_though_its_runner_lives() {

@@ -423,6 +423,7 @@ impl<'a, S: Source> App<'a, S> {
             self.newest = Some(newest);
         }
         self.history.add(self.source.state(), &changes.news, &changes.places);
+        self.history.miss(&changes.cut);
         if (changes.state || self.ui.known.is_none()) && self.moment.is_none() {
             self.ui.known = Some(Arc::new(Sums::of(self.source.state())));
         }

@@ -1,6 +1,7 @@
 //! The deck's only window on the world: what it reads and what it writes. `LiveFeed` is the
 //! one over a run directory; tests bring their own.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::run::replay::Tape;
@@ -19,6 +20,8 @@ pub struct Changes {
     pub news: Vec<Event>,
     /// Where the record of each of them begins, for [`Feed::record`].
     pub places: Vec<u64>,
+    /// The steps of which older news than these were left out, and whether what their agents said is among that.
+    pub cut: BTreeMap<StepId, bool>,
 }
 
 /// Whether the run is in somebody's hands.
@@ -260,8 +263,6 @@ pub trait Feed {
 #[cfg(test)]
 pub mod fake {
     //! A feed from memory.
-
-    use std::collections::BTreeMap;
 
     use super::*;
     use crate::run::replay::{Piece, Recorded};

@@ -21,6 +21,8 @@ pub struct History {
     pub budget: VecDeque<Entry>,
     /// What was said, by step, oldest first.
     pub said: BTreeMap<StepId, VecDeque<Said>>,
+    /// The steps of which older entries are not here, and whether what was said is among that.
+    cut: BTreeMap<StepId, bool>,
     /// The number of the newest entry; the first one has 1.
     next: u64,
     /// How many are kept in all rings of steps.
@@ -82,6 +84,9 @@ impl History {
             {
                 let quota = self.quota();
                 let ring = self.said.entry(*step).or_default();
+                if ring.len() >= quota {
+                    self.cut.insert(*step, true);
+                }
                 self.kept += keep(ring, Said { seq, at: event.at, place, what }, quota);
             }
             let entry = tell(state, event).map(|entry| Entry { seq, place, ..entry });
@@ -101,7 +106,11 @@ impl History {
             let Some(entry) = entry else { continue };
             if let Some(step) = entry.step {
                 let quota = self.quota();
-                self.kept += keep(self.steps.entry(step).or_default(), entry.clone(), quota);
+                let ring = self.steps.entry(step).or_default();
+                if ring.len() >= quota {
+                    self.cut.entry(step).or_default();
+                }
+                self.kept += keep(ring, entry.clone(), quota);
             }
             keep(&mut self.ticker, entry, Self::KEPT);
             // Records of two writers may stand in another order than that of their times.
@@ -130,12 +139,18 @@ impl History {
             self.halved += 1;
             let quota = self.quota();
             let (mut steps, mut said) = (0, 0);
-            for ring in self.steps.values_mut() {
+            for (step, ring) in &mut self.steps {
+                if ring.len() > quota {
+                    self.cut.entry(*step).or_default();
+                }
                 ring.drain(..ring.len().saturating_sub(quota));
                 ring.shrink_to_fit();
                 steps += ring.len();
             }
-            for ring in self.said.values_mut() {
+            for (step, ring) in &mut self.said {
+                if ring.len() > quota {
+                    self.cut.insert(*step, true);
+                }
                 ring.drain(..ring.len().saturating_sub(quota));
                 ring.shrink_to_fit();
                 said += ring.len();
@@ -151,6 +166,19 @@ impl History {
         let entries = self.ticker.iter().chain(&self.budget).chain(steps);
         let texts: usize = entries.map(|entry| entry.text.as_str().len() + size_of::<Entry>()).sum();
         texts + self.said.values().flatten().map(Said::weight).sum::<usize>()
+    }
+
+    /// Takes in of which steps older events were left out before they came here, and whether what was said was among that.
+    pub fn miss(&mut self, cut: &BTreeMap<StepId, bool>) {
+        for (step, said) in cut {
+            *self.cut.entry(*step).or_default() |= said;
+        }
+    }
+
+    /// Whether there are older entries of a step than these, `said`: of what was said.
+    #[must_use]
+    pub fn is_cut(&self, step: StepId, said: bool) -> bool {
+        self.cut.get(&step).is_some_and(|of_said| *of_said || !said)
     }
 
     /// The entries of a step, oldest first.
@@ -473,5 +501,12 @@ mod tests {
         let mut history = History::default();
         history.add(&RunState::default(), &events, &[]);
         assert_eq!((history.ticker.len(), history.of(StepId(0)).count()), (History::KEPT, History::KEPT));
+        // What was pushed out is told; nothing was said by anybody.
+        assert!(history.is_cut(StepId(0), false) && !history.is_cut(StepId(0), true));
+        assert!(!history.is_cut(StepId(1), false));
+        history.miss(&BTreeMap::from([(StepId(1), true), (StepId(0), false)]));
+        assert!(
+            history.is_cut(StepId(1), true) && history.is_cut(StepId(1), false) && !history.is_cut(StepId(0), true)
+        );
     }
 }

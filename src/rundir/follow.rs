@@ -72,6 +72,8 @@ pub struct Changes {
     pub news: Vec<Event>,
     /// Where the record of each of them begins in the event log, for [`super::record`].
     pub places: Vec<u64>,
+    /// The steps of which older news than these were left out, and whether what their agents said is among that.
+    pub cut: BTreeMap<StepId, bool>,
     /// The health is another.
     pub health: bool,
     /// There is more in the event log; look again without waiting.
@@ -413,6 +415,7 @@ impl Follower {
                 None => return false,
                 Some(Ok(found)) => {
                     (self.events, self.reduced) = (found.tail, found.reduced);
+                    changes.cut = found.cut;
                     for (event, place) in found.newest {
                         changes.news.push(event);
                         changes.places.push(place);

@@ -33,6 +33,8 @@ pub(super) struct Found {
     pub(super) reduced: RunState,
     /// The newest events and where their records begin, oldest first.
     pub(super) newest: Vec<(Event, u64)>,
+    /// The steps of which older ones were left out, and whether what their agents said is among that.
+    pub(super) cut: BTreeMap<StepId, bool>,
 }
 
 #[derive(Debug, Default)]
@@ -127,7 +129,8 @@ fn read_all(
             return None;
         }
         if !piece.behind || read >= len {
-            return Some(Found { tail, reduced, newest: newest.in_order() });
+            let cut = std::mem::take(&mut newest.cut);
+            return Some(Found { tail, reduced, newest: newest.in_order(), cut });
         }
         let now = read.saturating_mul(100) / len.max(1);
         if now != hundredth {
@@ -154,11 +157,20 @@ struct Newest {
     quota: usize,
     kept: usize,
     next: u64,
+    /// As in [`Found::cut`].
+    cut: BTreeMap<StepId, bool>,
+}
+
+/// Notes that something older of a ring is left out.
+fn note((step, said): (Option<StepId>, bool), cut: &mut BTreeMap<StepId, bool>) {
+    if let Some(step) = step {
+        *cut.entry(step).or_default() |= said;
+    }
 }
 
 impl Default for Newest {
     fn default() -> Self {
-        Self { rings: BTreeMap::new(), quota: Self::OF_ONE, kept: 0, next: 0 }
+        Self { rings: BTreeMap::new(), quota: Self::OF_ONE, kept: 0, next: 0, cut: BTreeMap::new() }
     }
 }
 
@@ -173,17 +185,22 @@ impl Newest {
         if let What::Agent { event: AgentEvent::TurnStarted | AgentEvent::TurnEnded, .. } = event.what {
             return;
         }
-        let ring = self.rings.entry((event.what.step(), said)).or_default();
+        let of = (event.what.step(), said);
+        let ring = self.rings.entry(of).or_default();
         if ring.len() >= self.quota {
             ring.pop_front();
             self.kept -= 1;
+            note(of, &mut self.cut);
         }
         ring.push_back(Kept { number: self.next, event, place });
         self.next += 1;
         self.kept += 1;
         while self.kept > Self::OF_ALL && self.quota > 1 {
             self.quota /= 2;
-            for ring in self.rings.values_mut() {
+            for (of, ring) in &mut self.rings {
+                if ring.len() > self.quota {
+                    note(*of, &mut self.cut);
+                }
                 ring.drain(..ring.len().saturating_sub(self.quota));
                 ring.shrink_to_fit();
             }
@@ -319,6 +336,7 @@ mod tests {
             newest.add(event(n), u64::from(n));
             assert!(newest.kept <= Newest::OF_ALL + 1);
         }
+        assert_eq!(newest.cut.get(&StepId(0)), Some(&true), "what was left out is known");
         let kept = newest.in_order();
         assert!(kept.len() > Newest::OF_ALL / 4 && kept[1..].is_sorted_by_key(|(_, place)| *place), "{}", kept.len());
         // What is rare and matters long is there still, and so is what each step said last.

@@ -299,6 +299,10 @@ pub(super) fn whereabouts(step: &StepState, scene: &Scene<'_>, ui: &UiState) -> 
         let text = format!("{} are not kept", detail::many(step.tool_count - kept, "earlier one"));
         out.push(piece(text, theme.dim()).rank(3).gap(2));
     }
+    let tab = ui.tab(step.id);
+    if matches!(tab, Tab::Transcript | Tab::Events) && scene.history.is_cut(step.id, tab == Tab::Transcript) {
+        out.push(piece("earlier ones are in the files only", theme.dim()).rank(3).gap(2));
+    }
     let newest = listed.numbers.last().copied().unwrap_or_default();
     out.extend(output::matches(step, ui.tab(step.id), newest, ui, scene));
     if listed.follows {

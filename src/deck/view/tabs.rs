@@ -164,7 +164,7 @@ fn names(scene: &Scene<'_>, ui: &UiState, len: Option<u64>) -> (Vec<Piece>, Vec<
             Tab::Tools if step.tool_count > 0 => format!(" {}", grouped(step.tool_count)),
             Tab::Events => match scene.history.of(step.id).count() {
                 0 => String::new(),
-                n => format!(" {n}"),
+                n => format!(" {n}{}", if scene.history.is_cut(step.id, false) { "+" } else { "" }),
             },
             _ => String::new(),
         };

@@ -1,6 +1,7 @@
 //! `subdeck attach`: the deck, or a headless follower, on a run directory.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
@@ -11,9 +12,11 @@ use super::show::{is_headless, is_unreadable, tell_summary, tell_unreadable};
 use super::shown::{Fate, Shown};
 use super::{again, find, keys, looks, out, read_only};
 use crate::deck::notify::Channel;
-use crate::deck::{DeckExit, DeckOptions, GoOn, Retry};
+use crate::deck::{DeckExit, DeckOptions, GoOn, Retry, left};
+use crate::engine;
 use crate::run::{ExitCause, StepId, exit_code};
 use crate::rundir::{Follower, RunDir};
+use crate::text::SafeText;
 
 /// Attaches to a run.
 pub fn attach(args: &AttachArgs) -> anyhow::Result<ExitCode> {
@@ -71,15 +74,17 @@ pub fn look(
                 begun.map(|dir| dir.path().to_path_buf()).map_err(|why| why.to_string())
             })
         });
+        let read_only = read_only.or_else(|| find::writable(&dir).err().map(|why| why.to_string()));
         let options = DeckOptions {
             run_dir: dir.path().to_path_buf(),
-            read_only: read_only.or_else(|| find::writable(&dir).err().map(|why| why.to_string())),
+            read_only: read_only.clone(),
             ascii: looks::ascii(world, show.ascii),
             palette: looks::palette(world),
             mouse: world.config.mouse(),
             notify: Channel::named(world.config.notify(), |name| std::env::var(name).ok().filter(|v| !v.is_empty())),
             hook: world.config.notify_hook(),
             keymap: keys::keymap(&world.config).0,
+            left: Some(remains(&dir, &read_only)),
             go_on: door,
             retry,
             from_fleet: from_fleet || !above.is_empty(),
@@ -101,6 +106,24 @@ pub fn look(
             exit => return Ok((dir, exit)),
         }
     }
+}
+
+/// How the deck finds and ends what lives on of a run that nobody supervises any more.
+fn remains(dir: &RunDir, read_only: &Option<String>) -> left::Door {
+    let (own, other) = (dir.clone(), dir.clone());
+    let look = move || {
+        let safe = |found: engine::Leftover| left::Left {
+            pid: found.pid,
+            step: found.step,
+            command: SafeText::line(&found.command),
+        };
+        engine::leftovers(&own).into_iter().map(safe).collect()
+    };
+    let end = move |step: Option<StepId>| {
+        let swept = engine::end_leftovers(&other, step);
+        left::Swept { ended: swept.ended, survivors: swept.survivors }
+    };
+    left::Door { look: Arc::new(look), end: read_only.is_none().then(|| Arc::new(end) as Arc<_>) }
 }
 
 /// Prints the summary of a run whose deck was left, and says what is to be known of it.

@@ -7,7 +7,7 @@ use super::attention;
 use super::entries;
 use super::keymap::Key;
 use super::model::{self, Focus, Position, Tab, UiState, ViewMode};
-use super::{answer_dialog, budget_dialog, compose, history, rows};
+use super::{answer_dialog, budget_dialog, compose, history, left, rows};
 use crate::run::replay::Step;
 use crate::run::{RunMode, RunState, SteerRequest, StepPhase, TargetState, resume_line};
 use crate::text::SafeText;
@@ -270,7 +270,10 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
             && (at.read_only.is_none() || at.state.lost.is_some())
             && step.is_some_and(|s| model::can_go_on(at.state, s).is_ok())
         {
-            return Ok(());
+            return left::in_the_way(ui);
+        }
+        if !ui.left.is_empty() && matches!(action, Action::StopStep | Action::StopRun) {
+            return left::can_end(ui, action);
         }
         if action == Action::Retry {
             return model::can_retry(ui, at.state, at.read_only);
@@ -363,6 +366,9 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
 #[must_use]
 pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     let mut wanted = Vec::new();
+    if ui.has_left() {
+        wanted.push(Action::StopRun);
+    }
     if !attention::attention(at.state, ui).is_empty() {
         wanted.push(Action::NextAttention);
     }

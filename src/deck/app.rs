@@ -7,6 +7,7 @@ mod git;
 mod hook;
 mod kept;
 mod others;
+mod remains;
 mod replaying;
 mod requests;
 mod searching;
@@ -128,6 +129,8 @@ pub(super) struct App<'a, S> {
     messages: Arc<BTreeMap<u64, Message>>,
     /// What git says of a step's folder.
     git: git::Git,
+    /// What lives on of a run that is lost.
+    remains: remains::Remains,
     /// The run is played again as soon as it was looked at.
     replay: bool,
     /// The step that is selected first.
@@ -143,6 +146,7 @@ enum Wake {
     Input(Option<io::Result<Input>>),
     Source,
     Git,
+    Remains(remains::Told),
     Clock,
 }
 
@@ -183,12 +187,23 @@ impl<'a, S: Source> App<'a, S> {
             from_fleet,
             replay,
             selected,
+            left,
             ..
         } = options;
         let (can_go_on, can_retry) = (door.is_some(), retry.is_some());
+        let remains = remains::Remains::new(left);
+        let can_end_left = remains.can_end();
         Self {
             source,
-            ui: UiState { mouse, keymap, can_go_on, can_retry, from_fleet, ..UiState::new(Screen::size()) },
+            ui: UiState {
+                mouse,
+                keymap,
+                can_go_on,
+                can_retry,
+                can_end_left,
+                from_fleet,
+                ..UiState::new(Screen::size())
+            },
             history: History::default(),
             facts: (None, StepFacts::default()),
             facts_then: None,
@@ -216,6 +231,7 @@ impl<'a, S: Source> App<'a, S> {
             second: 0,
             messages: Arc::default(),
             git: git::Git::default(),
+            remains,
             replay,
             first: selected,
         }
@@ -296,6 +312,7 @@ impl<'a, S: Source> App<'a, S> {
             dirty |= self.find_on();
             dirty |= self.play_on();
             self.tell(&mut screen);
+            self.look_for_remains();
             if unread && last_look.elapsed() >= FRAME {
                 dirty |= self.take_news();
                 (unread, last_look) = (false, Instant::now());
@@ -330,6 +347,7 @@ impl<'a, S: Source> App<'a, S> {
                 input = next(&mut keys) => Wake::Input(input),
                 () = self.source.wait(), if !unread => Wake::Source,
                 () = self.git.answered() => Wake::Git,
+                told = self.remains.told() => Wake::Remains(told),
                 () = alarm.at(deadline) => Wake::Clock,
             };
             let late = || lent.is_some_and(|at| at.elapsed() < LATE);
@@ -371,6 +389,10 @@ impl<'a, S: Source> App<'a, S> {
                 }
                 Wake::Source => unread = true,
                 Wake::Git => dirty = true,
+                Wake::Remains(told) => {
+                    self.take_told(told);
+                    dirty = true;
+                }
                 Wake::Clock => dirty |= self.clock_moved(),
             }
         }
@@ -487,7 +509,7 @@ impl<'a, S: Source> App<'a, S> {
             Instant::now() + Duration::from_micros(u64::try_from(1_000_000 - into).unwrap_or(1_000_000))
         });
         let replay = self.replay_due().map(|due| Instant::now() + due.max(FRAME));
-        [frame, expiry, telling, second, replay].into_iter().flatten().min()
+        [frame, expiry, telling, second, replay, self.remains_due()].into_iter().flatten().min()
     }
 
     fn take(&mut self, input: &Input, screen: &mut Screen, keys: &mut Option<EventStream>) -> Result<Then, DeckError> {

@@ -78,6 +78,8 @@ pub enum UiEffect {
     },
     /// Start a run that does again what failed or never ran.
     Retry,
+    /// End what lives on of a run that nobody supervises any more, or what a step left.
+    EndLeft(Option<StepId>),
     /// Show the path that a step works on in the person's editor.
     Editor(StepId),
     /// A shell in the folder of a step.

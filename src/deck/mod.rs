@@ -20,6 +20,7 @@ pub mod fold;
 mod guard;
 pub mod history;
 pub mod keymap;
+pub mod left;
 mod live;
 mod logs;
 pub mod model;
@@ -82,6 +83,8 @@ pub struct DeckOptions<'a> {
     pub go_on: Option<GoOn<'a>>,
     /// How a run is started that does again what failed in this one; without it the deck does not offer to.
     pub retry: Option<Retry<'a>>,
+    /// How what lives on of a run that nobody supervises is found and ended; without it nobody looks.
+    pub left: Option<left::Door>,
     /// The run is over and is played again from the start.
     pub replay: bool,
     /// The deck was opened from the fleet or from another run, so that there is a level above it.

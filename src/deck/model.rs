@@ -9,6 +9,7 @@ pub use super::effect::{Fate, Sent, UiEffect};
 use super::entries::Sieve;
 use super::feed::InnerRun;
 use super::keymap::Keymap;
+use super::left::Left;
 use super::overlay::is_past;
 pub use super::overlay::{AnswerDialog, BudgetDialog, Composer, Danger, Overlay, Question};
 use super::replay::Replay;
@@ -89,6 +90,12 @@ pub struct UiState {
     pub can_go_on: bool,
     /// A run can be started that does again what failed in this one.
     pub can_retry: bool,
+    /// The processes that live on of this run, which nobody supervises any more.
+    pub left: Vec<Left>,
+    /// They can be ended from here.
+    pub can_end_left: bool,
+    /// They are being ended.
+    pub ending_left: bool,
     /// One level above this deck there is the fleet, or the run that this one was started in.
     pub from_fleet: bool,
     /// The runs that were started in this one.
@@ -347,6 +354,12 @@ impl UiState {
         self.zoom || self.mode == ViewMode::Tabs
     }
 
+    /// Whether anything of this run lives on that nobody supervises any more; what plays again is not what lives.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        !self.left.is_empty() && self.replay.is_none()
+    }
+
     /// Moves the selection by rows, stopping at the ends.
     pub fn select_by(&mut self, state: &RunState, by: isize) {
         let rows = rows::listed(self, state);
@@ -475,6 +488,7 @@ pub fn can_retry(ui: &UiState, state: &RunState, read_only: Option<&SafeText>) -
     if is_foreign(state) {
         return Err("the plan of this run is not known here, it was started elsewhere".to_owned());
     }
+    super::left::in_the_way(ui)?;
     let left = state.steps.iter().filter(|s| s.phase != StepPhase::Complete).count();
     if left == 0 { Err("every step is complete".to_owned()) } else { Ok(()) }
 }

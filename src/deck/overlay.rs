@@ -135,6 +135,8 @@ pub enum Danger {
     Run,
     /// The whole run, and the deck is left when it is over.
     Everything,
+    /// What lives on of a run that nobody supervises any more, or what a step left.
+    Left(Option<StepId>),
     /// Nothing: what failed or never ran is to be done again, in a new run.
     Retry,
 }

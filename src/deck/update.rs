@@ -265,6 +265,10 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::Steer => compose::open(ui, cx, false, None),
         Action::SteerAll => compose::open(ui, cx, true, None),
         Action::Interrupt => return interrupt(ui, cx),
+        Action::StopStep | Action::StopRun if !ui.left.is_empty() => {
+            let what = Danger::Left((action == Action::StopStep).then_some(ui.selected));
+            ui.overlays.push(Overlay::Confirm { what, question: Question::new(cx.now) });
+        }
         Action::StopStep => {
             let what = Danger::Step(ui.selected);
             ui.overlays.push(Overlay::Confirm { what, question: Question::new(cx.now) });

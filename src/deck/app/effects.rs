@@ -54,6 +54,7 @@ impl<S: Source> App<'_, S> {
             UiEffect::Acknowledge(step, notice) => {
                 self.send(&Request::Acknowledge(notice), "acknowledge", Some(step), "a", now);
             }
+            UiEffect::EndLeft(step) => self.end_remains(step, now),
             UiEffect::Leave => {
                 let state = self.source.state();
                 let exit = match self.source.hands() {

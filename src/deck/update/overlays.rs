@@ -56,6 +56,7 @@ pub(super) fn on_confirm_key(
                     ui.leave_when_over = what == Danger::Everything;
                     vec![UiEffect::StopRun]
                 }
+                Danger::Left(step) if !ui.left.is_empty() => vec![UiEffect::EndLeft(step)],
                 Danger::Step(step) if cx.state.step(step).is_some_and(|s| s.phase == StepPhase::Running) => {
                     vec![UiEffect::StopStep(step)]
                 }

@@ -115,7 +115,7 @@ pub fn layout(ui: &UiState, state: &RunState) -> Layout {
     }
     let mut rest = Stack(area);
     let mut out = Layout { header: rest.top(1), ..Layout::default() };
-    if !attention(state, ui).is_empty() {
+    if !attention(state, ui).is_empty() || ui.has_left() {
         out.attention = rest.top(1);
     }
     out.footer = rest.bottom(1);

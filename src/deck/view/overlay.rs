@@ -12,6 +12,7 @@ use super::secrets::wrapped;
 use crate::deck::actions::{self, Section, Situation};
 use crate::deck::attention::evidence;
 use crate::deck::compose::candidates;
+use crate::deck::left::processes;
 use crate::deck::model::{Composer, Danger, Overlay, UiState, living};
 use crate::deck::reading::{Found, Reading};
 use crate::run::{RunnerKind, SteerMode, SteerRequest, Steerable, StepId, StepPhase, StepState};
@@ -35,7 +36,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
         // Typed on the line for notices, so that nothing of the output is covered.
         Overlay::Search { .. } | Overlay::Filter => {}
         Overlay::Composer(composer) => compose(buf, body, composer, scene, ui),
-        Overlay::Confirm { what, .. } => confirm(buf, body, *what, scene),
+        Overlay::Confirm { what, .. } => confirm(buf, body, *what, scene, ui),
         Overlay::Quit { .. } => quit(buf, body, scene, &ui.keymap.hint(actions::Action::StopRun)),
         Overlay::Why { step, top } => why(buf, body, *step, *top, scene),
         Overlay::Budget(dialog) => super::raise::draw(buf, body, dialog, scene),
@@ -318,7 +319,7 @@ fn sentences(buf: &mut Buffer, inner: Rect, dy: u16, text: &str, style: Style) -
     dy.saturating_add(u16::try_from(lines.len()).unwrap_or(1))
 }
 
-fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
+fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let (title, question, consequence) = match what {
         Danger::Step(id) => {
@@ -336,6 +337,20 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
                 n => format!(", {n} never start"),
             };
             ("stop run", "End the whole run?".to_owned(), format!("{children}{never}."))
+        }
+        Danger::Left(step) => {
+            let of: Vec<_> = ui.left.iter().filter(|left| step.is_none_or(|step| step == left.step)).collect();
+            let mut named: Vec<String> = of
+                .iter()
+                .take(NAMED)
+                .map(|left| format!("pid {} of step {} ({})", left.pid, left.step, left.command.truncate(24)))
+                .collect();
+            if of.len() > NAMED {
+                named.push(format!("and {} more", of.len() - NAMED));
+            }
+            let whose = step.map(|step| format!(" of step {step}")).unwrap_or_default();
+            let question = format!("End {}{whose} that nobody supervises any more?", processes(of.len()));
+            ("end what lives on", question, format!("{}. Asked to end first, killed after 3 s.", named.join(", ")))
         }
         Danger::Retry => {
             let left: Vec<&StepState> = scene.state.steps.iter().filter(|s| s.phase != StepPhase::Complete).collect();
@@ -360,9 +375,16 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>) {
             ("retry", question, format!("In a new run, which takes over what is done. {cost}"))
         }
     };
-    let (yes, no) =
-        if what == Danger::Retry { ("do it again", "no (default)") } else { ("stop it", "no, let it run (default)") };
-    let inner = dialog_box(buf, area, (66, 9), title, scene);
+    let (yes, no) = match what {
+        Danger::Retry => ("do it again", "no (default)"),
+        Danger::Left(_) => ("end them", "no, leave them (default)"),
+        Danger::Step(_) | Danger::Run | Danger::Everything => ("stop it", "no, let it run (default)"),
+    };
+    // As high as its sentences need.
+    let wide = usize::from(area.width.min(66)).saturating_sub(4).max(1);
+    let rows = [&question, &consequence].map(|text| SafeText::line(text).wrap(wide).len()).iter().sum::<usize>();
+    let high = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(5).max(9);
+    let inner = dialog_box(buf, area, (66, high), title, scene);
     let dy = sentences(buf, inner, 1, &question, theme.bold());
     let dy = sentences(buf, inner, dy, &consequence, theme.plain());
     let left = vec![

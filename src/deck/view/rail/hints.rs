@@ -1,0 +1,181 @@
+//! What can be pressed: the hints of the picture, and those of what lies above it.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::super::Scene;
+use super::super::paint::{Piece, hit, piece, row};
+use super::inset;
+use super::message::message;
+use crate::deck::actions::{self, Action, Situation};
+use crate::deck::answer_dialog;
+use crate::deck::model::{Danger, Overlay, Tab, UiState};
+use crate::run::replay::Step;
+
+/// Draws the hints; `alone` says that there is no other line for a notice.
+pub(in crate::deck::view) fn footer(buf: &mut Buffer, area: Rect, alone: bool, scene: &Scene<'_>, ui: &UiState) {
+    if alone
+        && (ui.armed.is_some()
+            || ui.notice.is_some()
+            || matches!(ui.overlays.last(), Some(Overlay::Search { .. } | Overlay::Filter)))
+        && let Some(pieces) = message(scene, ui)
+    {
+        row(buf, inset(area), 0, pieces, Vec::new());
+        return;
+    }
+    // The first named are the last to go.
+    let named = |hints: &[(&str, &str)]| -> Vec<Piece> {
+        let ranked = hints.iter().zip((0..=20).rev());
+        ranked.flat_map(|((key, word), rank)| hint(key, word, rank, scene)).collect()
+    };
+    let pieces: Vec<Piece> = match ui.overlays.last() {
+        Some(Overlay::Composer(composer)) => {
+            let refused = composer.refused.is_some();
+            let mut out = vec![("ctrl-s", "send"), ("esc", "keep draft")];
+            if refused {
+                out.remove(0);
+            }
+            if !composer.goes_on {
+                out.push(("tab", "target"));
+            }
+            if !composer.goes_on && !refused {
+                out.push(("ctrl-t", "mode"));
+            }
+            out.extend([("ctrl-c", "discard"), ("F1", "help")]);
+            named(&out)
+        }
+        Some(Overlay::Palette { .. }) => named(&[("enter", "do it"), ("↑↓", "choose"), ("esc", "back")]),
+        Some(Overlay::Filter) => named(&[("enter", "keep it"), ("esc", "all steps")]),
+        Some(Overlay::Search { .. }) => {
+            let mut out = vec![("enter", "look"), ("esc", "back"), ("tab", "this step or all"), ("↑", "last search")];
+            let one = matches!(ui.searched_tab(), Tab::Budget | Tab::Changes)
+                || ui.overlays.iter().any(|over| matches!(over, Overlay::Reading(_)));
+            if one {
+                out.remove(2);
+            }
+            named(&out)
+        }
+        Some(Overlay::Help { query: Some(_), .. }) => named(&[("↑↓", "scroll"), ("esc", "all keys")]),
+        Some(Overlay::Help { .. }) => named(&[("jk", "scroll"), ("/", "find"), ("esc", "back")]),
+        Some(Overlay::Reading(_)) => {
+            let mut out = vec![("esc", "back"), ("jk", "scroll"), ("/", "find"), ("y", "copy")];
+            if ui.needle().is_some() {
+                out.insert(2, ("n N", "next match"));
+            }
+            named(&out)
+        }
+        Some(Overlay::Why { .. }) => {
+            let at = Situation { state: scene.state, read_only: scene.read_only };
+            let keys: Vec<(String, &str)> = actions::FROM_WHY
+                .into_iter()
+                .filter(|action| actions::possible(*action, ui, at).is_ok())
+                .filter_map(|action| Some((ui.keymap.hint(action), actions::row(action)?.short)))
+                .collect();
+            let mut out: Vec<(&str, &str)> = vec![("esc", "back")];
+            out.extend(keys.iter().map(|(key, word)| (key.as_str(), *word)));
+            out.push(("jk", "scroll"));
+            named(&out)
+        }
+        Some(Overlay::Budget(_)) => {
+            named(&[("enter", "ask for it"), ("esc", "back"), ("↑↓", "limit"), ("tab", "scope")])
+        }
+        Some(Overlay::Answer(dialog)) => {
+            let question = answer_dialog::question(scene.state, dialog);
+            // The words of the dialog.
+            let does = question.map(|question| answer_dialog::does(question, dialog)).unwrap_or_default();
+            let mut out: Vec<(&str, &str)> = does.iter().map(|(key, word)| (key.as_str(), word.as_str())).collect();
+            out.push(("esc", "later"));
+            // What is only typed has nothing to choose from.
+            let choices = question.map(answer_dialog::lines);
+            out.extend(choices.filter(|lines| !lines.is_empty()).map(|_| ("↑↓", "move")));
+            if question.is_some_and(|question| question.asking.many) {
+                out.insert(1, ("space", "tick"));
+            }
+            named(&out)
+        }
+        Some(Overlay::Confirm { what: Danger::Retry, .. }) => named(&[("esc", "no"), ("y", "do it again")]),
+        Some(Overlay::Confirm { what: Danger::Left(_), .. }) => named(&[("esc", "no"), ("y", "end them")]),
+        Some(Overlay::Confirm { .. }) => named(&[("esc", "no"), ("y", "stop it")]),
+        Some(Overlay::Quit { .. }) => {
+            let stop = ui.keymap.hint(Action::StopRun);
+            named(&[("esc", "stay"), ("l", "leave it running"), (stop.as_str(), "stop everything")])
+        }
+        None => hints(scene, ui),
+    };
+    row(buf, inset(area), 0, pieces, Vec::new());
+}
+
+/// A key and what it does.
+fn hint(key: &str, word: &str, rank: u8, scene: &Scene<'_>) -> [Piece; 2] {
+    [piece(key, scene.theme.key()).rank(rank).gap(2), piece(word, scene.theme.dim()).rank(rank).gap(1)]
+}
+
+fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
+    let at = Situation { state: scene.state, read_only: scene.read_only };
+    let over = scene.state.step(ui.selected).is_some_and(|step| step.phase.is_terminal());
+    let mut out = Vec::new();
+    for action in actions::footer(ui, at) {
+        let Some(info) = actions::row(action) else { continue };
+        let key = match action {
+            Action::Down => format!("{}{}", ui.keymap.hint(Action::Down), ui.keymap.hint(Action::Up)),
+            Action::NextStep => {
+                format!("{} {}", ui.keymap.hint(Action::PreviousStep), ui.keymap.hint(Action::NextStep))
+            }
+            Action::Seek(Step::Event) => {
+                let back = ui.keymap.hint(Action::Seek(Step::EventBack));
+                format!("{back} {}", ui.keymap.hint(action))
+            }
+            Action::Seek(Step::Mark) => {
+                let back = ui.keymap.hint(Action::Seek(Step::MarkBack));
+                format!("{back} {}", ui.keymap.hint(action))
+            }
+            Action::Faster => format!("{} {}", ui.keymap.hint(Action::Slower), ui.keymap.hint(action)),
+            Action::SearchNext => {
+                format!("{} {}", ui.keymap.hint(action), ui.keymap.hint(Action::SearchPrevious))
+            }
+            Action::Interrupt => [(); 2].map(|()| ui.keymap.hint(action)).join(" "),
+            _ => ui.keymap.hint(action),
+        };
+        if key.trim().is_empty() {
+            continue;
+        }
+        let rank = match action {
+            Action::View => 0,
+            Action::NextPane => 1,
+            // What ends the run, beside a step that is over.
+            Action::Interrupt if ui.zoom && over => 1,
+            Action::Palette | Action::Search => 2,
+            Action::Follow | Action::Filter | Action::Replay => 3,
+            Action::Down | Action::NextStep => 4,
+            Action::Interrupt | Action::Faster => 5,
+            Action::StopStep | Action::TakeBack | Action::Retry => 6,
+            // Nobody is to be kept where he cannot see the way back.
+            Action::Back | Action::Raise => 9,
+            Action::Steer => 8,
+            Action::Zoom | Action::Open | Action::SearchNext | Action::Seek(Step::Mark) => 7,
+            Action::Seek(_) => 8,
+            Action::NextAttention => 10,
+            Action::Help => 11,
+            _ => 12,
+        };
+        let word = match (action, &ui.replay) {
+            (Action::Freeze, Some(replay)) if replay.cursor.plays() => "pause",
+            (Action::Freeze, Some(_)) => "play",
+            (Action::Freeze, None) => "go on",
+            // In the picture of one step a key that is about all of them says so.
+            (Action::Interrupt, _) if ui.zoom => "interrupt run",
+            (Action::Faster, Some(_)) => "speed",
+            (Action::Back, Some(_)) if !ui.zoom => "leave",
+            (Action::SearchNext, _) => "next match",
+            (Action::StopRun, _) if !ui.left.is_empty() => "end what lives on",
+            _ => info.short,
+        };
+        out.extend(hint(&key, word, rank, scene).map(|p| p.does(action)));
+    }
+    out
+}
+
+/// What a click on the hints does.
+pub(in crate::deck::view) fn hit_footer(width: u16, dx: u16, scene: &Scene<'_>, ui: &UiState) -> Option<Action> {
+    hit(width.saturating_sub(2), hints(scene, ui), Vec::new(), dx.checked_sub(1)?)
+}

@@ -1,0 +1,292 @@
+//! The line about requests and notices: what became of the newest key, what stays true, what is typed.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::super::Scene;
+use super::super::layout::{self, Shape};
+use super::super::paint::{Piece, piece, row};
+use super::inset;
+use crate::deck::actions::{self, Action, Situation};
+use crate::deck::compose;
+use crate::deck::feed::Hands;
+use crate::deck::history::short;
+use crate::deck::model::{Fate, Overlay, Sent, Tab, UiState, living};
+use crate::deck::replay::Replay;
+use crate::run::{Notice, RunPhase, RunState, StepFace, TargetState, cause};
+use crate::text::{SafeText, clock};
+
+/// For so long a request of this deck is the newest thing to tell.
+const FRESH: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// The line about requests and notices. Returns the pieces, so that the footer can take its place where there is no
+/// row for it.
+pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
+    let theme = scene.theme;
+    if let Some(Overlay::Search { query, everywhere }) = ui.overlays.last() {
+        let typed = SafeText::line(query);
+        return Some(vec![
+            piece(if *everywhere { "in all steps / " } else { "/ " }, theme.key()),
+            piece(typed.to_string(), theme.plain()),
+            piece("▏", theme.select()),
+        ]);
+    }
+    if let Some(Overlay::Filter) = ui.overlays.last() {
+        let typed = SafeText::line(ui.filter.as_deref().unwrap_or_default());
+        return Some(vec![
+            piece("& ", theme.key()),
+            piece(typed.to_string(), theme.plain()),
+            piece("▏", theme.select()),
+        ]);
+    }
+    if ui.armed.is_some() {
+        let many = living(scene.state);
+        let children = if many == 1 { "child pauses".to_owned() } else { format!("{many} children pause") };
+        return Some(vec![
+            piece("press ", theme.bold()),
+            piece(ui.keymap.hint(Action::Interrupt), theme.key()),
+            piece(format!(" again to interrupt: {children}, their sessions live on"), theme.bold()),
+        ]);
+    }
+    if let (Some(percent), Some(search)) = (ui.searching, &ui.search) {
+        let needle = SafeText::line(&search.needle).truncate(30);
+        let found = search.count.filter(|count| count.step == ui.selected && count.total > 0);
+        let so_far = found.map(|count| format!(", {} so far", crate::text::grouped(count.total))).unwrap_or_default();
+        let what = if search.tab == Tab::Output { "log" } else { search.tab.name() };
+        return Some(vec![
+            piece(format!("looking for {needle}, {percent}% of the {what}{so_far}   "), theme.plain()),
+            piece("esc", theme.key()),
+            piece(" ends it", theme.dim()),
+        ]);
+    }
+    if let Some(notice) = &ui.notice {
+        let style = if notice.bad { theme.bad() } else { theme.plain() };
+        return Some(vec![piece(notice.text.to_string(), style)]);
+    }
+    if let Some(replay) = &ui.replay {
+        return Some(replayed(replay, scene, ui));
+    }
+    if let Some(text) = standing(scene) {
+        // What became of a request is told for a while also where something stays true beside it.
+        let fresh = ui.sent.last().is_some_and(|sent| scene.wall.since(sent.at) < FRESH);
+        if !(fresh && scene.trouble == Some(&text)) {
+            return Some(vec![piece(text.to_string(), theme.halted())]);
+        }
+    }
+    if scene.state.is_over() {
+        let failed = ui.sums(scene.state).first_failed.and_then(|place| scene.state.steps.get(place));
+        // What is paused can be gone on with, and is not called over too.
+        let paused = scene.state.lost.is_none() && scene.state.phase == RunPhase::Paused;
+        // A narrow line says it with the end of the step; the line about the run says it at every size.
+        let lead = match paused {
+            true => "the run is paused; ",
+            false if ui.size.0 < 70 && failed.is_some() => "",
+            false => "the run is over; ",
+        };
+        let mut over = vec![piece(lead, theme.plain())];
+        over.extend(failed.map(|step| {
+            // The reason is cut to the room that there is beside the way out.
+            let name = SafeText::line(step.title()).truncate(24);
+            let error = step.error.as_deref().map(|why| format!(": {}", SafeText::line(&cause(why))));
+            let text = SafeText::line(&format!("step {} {name} failed{}", step.id, error.unwrap_or_default()));
+            let room = usize::from(ui.size.0).saturating_sub(2 + lead.len() + "; q leaves".len());
+            piece(format!("{}; ", text.truncate(room.min(ENDED))), theme.bad())
+        }));
+        over.extend([
+            piece(ui.keymap.hint(Action::Quit), theme.key()),
+            piece(" leaves", theme.plain()),
+            piece(" and prints the summary", theme.plain()).rank(3),
+        ]);
+        let at = Situation { state: scene.state, read_only: scene.read_only };
+        if actions::possible(Action::Steer, ui, at).is_ok() {
+            over.push(piece("; ", theme.plain()).rank(1));
+            over.push(piece(ui.keymap.hint(Action::Steer), theme.key()).rank(1));
+            over.push(piece(format!(" goes on with step {}", ui.selected), theme.plain()).rank(1));
+        }
+        if actions::possible(Action::Retry, ui, at).is_ok() {
+            over.push(piece("; ", theme.plain()).rank(2));
+            over.push(piece(ui.keymap.hint(Action::Retry), theme.key()).rank(2));
+            let again = if paused { " runs again what is not done" } else { " does again what failed" };
+            over.push(piece(again, theme.plain()).rank(2));
+        }
+        return Some(over);
+    }
+    if ui.leave_when_over {
+        return Some(vec![piece("stopping everything; the deck leaves when the last child has ended", theme.bold())]);
+    }
+    request(scene, ui)
+}
+
+/// Cells of what the line about a run that is over says of the step that failed.
+const ENDED: usize = 84;
+
+/// What happened last where a replay is.
+fn replayed(replay: &Replay, scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
+    let theme = scene.theme;
+    if replay.reading.is_none() && replay.cursor.is_at_end(&replay.line) {
+        let key = |action| piece(ui.keymap.hint(action), theme.key());
+        return vec![
+            piece("this is the end; ", theme.plain()),
+            key(Action::Freeze),
+            piece(" plays it again, ", theme.plain()),
+            key(Action::Replay),
+            piece(" shows the run as it is", theme.plain()),
+        ];
+    }
+    let Some(entry) = scene.history.ticker.back() else { return Vec::new() };
+    let step = entry.step.map(|step| format!("step {step}: ")).unwrap_or_default();
+    vec![piece(scene.time_of_day(entry.at), theme.dim()), piece(format!("{step}{}", entry.text), theme.plain()).gap(2)]
+}
+
+/// What stays true and must be known.
+fn standing(scene: &Scene<'_>) -> Option<SafeText> {
+    let text = match (scene.hands, scene.read_only) {
+        (Hands::Lost(evidence), _) => {
+            let since = scene.state.last_update.map(|at| format!(" since {}", scene.time_of_day(at)));
+            let told = evidence.as_str();
+            let pid = told.strip_prefix("the runner (").and_then(|told| told.strip_suffix(") is gone"));
+            let since = since.unwrap_or_default();
+            format!("read-only: runner gone{since}, the run was marked lost ({})", pid.unwrap_or(told))
+        }
+        (Hands::Gone(what), _) => format!("the run's directory {what}; this is the last picture"),
+        (Hands::Suspended(what), _) => what.to_string(),
+        _ if scene.trouble.is_some() => return scene.trouble.cloned(),
+        (Hands::Unknown(why), _) if !scene.state.is_over() => format!("whether the runner lives is not known: {why}"),
+        (_, Some(why)) => format!("read-only: {why}"),
+        _ => return None,
+    };
+    Some(SafeText::line(&text))
+}
+
+/// How far a request has come that the runner answers with nothing but what it does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Written,
+    Taken,
+    Done,
+}
+
+fn progress(sent: &Sent, state: &RunState) -> Progress {
+    let (taken, done) = match (sent.what, sent.step.and_then(|id| state.step(id))) {
+        ("stop", Some(step)) => (step.face() == StepFace::Stopping, step.phase.is_terminal()),
+        ("stop", None) => (state.stopped, state.is_over()),
+        ("interrupt", _) => (state.interrupted, state.is_over()),
+        ("acknowledge", Some(step)) => {
+            let noted = step.attention.iter().any(|notice| notice.acknowledged.is_some_and(|at| at >= sent.at));
+            (false, noted || !step.attention.iter().any(Notice::is_open))
+        }
+        _ => (false, false),
+    };
+    match (taken, done) {
+        (_, true) => Progress::Done,
+        (true, _) => Progress::Taken,
+        _ => Progress::Written,
+    }
+}
+
+/// The life of the newest request: what the runner says of it, or that it was written.
+fn request(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
+    let theme = scene.theme;
+    let sent = ui.sent.last();
+    let known = scene.state.steering.recent.last();
+    let sent_is_newer = match (sent, known) {
+        (Some(sent), Some(known)) => {
+            sent.at > known.requested_at && !scene.state.steering.recent.iter().any(|r| Some(&r.id) == sent.id.as_ref())
+        }
+        (Some(_), None) => true,
+        _ => false,
+    };
+    let mut out = vec![piece("control: ", theme.dim())];
+    if let (Some(sent), true) = (sent, sent_is_newer) {
+        let id = sent.id.as_deref().map(|id| format!(" #{}", short(id))).unwrap_or_default();
+        let whom = sent.step.map_or_else(String::new, |s| format!(" → step {s}"));
+        out.push(piece(format!("{}{id}{whom} ", sent.what), theme.plain()));
+        match &sent.fate {
+            Fate::Refused(why) => out.push(piece(format!("refused: {why}"), theme.bad())),
+            Fate::Done if sent.what == "steer" => out.push(piece("delivered", theme.good())),
+            Fate::Done => out.push(piece("done", theme.good())),
+            Fate::Unanswered | Fate::Awaited => match progress(sent, scene.state) {
+                Progress::Written => out.push(piece("written", theme.bold())),
+                Progress::Taken => out.push(piece("taken", theme.bold())),
+                Progress::Done => out.push(piece("done", theme.good())),
+            },
+        }
+        out.push(piece(format!(" {}", scene.time_of_day(sent.at)), theme.dim()).rank(2));
+        if sent.what == "steer" && compose::withdrawable(scene.state, ui) == sent.id {
+            out.push(piece(format!("   {} takes it back", ui.keymap.hint(Action::TakeBack)), theme.dim()).rank(1));
+        }
+        return Some(out);
+    }
+    let request = known?;
+    out.push(piece(format!("steer #{} → ", short(&request.id)), theme.plain()));
+    for (n, target) in request.targets.iter().take(4).enumerate() {
+        let style = match target.state {
+            TargetState::Failed => theme.bad(),
+            TargetState::Delivered => theme.good(),
+            _ => theme.bold(),
+        };
+        let gap = if n > 0 { ", " } else { "" };
+        out.push(piece(format!("{gap}step {} ", target.step), theme.plain()));
+        out.push(piece(target.state.as_str(), style));
+        if let Some(at) = target.delivered_at.or(target.failed_at).or(target.routed_at) {
+            out.push(piece(format!(" {}", scene.time_of_day(at)), theme.dim()).rank(2));
+        }
+        if let Some(why) = &target.reason {
+            out.push(piece(format!(": {}", SafeText::line(why)), theme.bad()));
+        }
+    }
+    Some(out)
+}
+
+/// Draws the line about requests and notices.
+pub(in crate::deck::view) fn control(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
+    if area.is_empty() {
+        return;
+    }
+    let pieces = message(scene, ui).unwrap_or_default();
+    row(buf, inset(area), 0, pieces, page(scene, ui));
+}
+
+/// Which of the panes are shown, where there are more than fit.
+fn page(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
+    let shown = layout::layout(ui, scene.state);
+    let (steps, panes) = (scene.state.steps.len(), shown.panes.len());
+    match (shown.shape, shown.panes.first()) {
+        (Shape::Grid, Some((first, _))) if panes < steps => {
+            let at = scene.state.steps.iter().position(|s| s.id == *first).unwrap_or(0);
+            let text = format!("panes {}-{} of {steps}", at + 1, at + panes);
+            let keys = [Action::PageUp, Action::PageDown].map(|action| ui.keymap.hint(action)).join(" ");
+            vec![piece(text, scene.theme.dim()).rank(1), piece(keys, scene.theme.key()).rank(1).gap(2)]
+        }
+        (Shape::Zoom, _) => tool_limits(scene, ui),
+        // What the signs on the track above mean.
+        _ if ui.replay.as_ref().is_some_and(|replay| replay.reading.is_none()) => {
+            vec![piece("• call   ▲ need   ■ end   ▸ request   ◆ now", scene.theme.dim()).rank(0)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Of the open tool of a zoomed step: when it is told that it is open for long, and when it is ended.
+fn tool_limits(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
+    let Some(step) = scene.state.step(ui.selected) else { return Vec::new() };
+    let Some(call) = step.current_call() else { return Vec::new() };
+    let theme = scene.theme;
+    let tool = SafeText::line(&call.tool).truncate(16);
+    let open = scene.now.since(call.started_at);
+    let mut out = vec![
+        piece(tool.to_string(), theme.dim()).rank(5),
+        piece(format!("open {}", clock(open)), theme.plain()).rank(5).gap(1),
+    ];
+    let time = |ms: u64| std::time::Duration::from_millis(ms);
+    let ends = step.limits.tool_limit(&call.tool).map(time);
+    out.extend(ends.map(|at| piece(format!("of {}", clock(at)), theme.dim()).rank(4).gap(1)));
+    let warns = step.thresholds.tool_open(&call.tool).map(time);
+    out.extend(warns.map(|at| {
+        let (word, style) = if open >= at { ("warned", theme.bad()) } else { ("warning", theme.dim()) };
+        piece(format!("{word} at {}", clock(at)), style).rank(1).gap(3)
+    }));
+    // Where there is room the line about the step says for how long it is open.
+    let said = ui.size.0 >= 100 && warns.is_none() && ends.is_none();
+    if said || scene.rests(step) { Vec::new() } else { out }
+}

@@ -289,6 +289,9 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
         Action::Interrupt | Action::StopRun | Action::StopStep if at.state.mode == RunMode::Workflow => {
             Err("the parent that runs this workflow takes no such request; use the parent itself".to_owned())
         }
+        Action::StopStep if model::is_foreign(at.state) => {
+            Err("this runner cannot stop a single step; only those of subdeck do".to_owned())
+        }
         Action::Raise if model::is_foreign(at.state) => {
             Err("this runner takes no change of a limit; only those of subdeck do".to_owned())
         }
@@ -311,7 +314,10 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
         }
         Action::StopStep => match step {
             Some(step) if step.phase == StepPhase::Running => Ok(()),
-            Some(step) => Err(format!("step {} is not running", step.id)),
+            Some(step) => {
+                let word = step.face().word();
+                Err(format!("cannot stop step {}: it is not running ({word})", step.id))
+            }
             None => Err("there is no step".to_owned()),
         },
         Action::Left | Action::Right if ui.mode == ViewMode::Flow && !ui.zoom => Ok(()),

@@ -172,6 +172,15 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
     Vec::new()
 }
 
+/// Goes to a choice that was clicked; where several may be chosen it is chosen, or no more. Nothing is answered by it.
+pub fn click(dialog: &mut AnswerDialog, state: &RunState, at: usize) {
+    let Some(question) = question(state, dialog) else { return };
+    dialog.index = Some(at);
+    if question.asking.many {
+        tick(dialog, at);
+    }
+}
+
 /// Chooses one of several, or chooses it no more.
 fn tick(dialog: &mut AnswerDialog, at: usize) {
     dialog.wrong = None;

@@ -147,7 +147,7 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
 }
 
 /// Goes to another limit. What was typed was meant for the one before.
-fn choose(dialog: &mut BudgetDialog, index: usize) {
+pub(super) fn choose(dialog: &mut BudgetDialog, index: usize) {
     if dialog.index != index {
         dialog.index = index;
         dialog.value.clear();

@@ -90,6 +90,8 @@ pub struct UiState {
     pub can_go_on: bool,
     /// A run can be started that does again what failed in this one.
     pub can_retry: bool,
+    /// From which place on the pages of the grid are counted, since it was opened.
+    pub grid_from: Option<usize>,
     /// The processes that live on of this run, which nobody supervises any more.
     pub left: Vec<Left>,
     /// They can be ended from here.
@@ -352,6 +354,15 @@ impl UiState {
     #[must_use]
     pub fn shows_one(&self) -> bool {
         self.zoom || self.mode == ViewMode::Tabs
+    }
+
+    /// Leaves the zoom. What was shown of an output alone there ends with it: elsewhere the whole is meant.
+    pub fn leave_zoom(&mut self) {
+        self.zoom = false;
+        for pane in self.panes.values_mut().filter(|pane| pane.only.is_some()) {
+            (pane.only, pane.output) = (None, Position::Follow);
+            pane.asked.clear();
+        }
     }
 
     /// Whether anything of this run lives on that nobody supervises any more; what plays again is not what lives.

@@ -54,13 +54,15 @@ impl<'s> Rows<'s> {
     }
 }
 
-/// The rows of the list. The selected step is always among them, so that a filter or a folded group never hides what
-/// keys act on.
+/// The rows of the list. The selected step is among them as long as any has the words, so that a filter or a folded group
+/// hides nothing that keys act on beside others; where none has them its pane alone shows it.
 #[must_use]
 pub fn listed<'s>(ui: &UiState, state: &'s RunState) -> Rows<'s> {
     let words = words(ui);
     if !words.is_empty() {
-        return Rows::Some(state.steps.iter().filter(|step| step.id == ui.selected || matches(step, &words)).collect());
+        let found: Vec<&StepState> = state.steps.iter().filter(|step| matches(step, &words)).collect();
+        let kept = |step: &&StepState| step.id == ui.selected || matches(step, &words);
+        return Rows::Some(if found.is_empty() { found } else { state.steps.iter().filter(kept).collect() });
     }
     if ui.folded.is_empty() {
         return Rows::All(state);
@@ -264,7 +266,7 @@ mod tests {
             ("done", &[0, 1, 2]),
             ("attention", &[2, 3]),
             ("m-large", &[2]),
-            ("nothing", &[2]),
+            ("nothing", &[]),
         ] {
             let ui = UiState { filter: Some(filter.to_owned()), selected: StepId(2), ..UiState::default() };
             let listed = listed(&ui, &state);
@@ -325,7 +327,7 @@ mod tests {
         assert_eq!(ui.selected, StepId(0));
         assert_eq!(found(&ui, &state, listed(&ui, &state).len()), listed(&ui, &state).len());
         ui.filter = Some("nothing at all".to_owned());
-        assert_eq!((listed(&ui, &state).len(), found(&ui, &state, 1)), (1, 0), "the selected one only");
+        assert_eq!((listed(&ui, &state).len(), found(&ui, &state, 0)), (0, 0), "not even the selected one");
         settle(&mut ui, &state);
         assert_eq!(ui.selected, StepId(0));
     }

@@ -206,7 +206,8 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
             };
         }
         Action::Back => return back(ui),
-        Action::Zoom => ui.zoom = !ui.zoom,
+        Action::Zoom if ui.zoom => ui.leave_zoom(),
+        Action::Zoom => ui.zoom = true,
         Action::Open if ui.zoom && ui.tab(ui.selected) != Tab::Output => return vec![UiEffect::Open(ui.selected)],
         Action::Open if ui.zoom => {
             let pager = ui.keymap.hint(Action::Pager);
@@ -217,7 +218,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
             return inner_run(ui).map(|run| UiEffect::Inside(run.path.clone())).into_iter().collect();
         }
         Action::View => {
-            ui.zoom = false;
+            ui.leave_zoom();
             // A grid that there is no room for would look like the list.
             ui.mode = match ui.mode {
                 ViewMode::List if grid_fits(ui.size) => ViewMode::Grid,
@@ -225,6 +226,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
                 ViewMode::Tabs => ViewMode::Flow,
                 ViewMode::Flow => ViewMode::List,
             };
+            ui.grid_from = (ui.mode == ViewMode::Grid).then(|| ui.sums(cx.state).first_open);
         }
         Action::Tab(tab) => {
             let selected = ui.selected;
@@ -252,7 +254,7 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::Filter if ui.zoom && ui.tab(ui.selected) == Tab::Output => next_stream(ui, cx),
         Action::Filter if ui.zoom => say(ui, cx.now, false, "there is nothing to leave out on this tab"),
         Action::Filter => {
-            ui.zoom = false;
+            ui.leave_zoom();
             ui.mode = ViewMode::List;
             ui.overlays.push(Overlay::Filter);
         }
@@ -411,7 +413,7 @@ fn back(ui: &mut UiState) -> Vec<UiEffect> {
         return Vec::new();
     }
     if ui.zoom {
-        ui.zoom = false;
+        ui.leave_zoom();
     } else if ui.focus != Focus::Steps {
         ui.focus = Focus::Steps;
     } else if ui.filter.is_some() {

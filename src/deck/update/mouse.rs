@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::overlays::on_reading_key;
-use super::{Context, perform, replay, scroll};
+use super::{Context, on_key, perform, replay, scroll};
 use crate::deck::actions::Action;
 use crate::deck::entries;
 use crate::deck::feed::{Hands, StepFacts};
@@ -11,20 +11,13 @@ use crate::deck::model::{Focus, Overlay, Scroll, UiEffect, UiState};
 use crate::deck::theme::Theme;
 use crate::deck::view::layout::{Spot, spot};
 use crate::deck::view::{self, Scene};
+use crate::deck::{answer_dialog, budget_dialog};
 use crate::run::replay::Step;
 
 /// Takes a click or a turn of the wheel.
 pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> Vec<UiEffect> {
     if !ui.overlays.is_empty() {
-        // The wheel scrolls what is to be read; nothing that asks is answered by a click.
-        let reads =
-            matches!(ui.overlays.last(), Some(Overlay::Help { .. } | Overlay::Why { .. } | Overlay::Reading(_)));
-        let code = match mouse.kind {
-            MouseEventKind::ScrollUp if reads => KeyCode::Up,
-            MouseEventKind::ScrollDown if reads => KeyCode::Down,
-            _ => return Vec::new(),
-        };
-        return (0..3).flat_map(|_| on_reading_key(ui, KeyEvent::new(code, KeyModifiers::NONE))).collect();
+        return on_above(ui, cx, mouse);
     }
     let place = spot(ui, cx.state, mouse.column, mouse.row);
     if mouse.kind == MouseEventKind::Down(MouseButton::Left) {
@@ -93,9 +86,60 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
     Vec::new()
 }
 
-/// What a click means on the lines at the edges, and which entry of a list or which line it meets. Where things are depends on no
-/// colour and on no file.
+/// Takes a click or a turn of the wheel while something lies above the picture. The wheel moves in it; a click on a hint is
+/// its key, one on a choice puts the keys at it. What ends or costs something is answered by keys alone.
+fn on_above(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> Vec<UiEffect> {
+    let press = |code| KeyEvent::new(code, KeyModifiers::NONE);
+    let turned = match mouse.kind {
+        MouseEventKind::ScrollUp => Some(KeyCode::Up),
+        MouseEventKind::ScrollDown => Some(KeyCode::Down),
+        _ => None,
+    };
+    if let Some(code) = turned {
+        return match ui.overlays.last() {
+            Some(Overlay::Help { .. } | Overlay::Why { .. } | Overlay::Reading(_)) => {
+                (0..3).flat_map(|_| on_reading_key(ui, press(code))).collect()
+            }
+            Some(Overlay::Palette { .. } | Overlay::Budget(_) | Overlay::Answer(_)) => on_key(ui, cx, press(code)),
+            _ => Vec::new(),
+        };
+    }
+    if mouse.kind != MouseEventKind::Down(MouseButton::Left) {
+        return Vec::new();
+    }
+    let (key, choice) = with_scene(ui, cx, |scene| view::hit_above(scene, ui, mouse.column, mouse.row));
+    if let Some(code) = key {
+        return on_key(ui, cx, press(code));
+    }
+    let Some(at) = choice else { return Vec::new() };
+    match ui.overlays.last_mut() {
+        // As in a list: the first click goes to it, the second one does it.
+        Some(Overlay::Palette { index, .. }) if *index == at => on_key(ui, cx, press(KeyCode::Enter)),
+        Some(Overlay::Palette { index, .. }) => {
+            *index = at;
+            Vec::new()
+        }
+        Some(Overlay::Answer(dialog)) => {
+            answer_dialog::click(dialog, cx.state, at);
+            Vec::new()
+        }
+        Some(Overlay::Budget(dialog)) => {
+            budget_dialog::choose(dialog, at);
+            Vec::new()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What a click means on the lines at the edges, and which entry of a list or which line it meets.
 fn looked_up(ui: &UiState, cx: Context<'_>, x: u16, y: u16) -> (Option<Action>, Option<u64>, Option<usize>) {
+    with_scene(ui, cx, |scene| {
+        (view::hit(scene, ui, x, y), view::entry_at(scene, ui, x, y), view::line_at(scene, ui, x, y))
+    })
+}
+
+/// Where things are depends on no colour and on no file.
+fn with_scene<R>(ui: &UiState, cx: Context<'_>, look: impl FnOnce(&Scene<'_>) -> R) -> R {
     let scene = Scene {
         reveal: ui.reveal,
         state: cx.state,
@@ -110,5 +154,5 @@ fn looked_up(ui: &UiState, cx: Context<'_>, x: u16, y: u16) -> (Option<Action>, 
         facts_of: None,
         zone: &jiff::tz::TimeZone::UTC,
     };
-    (view::hit(&scene, ui, x, y), view::entry_at(&scene, ui, x, y), view::line_at(&scene, ui, x, y))
+    look(&scene)
 }

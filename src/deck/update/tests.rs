@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
+mod looking;
+mod messages;
+mod mouse;
+
 use super::*;
 use crate::deck::keymap::{Binding, Keymap};
 use crate::deck::model::{Fate, Overlay, Sent, Tab, ViewMode};
@@ -29,7 +33,6 @@ fn effects(stage: &mut Stage, keys: &str) -> Vec<UiEffect> {
         })
         .collect()
 }
-
 #[test]
 fn what_ends_something_needs_two_different_keys() {
     let step = StepId(2);
@@ -123,49 +126,6 @@ fn a_paste_is_a_message_and_never_a_key() {
 }
 
 #[test]
-fn a_message_is_written_sent_and_kept() {
-    let mut stage = stage();
-    effects(&mut stage, "shello q x\nthere");
-    let steer = |targets: &[u32], mode| UiEffect::Steer {
-        targets: targets.iter().map(|n| StepId(*n)).collect(),
-        mode,
-        message: "hello q x\nthere".to_owned(),
-        key: "ctrl-s",
-        home: StepId(2),
-    };
-    assert!(stage.key(KeyCode::Esc).is_empty());
-    assert!(stage.ui.overlays.is_empty());
-    stage.keys("s");
-    assert_eq!(stage.press(ctrl('s')), [steer(&[2], SteerMode::Steer)]);
-    assert!(stage.ui.drafts.contains_key(&StepId(2)), "the draft stays until the request is on disk");
-    stage.keys("s");
-    stage.key(KeyCode::Tab);
-    stage.press(ctrl('t'));
-    assert_eq!(stage.press(ctrl('s')), [steer(&[3], SteerMode::FollowUp)]);
-    stage.keys("s");
-    for _ in 0..3 {
-        stage.key(KeyCode::Tab);
-    }
-    assert_eq!(stage.press(ctrl('s')), [steer(&[2, 3, 4], SteerMode::FollowUp)]);
-    stage.keys("s");
-    stage.press(ctrl('c'));
-    assert!(stage.ui.drafts.is_empty() && stage.ui.overlays.is_empty());
-}
-
-#[test]
-fn what_cannot_be_sent_says_why() {
-    let mut stage = stage();
-    stage.keys("s");
-    assert!(stage.press(ctrl('s')).is_empty());
-    assert!(stage.ui.notice.as_ref().is_some_and(|n| n.bad));
-    stage.keys("text");
-    stage.feed.state.steps[2].steerable = Steerable::No("a plain command".to_owned());
-    assert!(stage.press(ctrl('s')).is_empty());
-    assert_eq!(stage.ui.notice.as_ref().unwrap().text.as_str(), "step 3 cannot be steered: a plain command");
-    assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Composer(_))), "the text is not lost");
-}
-
-#[test]
 fn no_control_key_is_silent_when_it_can_do_nothing() {
     for key in ["i", "x", "X", "+", "u"] {
         let mut stage = stage();
@@ -179,101 +139,6 @@ fn no_control_key_is_silent_when_it_can_do_nothing() {
     effects(&mut stage, "x");
     assert_eq!(stage.ui.notice.as_ref().map(|n| n.text.as_str()), Some("read-only: --read-only"));
     assert_eq!(effects(&mut stage, "q"), [UiEffect::Leave]);
-}
-
-/// What the composer says of why nothing can be sent.
-fn refused(stage: &Stage) -> Option<String> {
-    match stage.ui.overlays.last() {
-        Some(Overlay::Composer(composer)) => composer.refused.as_ref().map(ToString::to_string),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn what_is_typed_to_a_step_that_takes_no_message_is_no_key() {
-    type Case = (&'static str, fn(&mut Stage), &'static str);
-    let over = |stage: &mut Stage| {
-        stage.feed.state.phase = RunPhase::Complete;
-        stage.feed.state.ended_at = Some(NOW);
-    };
-    let cases: [Case; 4] = [
-        ("s", over, "the run is over (complete)"),
-        ("S", over, "the run is over (complete)"),
-        ("S", |stage| stage.read_only = Some(SafeText::line("--read-only")), "read-only: --read-only"),
-        (
-            "s",
-            |stage| stage.feed.state.steps[2].phase = StepPhase::Complete,
-            "step 3 is over; once the run is over too, s goes on with its session",
-        ),
-    ];
-    for (key, prepare, why) in cases {
-        let mut stage = stage();
-        stage.feed.state.steps[2].session_file = Some("/s.jsonl".to_owned());
-        prepare(&mut stage);
-        assert!(effects(&mut stage, key).is_empty());
-        stage.seen();
-        assert!(effects(&mut stage, "xyXyiiqls").is_empty(), "{key}");
-        assert_eq!(refused(&stage).as_deref(), Some(why));
-        assert!(stage.press(ctrl('s')).is_empty());
-        assert_eq!(stage.ui.notice.as_ref().map(|n| n.text.as_str()), Some(why));
-        stage.key(KeyCode::Esc);
-        assert!(stage.ui.overlays.is_empty());
-        assert_eq!(stage.ui.drafts[&StepId(2)].message(), "xyXyiiqls", "the draft is kept");
-    }
-}
-
-#[test]
-fn a_message_to_a_step_that_takes_none_can_go_to_another_one() {
-    let mut stage = stage();
-    stage.feed.state.steps[2].steerable = Steerable::No("a plain command".to_owned());
-    stage.keys("slook");
-    assert_eq!(refused(&stage).as_deref(), Some("step 3 cannot be steered: a plain command"));
-    stage.key(KeyCode::Tab);
-    assert_eq!(refused(&stage), None);
-    let sent = stage.press(ctrl('s'));
-    assert!(matches!(&sent[..], [UiEffect::Steer { targets, .. }] if *targets == [StepId(3)]), "{sent:?}");
-    // It can be told something by now.
-    stage.keys("s");
-    assert!(refused(&stage).is_some());
-    stage.feed.state.steps[2].steerable = Steerable::Yes;
-    let sent = stage.press(ctrl('s'));
-    assert!(matches!(&sent[..], [UiEffect::Steer { targets, .. }] if *targets == [StepId(2)]), "{sent:?}");
-}
-
-#[test]
-fn escape_goes_back_one_level_at_a_time() {
-    let mut stage = stage();
-    stage.keys("vz?");
-    stage.key(KeyCode::Esc);
-    assert!(stage.ui.overlays.is_empty() && stage.ui.zoom);
-    stage.key(KeyCode::Esc);
-    assert!(!stage.ui.zoom && stage.ui.mode == ViewMode::Grid);
-    stage.key(KeyCode::Esc);
-    assert_eq!(stage.ui.mode, ViewMode::List);
-    assert!(stage.key(KeyCode::Esc).is_empty());
-}
-
-#[test]
-fn selection_moves_and_stops_at_the_ends() {
-    for (keys, expected) in
-        [("", 2), ("j", 3), ("k", 1), ("jjjjjjj", 5), ("kkkkkk", 0), ("g", 0), ("G", 5), ("]", 3), ("[", 1)]
-    {
-        let mut stage = stage();
-        stage.keys(keys);
-        assert_eq!(stage.ui.selected, StepId(expected), "{keys:?}");
-    }
-}
-
-#[test]
-fn digits_pick_a_step_below_the_bar_and_a_tab_elsewhere() {
-    let mut stage = stage();
-    stage.keys("vv5");
-    assert_eq!((stage.ui.selected, stage.ui.zoom), (StepId(4), false));
-    stage.keys("z2");
-    assert_eq!((stage.ui.selected, stage.ui.tab(StepId(4))), (StepId(4), Tab::Tools));
-    let mut stage = Stage::new(120, 36);
-    stage.keys("4");
-    assert_eq!((stage.ui.zoom, stage.ui.tab(StepId(2))), (true, Tab::Budget));
 }
 
 #[test]
@@ -348,124 +213,6 @@ fn the_palette_does_what_the_key_does() {
 }
 
 #[test]
-fn what_was_asked_is_told_to_its_end() {
-    let mut stage = stage();
-    stage.feed.state.steering.recent.clear();
-    let sent = |what, step| Sent { id: None, what, step, at: NOW, fate: Fate::default() };
-    let sees = |stage: &mut Stage, text: &str| {
-        let picture = stage.text();
-        assert!(picture.contains(text), "{text}: {picture}");
-    };
-    stage.ui.sent.push(sent("acknowledge", Some(StepId(3))));
-    sees(&mut stage, "control: acknowledge → step 4 written");
-    for notice in &mut stage.feed.state.steps[3].attention {
-        notice.acknowledged = Some(NOW);
-    }
-    sees(&mut stage, "control: acknowledge → step 4 done");
-    stage.ui.sent.push(sent("stop", Some(StepId(2))));
-    sees(&mut stage, "control: stop → step 3 written");
-    stage.feed.state.steps[2].ending = Some(Ending {
-        cause: EndingCause::StepStop,
-        since: NOW,
-        message: String::new(),
-        abort_at: None,
-        int_at: None,
-        term_at: None,
-        kill_at: None,
-    });
-    sees(&mut stage, "control: stop → step 3 taken");
-    stage.feed.state.steps[2].ending = None;
-    stage.feed.state.steps[2].phase = StepPhase::Stopped;
-    sees(&mut stage, "control: stop → step 3 done");
-    stage.ui.sent.push(sent("stop", None));
-    sees(&mut stage, "control: stop written");
-    stage.feed.state.stopped = true;
-    sees(&mut stage, "control: stop taken");
-}
-
-#[test]
-fn a_message_can_be_taken_back_until_somebody_took_it() {
-    let mut stage = stage();
-    assert!(effects(&mut stage, "u").is_empty());
-    assert_eq!(stage.ui.notice.as_ref().unwrap().text.as_str(), "no message of yours waits to be taken");
-    // Written by this deck and not taken by the runner yet.
-    stage.ui.sent.push(Sent {
-        id: Some("new".to_owned()),
-        what: "steer",
-        step: Some(StepId(2)),
-        at: NOW,
-        fate: Fate::default(),
-    });
-    assert_eq!(effects(&mut stage, "u"), [UiEffect::TakeBack("new".to_owned())]);
-    // Taken, and held for a step that waits; then delivered.
-    let mut request = SteerRequest {
-        id: "new".to_owned(),
-        requested_at: NOW,
-        source: None,
-        mode: SteerMode::Steer,
-        message: String::new(),
-        preview: "go left".to_owned(),
-        targets: vec![SteerTarget {
-            step: StepId(5),
-            state: TargetState::Scheduled,
-            routed_at: None,
-            delivered_at: None,
-            failed_at: None,
-            reason: None,
-        }],
-    };
-    stage.feed.state.steering.add(request.clone());
-    assert_eq!(effects(&mut stage, "u"), [UiEffect::TakeBack("new".to_owned())]);
-    request.targets[0].state = TargetState::Delivered;
-    *stage.feed.state.steering.recent.last_mut().unwrap() = request;
-    assert!(effects(&mut stage, "u").is_empty());
-    stage.ui.sent[0].id = Some("newer".to_owned());
-    stage.ui.withdrawn.insert("newer".to_owned());
-    assert!(effects(&mut stage, "u").is_empty(), "once is enough");
-}
-
-#[test]
-fn a_run_that_is_over_is_gone_on_with() {
-    let over = |can: bool, session: bool| {
-        let mut stage = stage();
-        stage.ui.can_go_on = can;
-        stage.feed.state.phase = RunPhase::Complete;
-        stage.feed.state.ended_at = Some(NOW);
-        let step = &mut stage.feed.state.steps[2];
-        step.phase = StepPhase::Complete;
-        step.session_file = session.then(|| "/s.jsonl".to_owned());
-        stage
-    };
-    let mut stage = over(true, true);
-    stage.keys("snow the docs");
-    // There is one target and one mode.
-    stage.key(KeyCode::Tab);
-    stage.press(ctrl('t'));
-    let effect = UiEffect::GoOn { step: StepId(2), message: "now the docs".to_owned() };
-    assert_eq!(stage.press(ctrl('s')), [effect]);
-    assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Composer(_))), "it stays until the run has begun");
-    assert_eq!(stage.ui.drafts[&StepId(2)].message(), "now the docs");
-    for (can, session) in [(false, true), (true, false)] {
-        let mut stage = over(can, session);
-        stage.keys("s");
-        assert_eq!(refused(&stage).as_deref(), Some("the run is over (complete)"));
-    }
-    // The sessions of a lost run live on; a run that is only looked at for another reason is left alone.
-    for (lost, opens) in [(true, true), (false, false)] {
-        let mut stage = over(true, true);
-        stage.read_only = Some(SafeText::line("the runner is gone"));
-        stage.feed.state.lost = lost.then(|| "no such process".to_owned());
-        stage.keys("s");
-        assert_eq!(refused(&stage).is_none(), opens, "{lost}");
-    }
-    // A plain command has no session, and a run that goes on is steered.
-    let mut stage = over(true, true);
-    stage.feed.state.steps[2].runner = RunnerKind::ExternalCli { command: "sh".to_owned(), args: Vec::new() };
-    stage.keys("s");
-    assert!(refused(&stage).is_some());
-}
-
-#[test]
 fn the_folder_and_the_path_of_a_step_are_a_key_away() {
     let mut stage = stage();
     assert_eq!(effects(&mut stage, "$"), [UiEffect::Shell(StepId(2))]);
@@ -474,28 +221,6 @@ fn the_folder_and_the_path_of_a_step_are_a_key_away() {
     stage.keys("G");
     assert!(effects(&mut stage, "e").is_empty());
     assert!(stage.ui.notice.as_ref().is_some_and(|n| n.bad));
-}
-
-#[test]
-fn a_filter_lists_what_has_its_words_and_keys_move_among_them() {
-    let mut stage = stage();
-    stage.keys("&work");
-    assert!(stage.text().contains("& work: 2 of 6"), "{}", stage.text());
-    assert!(!stage.text().contains("acceptance"), "{}", stage.text());
-    stage.key(KeyCode::Enter);
-    stage.keys("j");
-    assert_eq!(stage.ui.selected, StepId(4));
-    stage.keys("j");
-    assert_eq!(stage.ui.selected, StepId(4));
-    stage.keys("k");
-    assert_eq!(stage.ui.selected, StepId(2));
-    // One level back, and all are there again.
-    stage.key(KeyCode::Esc);
-    assert_eq!(stage.ui.filter, None);
-    stage.keys("&qX");
-    stage.key(KeyCode::Esc);
-    assert_eq!((stage.ui.filter.as_deref(), stage.ui.overlays.len()), (None, 0));
-    assert!(stage.text().contains("acceptance"));
 }
 
 #[test]
@@ -548,101 +273,6 @@ fn a_quiet_picture_needs_no_clock() {
 }
 
 #[test]
-fn the_mouse_points_at_what_is_drawn() {
-    let mut stage = stage();
-    let click = |stage: &mut Stage, x, y| {
-        let mouse = MouseEvent {
-            kind: MouseEventKind::Down(MouseButton::Left),
-            column: x,
-            row: y,
-            modifiers: KeyModifiers::NONE,
-        };
-        let cx = Context { state: &stage.feed.state, read_only: None, history: &stage.history, now: NOW };
-        update(&mut stage.ui, cx, &Input::Mouse(mouse))
-    };
-    // The header, the attention line and the frame are above the first row.
-    click(&mut stage, 5, 4);
-    assert_eq!(stage.ui.selected, StepId(1));
-    click(&mut stage, 5, 4);
-    assert!(stage.ui.zoom);
-    stage.keys("zvv");
-    click(&mut stage, 14, 2);
-    assert_eq!(stage.ui.selected, StepId(1));
-}
-
-/// Clicks on a text that is on the screen.
-fn click_on(stage: &mut Stage, text: &str) -> Vec<UiEffect> {
-    let screen = stage.text();
-    let (row, line) = screen.lines().enumerate().find(|(_, l)| l.contains(text)).unwrap_or_else(|| panic!("{screen}"));
-    let column = line[..line.find(text).unwrap()].chars().count();
-    let kind = MouseEventKind::Down(MouseButton::Left);
-    let at = |n: usize| u16::try_from(n).unwrap();
-    let mouse = MouseEvent { kind, column: at(column), row: at(row), modifiers: KeyModifiers::NONE };
-    let cx = Context { state: &stage.feed.state, read_only: None, history: &stage.history, now: NOW };
-    update(&mut stage.ui, cx, &Input::Mouse(mouse))
-}
-
-#[test]
-fn what_looks_clickable_is() {
-    let mut stage = stage();
-    click_on(&mut stage, "jump");
-    assert_eq!(stage.ui.selected, StepId(3));
-    click_on(&mut stage, "w why");
-    assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Why { step: StepId(3), .. })));
-    // Above a dialog a click answers nothing.
-    click_on(&mut stage, "rule");
-    assert_eq!(stage.ui.overlays.len(), 1);
-    stage.key(KeyCode::Esc);
-    stage.keys("kz");
-    click_on(&mut stage, "tools 23");
-    assert_eq!(stage.ui.tab(StepId(2)), Tab::Tools);
-    click_on(&mut stage, "no match");
-    assert_eq!(stage.ui.pane(StepId(2)).cursor.get(&Tab::Tools), Some(&21));
-    assert_eq!(click_on(&mut stage, "no match"), [UiEffect::Open(StepId(2))]);
-    click_on(&mut stage, "esc back");
-    assert!(!stage.ui.zoom);
-    click_on(&mut stage, "stop");
-    assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Confirm { .. })));
-    stage.key(KeyCode::Esc);
-    for (text, size) in [("worker-b", (120, 36)), ("worker-b", (80, 24))] {
-        stage.ui.size = size;
-        stage.ui.mode = ViewMode::Flow;
-        stage.ui.selected = StepId(2);
-        click_on(&mut stage, text);
-        assert_eq!(stage.ui.selected, StepId(4), "{text} at {size:?}");
-    }
-}
-
-#[test]
-fn groups_fold_and_stages_are_walked_through() {
-    let mut stage = stage();
-    stage.ui.selected = StepId(4);
-    stage.key(KeyCode::Left);
-    assert_eq!(stage.ui.selected, StepId(2));
-    assert!(stage.text().contains("▸ 3 worker +2") && !stage.text().contains("5 worker-b"), "{}", stage.text());
-    // Folding what is folded says so.
-    stage.key(KeyCode::Left);
-    assert!(stage.text().contains("is folded already"), "{}", stage.text());
-    stage.key(KeyCode::Right);
-    assert!(stage.text().contains("5 worker-b"));
-    stage.ui.selected = StepId(5);
-    stage.key(KeyCode::Left);
-    assert!(stage.text().contains("step 6 is in no group and has no sub-agents"), "{}", stage.text());
-    stage.ui.mode = ViewMode::Flow;
-    for (key, selected) in [
-        (KeyCode::Left, 2),
-        (KeyCode::Char('j'), 3),
-        (KeyCode::Left, 1),
-        (KeyCode::Left, 0),
-        (KeyCode::Left, 0),
-        (KeyCode::Right, 1),
-    ] {
-        stage.key(key);
-        assert_eq!(stage.ui.selected, StepId(selected), "{key:?}");
-    }
-}
-
-#[test]
 fn a_run_that_is_over_is_done_again_after_a_question() {
     let mut stage = stage();
     stage.ui.can_retry = true;
@@ -656,56 +286,6 @@ fn a_run_that_is_over_is_done_again_after_a_question() {
     }
     assert!(effects(&mut stage, "R").is_empty());
     assert!(stage.text().contains("every step is complete"), "{}", stage.text());
-}
-
-#[test]
-fn the_help_is_searched() {
-    let mut stage = stage();
-    stage.keys("?/budget");
-    let text = stage.text();
-    assert!(text.contains("/ budget") && text.contains("change a limit") && !text.contains("withdraw"), "{text}");
-    stage.key(KeyCode::Esc);
-    assert!(stage.text().contains("withdraw"));
-    stage.key(KeyCode::Esc);
-    assert!(stage.ui.overlays.is_empty());
-}
-
-#[test]
-fn what_was_looked_for_can_be_looked_for_again() {
-    let mut stage = stage();
-    let typed = |stage: &Stage| match stage.ui.overlays.last() {
-        Some(Overlay::Search { query, .. }) => query.clone(),
-        other => panic!("{other:?}"),
-    };
-    for needle in ["one", "two", "one"] {
-        stage.keys("/");
-        stage.keys(needle);
-        assert_eq!(stage.key(KeyCode::Enter), [UiEffect::Find { opposite: false }]);
-    }
-    stage.keys("/");
-    stage.key(KeyCode::Up);
-    assert_eq!(typed(&stage), "one");
-    stage.key(KeyCode::Up);
-    stage.key(KeyCode::Up);
-    assert_eq!(typed(&stage), "two");
-    stage.key(KeyCode::Down);
-    stage.key(KeyCode::Down);
-    assert_eq!(typed(&stage), "");
-    assert_eq!(stage.key(KeyCode::Enter), [UiEffect::Find { opposite: false }]);
-    assert_eq!(stage.ui.search.as_ref().unwrap().needle, "one");
-}
-
-#[test]
-fn a_message_that_the_agent_queued_is_said_to_be_with_it() {
-    let mut stage = stage();
-    stage.keys("u");
-    assert_eq!(stage.ui.notice.as_ref().unwrap().text.as_str(), "no message of yours waits to be taken");
-    let mut request = stage.feed.state.steering.recent.last().unwrap().clone();
-    request.targets[0].state = TargetState::Queued;
-    stage.feed.state.steering.add(request);
-    stage.keys("u");
-    let said = stage.ui.notice.as_ref().unwrap().text.to_string();
-    assert!(said.contains("is with the agent already"), "{said}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Scene;
-use super::overlay::dialog_box;
+use super::overlay::{dialog_box, inside_box};
 use super::paint::{piece, put, put_cut, row};
 use super::secrets::wrapped;
 use crate::deck::answer_dialog::{does, lines, question};
@@ -75,10 +75,33 @@ impl Sheet {
         Self { text, typed, room, spare }
     }
 
+    /// Whether a row says how much of what is asked there is.
+    fn tells(&self) -> bool {
+        self.text.len() > self.seen() && self.room > 1
+    }
+
+    /// How high the dialog is.
+    fn high(&self, question: &Question) -> u16 {
+        let answers = lines(question).len() + self.typed.len() + 2;
+        u16::try_from(self.text.len().min(self.room) + answers + self.spare).unwrap_or(u16::MAX)
+    }
+
     /// The rows of what is asked that are seen at once.
     fn seen(&self) -> usize {
         if self.text.len() > self.room { self.room.saturating_sub(1).max(1) } else { self.text.len() }
     }
+}
+
+/// Where the choices are, which of them is the first visible one, and how many there are.
+pub(super) fn choices(area: Rect, dialog: &AnswerDialog, scene: &Scene<'_>) -> Option<(Rect, usize, usize)> {
+    let (area, question) = (room(area), question(scene.state, dialog)?);
+    let sheet = Sheet::new((area.width, area.height), dialog, question, scene.reveal);
+    let inner = inside_box(area, (WIDE, sheet.high(question)));
+    let count = lines(question).len();
+    let above = sheet.seen() + usize::from(sheet.tells()) + usize::from(sheet.spare > 0);
+    let above = u16::try_from(above).unwrap_or(u16::MAX);
+    let height = inner.height.saturating_sub(above).min(u16::try_from(count).unwrap_or(u16::MAX));
+    Some((Rect { y: inner.y.saturating_add(above), height, ..inner }, 0, count))
 }
 
 /// What stands before one's own words where there are choices too.
@@ -123,9 +146,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
     let sheet = Sheet::new((area.width, area.height), dialog, question, scene.reveal);
     let (seen, all, spare) = (sheet.seen(), sheet.text.len(), sheet.spare);
     let typed = &sheet.typed;
-    let answers = choices.len() + typed.len() + 2;
-    let high = u16::try_from(all.min(sheet.room) + answers + spare).unwrap_or(u16::MAX);
-    let inner = dialog_box(buf, area, (WIDE, high), &title, scene);
+    let inner = dialog_box(buf, area, (WIDE, sheet.high(question)), &title, scene);
     let mut dy = 0;
     let top = dialog.top.min(all.saturating_sub(seen));
     for (line, mark) in sheet.text.iter().skip(top).take(seen) {
@@ -138,7 +159,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
         put_cut(buf, inner, 0, dy, line, inner.width, style);
         dy += 1;
     }
-    if all > seen && sheet.room > 1 {
+    if sheet.tells() {
         let lines = if inner.width < 40 { "" } else { "lines " };
         let text = format!("{lines}{}-{} of {all}   pgup pgdn", top + 1, top + seen);
         put(buf, inner, 0, dy, &text, theme.dim());

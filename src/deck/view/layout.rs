@@ -216,8 +216,14 @@ fn grid(area: Rect, ui: &UiState, state: &RunState) -> Vec<(StepId, Rect)> {
     let rows = most_rows.min(count.div_ceil(columns));
     let per_page = columns * rows;
     let at = sums::place(state, ui.selected).unwrap_or(0);
-    let start = page_start(at, per_page, count, ui.sums(state).first_open);
-    let (columns, rows) = (u16::try_from(columns).unwrap_or(1), u16::try_from(rows).unwrap_or(1));
+    // While one looks at them the pages stay what they are, whatever ends.
+    let start = page_start(at, per_page, count, ui.grid_from.unwrap_or_else(|| ui.sums(state).first_open));
+    let lives = |row: usize| {
+        let panes = state.steps.iter().skip(start + row * columns).take(columns);
+        panes.take(per_page - row * columns).any(|step| !step.phase.is_terminal())
+    };
+    let heights = heights(&(0..rows).map(lives).collect::<Vec<_>>(), area.height);
+    let columns = u16::try_from(columns).unwrap_or(1);
     let edge =
         |n: u16, of: u16, length: u16| u16::try_from(u32::from(length) * u32::from(n) / u32::from(of)).unwrap_or(0);
     state
@@ -229,10 +235,35 @@ fn grid(area: Rect, ui: &UiState, state: &RunState) -> Vec<(StepId, Rect)> {
         .map(|(step, n)| {
             let (column, row) = (n % columns, n / columns);
             let (x0, x1) = (edge(column, columns, area.width), edge(column + 1, columns, area.width));
-            let (y0, y1) = (edge(row, rows, area.height), edge(row + 1, rows, area.height));
-            (step.id, Rect { x: area.x + x0, y: area.y + y0, width: x1 - x0, height: y1 - y0 })
+            let above: u16 = heights.iter().take(usize::from(row)).sum();
+            let height = heights.get(usize::from(row)).copied().unwrap_or_default();
+            (step.id, Rect { x: area.x + x0, y: area.y + above, width: x1 - x0, height })
         })
         .collect()
+}
+
+/// How high the rows of a grid are: those in which something goes on share what the others do not need.
+fn heights(live: &[bool], all: u16) -> Vec<u16> {
+    let rows = u16::try_from(live.len()).unwrap_or(u16::MAX).max(1);
+    let living = u16::try_from(live.iter().filter(|live| **live).count()).unwrap_or(0);
+    let share = |rest: u16, of: u16, n: u16| {
+        let edge = |n: u16| u16::try_from(u32::from(rest) * u32::from(n) / u32::from(of.max(1))).unwrap_or(0);
+        edge(n + 1) - edge(n)
+    };
+    if living == 0 || living == rows {
+        return (0..rows).map(|n| share(all, rows, n)).collect();
+    }
+    let rest = all.saturating_sub(PANE.1 * (rows - living));
+    let mut nth = 0;
+    let height = |live: &bool| {
+        if *live {
+            nth += 1;
+            share(rest, living, nth - 1)
+        } else {
+            PANE.1
+        }
+    };
+    live.iter().map(height).collect()
 }
 
 /// Where the page of a grid begins that the step at a place is on. Pages are counted from the first step that has not
@@ -342,6 +373,16 @@ pub fn spot(ui: &UiState, state: &RunState, x: u16, y: u16) -> Option<Spot> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_in_which_something_goes_on_have_what_the_others_do_not_need() {
+        assert_eq!(heights(&[false, true, false], 40), [10, 20, 10]);
+        assert_eq!(heights(&[true, true, false], 41), [15, 16, 10]);
+        assert_eq!(heights(&[true, true], 41), [20, 21]);
+        assert_eq!(heights(&[false, false], 41), [20, 21]);
+        assert_eq!(heights(&[false, true], 20), [10, 10]);
+        assert_eq!(heights(&[], 20), [20]);
+    }
 
     #[test]
     fn pages_of_a_grid_are_full_and_begin_with_what_goes_on() {

@@ -44,8 +44,9 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         let edge = Edge::focused(ui.focus == Focus::Steps);
         frame(buf, area, theme, edge, vec![piece("steps", theme.bold())], vec![piece(told, theme.dim())])
     };
-    if state.steps.is_empty() {
-        put(buf, inner, 2, 0, "no steps yet", theme.dim());
+    if rows.is_empty() {
+        let text = if state.steps.is_empty() { "no steps yet" } else { "no step has these words" };
+        put(buf, inner, 2, 0, text, theme.dim());
         return;
     }
     let lines = rows::shown(ui, &rows, top, height);

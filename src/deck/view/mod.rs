@@ -26,6 +26,7 @@ pub(crate) mod tests;
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crossterm::event::KeyCode;
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -108,6 +109,20 @@ pub fn hit(scene: &Scene<'_>, ui: &UiState, x: u16, y: u16) -> Option<Action> {
         return tabs::hit_section(parts.tabs.width, x, scene, ui);
     }
     parts.footer.contains(at).then(|| rail::hit_footer(parts.footer.width, x, scene, ui)).flatten()
+}
+
+/// What a click means on what lies above the picture: a key that a hint names, or one of the things to choose from.
+#[must_use]
+pub fn hit_above(scene: &Scene<'_>, ui: &UiState, x: u16, y: u16) -> (Option<KeyCode>, Option<usize>) {
+    let parts = layout::layout(ui, scene.state);
+    if layout::is_tiny(ui.size) {
+        return (None, None);
+    }
+    if parts.footer.contains(ratatui::layout::Position { x, y }) {
+        return (rail::pressed(parts.footer.width, x, scene, ui), None);
+    }
+    let area = Rect { x: 0, y: 0, width: ui.size.0, height: ui.size.1 };
+    (None, overlay::choice_at(area, scene, ui, x, y))
 }
 
 /// The entry of a list that is zoomed at a cell.
@@ -380,6 +395,7 @@ fn now_text<'s>(state: &'s RunState, step: &'s StepState, now: Timestamp) -> Cow
             _ if step.session_id.is_some() || step.session_file.is_some() => {
                 "interrupted; its session can be gone on with".into()
             }
+            _ if crate::deck::model::is_foreign(state) => "interrupted".into(),
             _ => "interrupted; a retry runs it again".into(),
         },
         F::Stopped => error().or_else(last_line).unwrap_or_else(|| match step.exit {

@@ -49,6 +49,50 @@ pub(super) fn dialog_box(buf: &mut Buffer, area: Rect, size: (u16, u16), title: 
     titled_box(buf, area, size, title, Vec::new(), scene)
 }
 
+/// Where a box of at most this size is.
+fn boxed(area: Rect, size: (u16, u16)) -> Rect {
+    // A strip of a few cells beside a dialog shows nothing but the remains of words.
+    let wide = if area.width.saturating_sub(size.0) < 12 { area.width } else { size.0 };
+    centred(area, wide, size.1)
+}
+
+/// What is inside of such a box.
+pub(super) fn inside_box(area: Rect, size: (u16, u16)) -> Rect {
+    let place = boxed(area, size);
+    Rect {
+        x: place.x + 2,
+        y: place.y + 1,
+        width: place.width.saturating_sub(4),
+        height: place.height.saturating_sub(2),
+    }
+}
+
+/// Which of the things to choose from a dialog shows at a cell.
+pub(super) fn choice_at(area: Rect, scene: &Scene<'_>, ui: &UiState, x: u16, y: u16) -> Option<usize> {
+    let body = Rect { height: area.height.saturating_sub(1), ..area };
+    let (list, top, count) = match ui.overlays.last()? {
+        Overlay::Palette { query, index } => {
+            let inner = inside_box(body, palette_size(ui));
+            let list = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+            let count = actions::search(query).len();
+            (list, super::layout::list_top(*index, count, usize::from(list.height)), count)
+        }
+        Overlay::Answer(dialog) => super::answer::choices(body, dialog, scene)?,
+        Overlay::Budget(dialog) => super::raise::choices(body, dialog, scene),
+        _ => return None,
+    };
+    let at = list.contains(ratatui::layout::Position { x, y }).then(|| usize::from(y - list.y))?;
+    Some(top + at).filter(|at| *at < count)
+}
+
+/// How large the palette is: as wide as its longest row needs, so that nothing is cut beside empty cells; the same whatever
+/// is typed.
+fn palette_size(ui: &UiState) -> (u16, u16) {
+    let cells = |row: &actions::Row| 19 + row.help.len() + 2 + width(&ui.keymap.shown(row)) + 4;
+    let wide = actions::TABLE.iter().map(cells).max().and_then(|cells| u16::try_from(cells).ok()).unwrap_or(84);
+    (wide.max(84), 18)
+}
+
 /// A box with something at the right end of its upper edge too.
 fn titled_box(
     buf: &mut Buffer,
@@ -59,9 +103,7 @@ fn titled_box(
     scene: &Scene<'_>,
 ) -> Rect {
     fade(buf, area, scene.theme);
-    // A strip of a few cells beside a dialog shows nothing but the remains of words.
-    let wide = if area.width.saturating_sub(size.0) < 12 { area.width } else { size.0 };
-    let place = centred(area, wide, size.1);
+    let place = boxed(area, size);
     wipe(buf, place);
     let inner = frame(buf, place, scene.theme, Edge::Above, vec![piece(title, scene.theme.bold())], right);
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
@@ -143,10 +185,7 @@ const COLUMN: u16 = 76;
 fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let found = actions::search(query);
-    // As wide as its longest row needs, so that nothing is cut beside empty cells; the same whatever is typed.
-    let cells = |row: &actions::Row| 19 + row.help.len() + 2 + width(&ui.keymap.shown(row)) + 4;
-    let wide = actions::TABLE.iter().map(cells).max().and_then(|cells| u16::try_from(cells).ok()).unwrap_or(84);
-    let inner = dialog_box(buf, area, (wide.max(84), 18), "commands", scene);
+    let inner = dialog_box(buf, area, palette_size(ui), "commands", scene);
     let typed = SafeText::line(query);
     let dx = put(buf, inner, 0, 0, "› ", theme.select());
     let dx = put(buf, inner, dx, 0, typed.as_str(), theme.plain());
@@ -336,7 +375,8 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>, ui: &U
                 1 => ", 1 never starts".to_owned(),
                 n => format!(", {n} never start"),
             };
-            ("stop run", "End the whole run?".to_owned(), format!("{children}{never}."))
+            let leaves = if what == Danger::Everything { " The deck leaves when all have ended." } else { "" };
+            ("stop run", "End the whole run?".to_owned(), format!("{children}{never}.{leaves}"))
         }
         Danger::Left(step) => {
             let of: Vec<_> = ui.left.iter().filter(|left| step.is_none_or(|step| step == left.step)).collect();

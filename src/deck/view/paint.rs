@@ -1,5 +1,6 @@
 //! Small brushes. Everything is clipped to its area, so that no size of terminal can make a draw function panic.
 
+use crossterm::event::KeyCode;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -19,11 +20,13 @@ pub struct Piece {
     gap: u16,
     /// What a click on it does.
     does: Option<Action>,
+    /// Which key of what lies above the picture a click on it is.
+    presses: Option<KeyCode>,
 }
 
 /// A piece that is kept as long as anything is.
 pub fn piece(text: impl Into<String>, style: Style) -> Piece {
-    Piece { text: text.into(), style, rank: u8::MAX, gap: 0, does: None }
+    Piece { text: text.into(), style, rank: u8::MAX, gap: 0, does: None, presses: None }
 }
 
 impl Piece {
@@ -48,6 +51,16 @@ impl Piece {
     pub const fn does(mut self, action: Action) -> Self {
         self.does = Some(action);
         self
+    }
+
+    /// The same piece; a click on it is this key.
+    pub const fn presses(mut self, key: Option<KeyCode>) -> Self {
+        self.presses = key;
+        self
+    }
+
+    const fn means(&self) -> Meaning {
+        (self.does, self.presses)
     }
 
     fn width(&self) -> u16 {
@@ -161,6 +174,17 @@ pub fn row(buf: &mut Buffer, area: Rect, dy: u16, left: Vec<Piece>, right: Vec<P
 
 /// What a click on a cell of a row does, which [`row`] would draw of the same pieces.
 pub fn hit(cells: u16, left: Vec<Piece>, right: Vec<Piece>, dx: u16) -> Option<Action> {
+    met(cells, left, right, dx)?.0
+}
+
+/// Which key a click on a cell of such a row is.
+pub fn pressed(cells: u16, left: Vec<Piece>, dx: u16) -> Option<KeyCode> {
+    met(cells, left, Vec::new(), dx)?.1
+}
+
+type Meaning = (Option<Action>, Option<KeyCode>);
+
+fn met(cells: u16, left: Vec<Piece>, right: Vec<Piece>, dx: u16) -> Option<Meaning> {
     let (left, right) = fit(left, right, cells);
     let right_start = cells.saturating_sub(total(&right));
     let of = |side: &[Piece], start: u16| {
@@ -168,9 +192,10 @@ pub fn hit(cells: u16, left: Vec<Piece>, right: Vec<Piece>, dx: u16) -> Option<A
         for (n, p) in side.iter().enumerate() {
             at += if n == 0 { 0 } else { p.gap };
             // The gap to the next piece of the same meaning belongs to it, so that a key and its word are one target.
-            let end = at + p.width() + side.get(n + 1).filter(|next| next.does == p.does).map_or(0, |next| next.gap);
+            let end =
+                at + p.width() + side.get(n + 1).filter(|next| next.means() == p.means()).map_or(0, |next| next.gap);
             if (at..end).contains(&dx) {
-                return p.does;
+                return Some(p.means());
             }
             at += p.width();
         }

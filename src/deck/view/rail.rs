@@ -15,7 +15,7 @@ use crate::deck::model::{Overlay, UiState};
 use crate::text::SafeText;
 
 pub(super) use header::{header, step_header};
-pub(super) use hints::{footer, hit_footer};
+pub(super) use hints::{footer, hit_footer, pressed};
 pub(super) use message::control;
 pub(super) use needs::{hit_needs, needs_you};
 

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::Scene;
 use super::layout::list_top;
-use super::overlay::dialog_box;
+use super::overlay::{dialog_box, inside_box};
 use super::paint::{piece, put, put_cut, row};
 use crate::deck::budget_dialog::{Line, lines, wanted};
 use crate::deck::model::BudgetDialog;
@@ -21,10 +21,7 @@ const VALUE: u16 = 36;
 pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &Scene<'_>) {
     let theme = scene.theme;
     let lines = lines(scene.state, dialog, scene.now);
-    let high = u16::try_from(lines.len()).unwrap_or(8).saturating_add(7);
-    let said = dialog.wrong.as_ref().map_or(0, SafeText::width);
-    let wide = u16::try_from(said + 4).unwrap_or(u16::MAX).clamp(WIDE, area.width.max(WIDE));
-    let inner = dialog_box(buf, area, (wide, high), "raise a budget", scene);
+    let inner = dialog_box(buf, area, size(area, dialog, lines.len()), "raise a budget", scene);
     let narrow = inner.width < VALUE + 20;
     let name = scene.state.step(dialog.step).map(|s| SafeText::line(s.title()).truncate(20)).unwrap_or_default();
     let mark = |on: bool| if on { "(•)" } else { "( )" };
@@ -37,9 +34,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &
             .rank(rank(dialog.whole_run)),
     ];
     row(buf, inner, 0, left, vec![piece("tab", theme.key()).rank(1), piece(" scope", theme.dim()).rank(1)]);
-    // Blank rows above and below the list where there is room for them.
-    let gap = u16::from(usize::from(inner.height) >= lines.len() + 4);
-    let list = Rect { y: inner.y + 1 + gap, height: inner.height.saturating_sub(2 + 2 * gap), ..inner };
+    let list = list_in(inner, lines.len());
     let top = list_top(dialog.index, lines.len(), usize::from(list.height));
     for ((n, line), dy) in lines.iter().enumerate().skip(top).zip(0_u16..list.height) {
         let chosen = n == dialog.index;
@@ -78,6 +73,26 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &
             put_cut(buf, inner, 0, last, &SafeText::line(&text), inner.width, theme.dim());
         }
     }
+}
+
+/// How large the dialog is.
+fn size(area: Rect, dialog: &BudgetDialog, count: usize) -> (u16, u16) {
+    let high = u16::try_from(count).unwrap_or(8).saturating_add(7);
+    let said = dialog.wrong.as_ref().map_or(0, SafeText::width);
+    (u16::try_from(said + 4).unwrap_or(u16::MAX).clamp(WIDE, area.width.max(WIDE)), high)
+}
+
+/// Where its limits are listed. Blank rows stand above and below the list where there is room for them.
+fn list_in(inner: Rect, count: usize) -> Rect {
+    let gap = u16::from(usize::from(inner.height) >= count + 4);
+    Rect { y: inner.y + 1 + gap, height: inner.height.saturating_sub(2 + 2 * gap), ..inner }
+}
+
+/// Where the limits are that one chooses from, which of them is the first visible one, and how many there are.
+pub(super) fn choices(area: Rect, dialog: &BudgetDialog, scene: &Scene<'_>) -> (Rect, usize, usize) {
+    let count = lines(scene.state, dialog, scene.now).len();
+    let list = list_in(inside_box(area, size(area, dialog, count)), count);
+    (list, list_top(dialog.index, count, usize::from(list.height)), count)
 }
 
 /// The new value as far as it was typed, or what one looks like.

@@ -212,7 +212,7 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
             let limit = std::time::Duration::from_millis(limit);
             let share = used.as_secs_f64() / limit.as_secs_f64().max(0.001);
             let style = share_style(share, scene);
-            let left = (!step.phase.is_terminal()).then(|| format!("{} left", clock(limit.saturating_sub(used))));
+            let left = (!scene.rests(step)).then(|| format!("{} left", clock(limit.saturating_sub(used))));
             out.push(limited("time", format!("{} of {}", clock(used), clock(limit)), Some(share), style, left, None));
         }
         _ => out.push(line("time", or_unknown(used.map(clock)))),

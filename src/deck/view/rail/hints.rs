@@ -1,10 +1,11 @@
 //! What can be pressed: the hints of the picture, and those of what lies above it.
 
+use crossterm::event::KeyCode;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::super::Scene;
-use super::super::paint::{Piece, hit, piece, row};
+use super::super::paint::{self, Piece, hit, piece, row};
 use super::inset;
 use super::message::message;
 use crate::deck::actions::{self, Action, Situation};
@@ -23,12 +24,19 @@ pub(in crate::deck::view) fn footer(buf: &mut Buffer, area: Rect, alone: bool, s
         row(buf, inset(area), 0, pieces, Vec::new());
         return;
     }
-    // The first named are the last to go.
+    let pieces = above(scene, ui).unwrap_or_else(|| hints(scene, ui));
+    row(buf, inset(area), 0, pieces, Vec::new());
+}
+
+/// The keys of what lies above the picture, if anything does. The first named are the last to go.
+fn above(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     let named = |hints: &[(&str, &str)]| -> Vec<Piece> {
         let ranked = hints.iter().zip((0..=20).rev());
-        ranked.flat_map(|((key, word), rank)| hint(key, word, rank, scene)).collect()
+        let pieces =
+            |((key, word), rank): (&(&str, &str), u8)| hint(key, word, rank, scene).map(|p| p.presses(key_of(key)));
+        ranked.flat_map(pieces).collect()
     };
-    let pieces: Vec<Piece> = match ui.overlays.last() {
+    Some(match ui.overlays.last() {
         Some(Overlay::Composer(composer)) => {
             let refused = composer.refused.is_some();
             let mut out = vec![("ctrl-s", "send"), ("esc", "keep draft")];
@@ -100,9 +108,36 @@ pub(in crate::deck::view) fn footer(buf: &mut Buffer, area: Rect, alone: bool, s
             let stop = ui.keymap.hint(Action::StopRun);
             named(&[("esc", "stay"), ("l", "leave it running"), (stop.as_str(), "stop everything")])
         }
-        None => hints(scene, ui),
+        None => return None,
+    })
+}
+
+/// Which key of what lies above the picture a click on the hints is. What ends or costs something is never one click away:
+/// of a dialog that asks about that only the way back is.
+pub(in crate::deck::view) fn pressed(width: u16, dx: u16, scene: &Scene<'_>, ui: &UiState) -> Option<KeyCode> {
+    let key = paint::pressed(width.saturating_sub(2), above(scene, ui)?, dx.checked_sub(1)?)?;
+    let allowed = match ui.overlays.last()? {
+        Overlay::Confirm { .. } => key == KeyCode::Esc,
+        Overlay::Quit { .. } => matches!(key, KeyCode::Esc | KeyCode::Char('l')),
+        _ => true,
     };
-    row(buf, inset(area), 0, pieces, Vec::new());
+    allowed.then_some(key)
+}
+
+/// The key that a hint names, where it names one that is pressed by itself.
+fn key_of(label: &str) -> Option<KeyCode> {
+    let mut chars = label.chars();
+    match (label, chars.next(), chars.next()) {
+        ("enter", ..) => Some(KeyCode::Enter),
+        ("esc", ..) => Some(KeyCode::Esc),
+        ("tab", ..) => Some(KeyCode::Tab),
+        ("space", ..) => Some(KeyCode::Char(' ')),
+        ("F1", ..) => Some(KeyCode::F(1)),
+        ("↑", ..) => Some(KeyCode::Up),
+        ("n N", ..) => Some(KeyCode::Char('n')),
+        (_, Some(only), None) => Some(KeyCode::Char(only)),
+        _ => None,
+    }
 }
 
 /// A key and what it does.

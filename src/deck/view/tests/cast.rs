@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::stage::{NOW, Stage, ago, notice, step};
 use crate::deck::changes::Diff;
 use crate::deck::feed::Hands;
+use crate::deck::left::Left;
 use crate::deck::model::{Anchor, Count, Position, Search, Tab};
 use crate::deck::replay::Replay;
 use crate::run::{
@@ -229,6 +230,33 @@ pub(super) fn searched_in(stage: &mut Stage, needle: &str, at: u64, nth: u64, to
     }
 }
 
+/// The runner is gone.
+pub(super) fn lost(stage: &mut Stage) {
+    let gone = "the runner (pid 48200) is gone";
+    stage.feed.hands = Hands::Lost(SafeText::line(gone));
+    stage.read_only = Some(SafeText::line(gone));
+    stage.feed.state.lost = Some(gone.to_owned());
+    stage.feed.state.last_update = Some(NOW - Duration::from_secs(5));
+    for step in stage.feed.state.steps.iter_mut().filter(|step| step.phase == StepPhase::Running) {
+        step.phase = StepPhase::Lost;
+        step.open.clear();
+        step.activity = None;
+    }
+}
+
+/// Processes of its steps live on.
+pub(super) fn left_behind(stage: &mut Stage) {
+    let left = |pid: u32, step: u32, command: &str| Left { pid, step: StepId(step), command: SafeText::line(command) };
+    stage.ui.left = vec![
+        left(48_213, 2, "pi --mode rpc --session /runs/session.jsonl"),
+        left(48_214, 3, "pi --mode rpc"),
+        left(48_230, 3, "cargo test"),
+        left(48_231, 3, "/target/debug/deps/pool-5f0ca91f --test-threads 1\u{1b}[2J"),
+        left(48_215, 4, "pi --mode rpc"),
+    ];
+    stage.ui.can_end_left = true;
+}
+
 /// Everything has ended, in different ways.
 pub(super) fn over(stage: &mut Stage) {
     let state = &mut stage.feed.state;
@@ -354,7 +382,7 @@ index 5f0c..a91f 100644
 }
 
 /// A step whose agent asks: for a permission, for a choice or for a text.
-pub(super) fn asked(stage: &mut Stage, kind: &str) {
+pub(crate) fn asked(stage: &mut Stage, kind: &str) {
     let choice = |id: &str, label: &str| Choice { id: id.into(), label: label.into(), kind: String::new() };
     let command = "rm -rf target/debug\u{1b}[31m";
     let asking = match kind {

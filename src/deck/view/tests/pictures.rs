@@ -15,7 +15,7 @@ use super::stage::{NOW, Stage};
 use crate::deck::feed::Hands;
 use crate::deck::model::ViewMode;
 use crate::deck::theme::{Palette, Theme};
-use crate::run::{RunId, RunPhase, RunState, StepId, StepPhase};
+use crate::run::{RunId, RunPhase, RunState, StepId};
 use crate::text::SafeText;
 
 const SIZES: [(u16, u16); 4] = [(200, 60), (120, 36), (80, 24), (50, 14)];
@@ -179,6 +179,10 @@ pictures! {
     stop_step: |s| s.keys("x");
     stop_run: |s| s.keys("X");
     quit: |s| s.keys("q");
+    quit_stop: |s| s.keys("qX");
+    lost_live_on: |s| { cast::lost(s); cast::left_behind(s); };
+    lost_end_left: |s| { cast::lost(s); cast::left_behind(s); s.keys("X"); };
+    lost_refuses_a_retry: |s| { cast::lost(s); cast::left_behind(s); s.ui.can_retry = true; s.keys("R"); };
     why: |s| s.keys("jw");
     raise: |s| s.keys("+6");
     armed: |s| s.keys("i");
@@ -205,18 +209,7 @@ pictures! {
     notice: |s| { s.ui.selected = StepId(5); s.keys("x"); };
     over: cast::over;
     over_go_on: |s| { cast::over(s); s.ui.can_go_on = true; s.keys("sTry the other lock."); };
-    lost: |s| {
-        let gone = "the runner (pid 48200) is gone";
-        s.feed.hands = Hands::Lost(SafeText::line(gone));
-        s.read_only = Some(SafeText::line(gone));
-        s.feed.state.lost = Some(gone.to_owned());
-        s.feed.state.last_update = Some(NOW - std::time::Duration::from_secs(5));
-        for step in s.feed.state.steps.iter_mut().filter(|step| step.phase == StepPhase::Running) {
-            step.phase = StepPhase::Lost;
-            step.open.clear();
-            step.activity = None;
-        }
-    };
+    lost: cast::lost;
     gone: |s| { s.feed.hands = Hands::Gone(SafeText::line("was removed")); s.read_only = Some(SafeText::line("the run's directory was removed")); };
     leaving: |s| { s.keys("qXy"); s.feed.state.stopped = true; };
 }

@@ -126,22 +126,6 @@ fn keys_that_come_all_at_once_end_nothing() {
 }
 
 #[test]
-fn keys_that_come_in_one_breath_answer_no_question_that_they_put() {
-    let home = Home::new();
-    let pty = home.run(100, 30);
-    for (keys, asks) in [("Xy", "End the whole run?"), ("xy", "End step 1"), ("qXy", "leave it running")] {
-        pty.keys(keys);
-        pty.wait_text(asks);
-        // What comes after it was drawn is an answer.
-        pty.keys(support::ESCAPE);
-        pty.wait_gone(asks);
-    }
-    pty.keys("ii");
-    pty.wait_text("again to interrupt");
-    home.wait_state("running");
-}
-
-#[test]
 fn every_size_is_drawn() {
     let home = Home::new();
     let pty = home.run(120, 36);

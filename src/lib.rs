@@ -25,7 +25,7 @@
 //! | [`run`] | what a run *is*: events, state, `reduce`, `decide`, outcomes. Pure: no clock, no I/O | text |
 //! | [`agents`] | what agents *say*: framing and one adapter a CLI, and how to talk back. Pure state machines | run, text |
 //! | [`plan`] | what to run: plan files, runner configs, agent definitions, validation with positions | run, text |
-//! | [`config`] | what the user set: layers, trust | plan (for positions), text |
+//! | [`config`] | what the user set: layers, trust | plan (for positions), run (its words), text |
 //! | [`rundir`] | what is on disk: one file per document kind, inbox, indexes, following, log windows | run, text, agents (the pi decoder), plan (its stored form, how a limit is written) |
 //! | [`engine`] | what happens: spawning, process trees, timers, scheduling; performs effects | all above |
 //! | [`headless`] | what scripts see: text, JSONL, summary | run, rundir, text |
@@ -40,8 +40,9 @@
 //! 1. **The runner is a process of its own.** A keeper starts it; the deck never owns a child. The keeper is a
 //!    subreaper that only waits: when the runner dies uncleanly it ends what fell to it and records *lost*. Of a run
 //!    in the foreground the command itself is the keeper.
-//! 2. **One reducer.** [`run::reduce`] is used live, when attaching and in tests. Nothing else changes a
-//!    [`run::RunState`]. Time is an argument.
+//! 2. **One reducer.** [`run::reduce`] is used live, when attaching and in tests. No event changes a
+//!    [`run::RunState`] in another way. Time is an argument. What a reader sees is made of what the events say and what
+//!    the status says (`rundir::merge`).
 //! 3. **Decisions are events, effects are values.** [`run::decide`] returns conclusions and the next deadline; the
 //!    engine records each as an event, then performs it. Followers never decide for a run they do not own.
 //! 4. **Files are the only door** between the runner and everything else. Keys, commands and foreign tools write the

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::bail;
 
 use super::args::DemoArgs;
-use super::launch;
 use super::load::{self, World};
-use crate::agents::demo::{Options, PLAN};
+use super::{demo_agent, launch};
+use crate::agents::demo::PLAN;
 use crate::plan::{Input, Runner};
 
 /// The variable that tells a demo agent how fast to play.
@@ -21,7 +21,7 @@ pub fn agent(arguments: &[OsString]) -> ExitCode {
     let session =
         arguments.iter().position(|a| a == "--session").and_then(|at| arguments.get(at + 1)).map(PathBuf::from);
     let speed = std::env::var(SPEED).ok().and_then(|text| text.parse().ok()).unwrap_or(1.0);
-    crate::agents::demo::run(&Options { scene: word(0).unwrap_or_default(), session, speed })
+    demo_agent::run(&demo_agent::Options { scene: word(0).unwrap_or_default(), session, speed })
 }
 
 /// Runs the demo.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 
 use super::check::print_problems;
-use crate::agents::demo::{self, ScriptError};
+use crate::agents::demo::ScriptError;
 use crate::config::{Config, Env};
 use crate::engine::Caps;
 use crate::plan::{LoadOptions, Loaded, Plan, Problems, ScriptProblem, Severity};
@@ -83,7 +83,7 @@ impl World {
 /// # Errors
 /// Why it cannot be played in this folder.
 pub fn check_script(script: &str, cwd: &Path) -> Result<(), ScriptProblem> {
-    demo::check(script, cwd).map_err(|error| match error {
+    super::demo_agent::check(script, cwd).map_err(|error| match error {
         ScriptError::NoScene { name, known } => {
             ScriptProblem { message: format!("there is no scene `{name}`"), known, may_come: false }
         }

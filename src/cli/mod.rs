@@ -15,6 +15,7 @@ mod completions;
 mod config_cmd;
 mod control;
 mod demo;
+mod demo_agent;
 mod doctor;
 mod doctor_probe;
 mod doctor_report;

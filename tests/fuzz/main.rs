@@ -261,7 +261,15 @@ fn a_status() {
         let written = status::encode(&state, &context);
         let again = decode_status(&written).expect("what is written is read");
         assert_eq!(again.steps.len(), state.steps.len());
-        assert_eq!((again.id, again.phase), (state.id, state.phase));
+        assert_eq!((&again.id, &again.phase), (&state.id, &state.phase));
+        // Whoever shows it adds up what it says, however large that is.
+        let now = Timestamp::from_millis(1_764_000_000_000);
+        let shown = subdeck::headless::summary(&state, now);
+        assert!(shown.lines().all(|line| !line.chars().any(char::is_control)), "{shown:?}");
+        let document = subdeck::headless::status_json(&state);
+        assert_eq!(document["steps"].as_array().map(Vec::len), Some(state.steps.len()));
+        let sums = subdeck::deck::sums::Sums::of(&state);
+        assert!(sums.ended <= state.steps.len());
     });
 }
 

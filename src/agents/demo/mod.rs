@@ -3,14 +3,12 @@
 
 mod perform;
 mod play;
-mod process;
 mod script;
 mod session;
 #[cfg(test)]
 mod tests;
 
 pub use play::{Input, Stage, serve};
-pub use process::{Options, check, run};
 pub use script::{BUILT_IN, Progress, Retry, Scene, Script, ScriptError, Tool, Turn, UsageOf};
 pub use session::Session;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::{BUILT_IN, Input, Scene, Script, ScriptError, Session, Stage, serve};
+use crate::agents::demo::{BUILT_IN, Input, Scene, Script, ScriptError, Session, Stage, serve};
 
 /// The most bytes that a script may have.
 const MOST: u64 = 16 * 1024 * 1024;

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
@@ -137,7 +138,8 @@ pub fn left(dir: &RunDir, exit: DeckExit) -> anyhow::Result<ExitCode> {
         tell!("subdeck: the run's directory was removed");
         return Ok(out::code(ExitCause::Lost));
     };
-    follower.catch_up();
+    // Whoever leaves a deck does not wait for all that happened.
+    follower.catch_up_within(Duration::from_millis(100));
     let state = follower.state();
     tell_summary(state, Output::Text, Fate::Whole);
     match exit {

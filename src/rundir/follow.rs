@@ -225,6 +225,17 @@ impl Follower {
         while self.poll().behind {}
     }
 
+    /// The same for at most about so long where there is a status: of a long event log the rest is not waited for, and the
+    /// picture is that of the status.
+    pub fn catch_up_within(&mut self, most: Duration) {
+        let begun = Instant::now();
+        while self.poll().behind {
+            if self.snapshot.is_some() && begun.elapsed() >= most {
+                break;
+            }
+        }
+    }
+
     /// The run as it is known.
     #[must_use]
     pub fn state(&self) -> &RunState {

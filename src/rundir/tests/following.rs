@@ -343,6 +343,25 @@ fn needs_of(follower: &Follower) -> Vec<u32> {
     crate::run::needs(follower.state()).iter().map(|need| need.step.id.0).collect()
 }
 
+#[test]
+fn a_long_log_is_not_waited_for_where_a_status_says_how_it_ended() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = foreign(&RunRoot::at(temp.path()), "failed\", \"endedAt\": 1764000000600, \"x\": \"", 4_194_303);
+    let line = "{\"type\":\"subagent.step.started\",\"ts\":1764000000001,\"stepIndex\":0}\n".repeat(8_000);
+    let mut events = fs::read_to_string(dir.events()).unwrap();
+    events.push_str(&line);
+    fs::write(dir.events(), &events).unwrap();
+    let mut follower = Follower::open(dir.path()).unwrap();
+    follower.catch_up_within(Duration::ZERO);
+    assert!(follower.reading().is_some(), "most of it was not read");
+    assert_eq!((&follower.state().phase, follower.lost()), (&RunPhase::Failed, None));
+    // Without a status nothing else tells.
+    fs::remove_file(dir.status()).unwrap();
+    let mut follower = Follower::open(dir.path()).unwrap();
+    follower.catch_up_within(Duration::ZERO);
+    assert!(follower.reading().is_none());
+}
+
 /// B63 again, of a runner that lives: it may be about to write its end, and has two seconds for that.
 #[test]
 fn a_result_that_has_long_been_there_is_the_end_though_its_runner_lives() {

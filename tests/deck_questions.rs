@@ -44,7 +44,8 @@ fn a_permission_is_shown_and_allowed() {
     pty.keys("A");
     pty.wait_text("step 1 asker asks");
     // Only a key that says what it means answers.
-    pty.keys("x\r");
+    pty.keys("x");
+    pty.keys("\r");
     pty.wait_text("choose one of these first");
     pty.keys("y");
     pty.wait_gone("step 1 asker asks");

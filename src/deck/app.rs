@@ -45,6 +45,8 @@ use crate::alarm::Alarm;
 use crate::run::{RunState, SteerMode, StepId, StepPhase, Timestamp};
 use crate::text::SafeText;
 
+/// A frame that takes longer to be written was on the screen only when it was written.
+const SLOW: Duration = Duration::from_millis(10);
 /// The shortest time between two frames that no key asked for.
 const FRAME: Duration = Duration::from_millis(33);
 
@@ -331,6 +333,8 @@ impl<'a, S: Source> App<'a, S> {
                 match self.take_ready(None, &mut screen, &mut keys).await? {
                     Some(Then::Leave(exit)) => return Ok(exit),
                     Some(_) => (dirty, at_once) = (true, true),
+                    // A terminal that is slow has shown it when the last byte was taken.
+                    None if wall().since(begun) > SLOW => self.ui.drawn(wall()),
                     None => self.ui.drawn(begun),
                 }
             }

@@ -287,12 +287,12 @@ fn play(stage: &Stage, action: Action) {
         }
         Action::Fold => {
             stage.zoom_talk();
-            stage.sees("… 4 times");
+            stage.sees("… 4 more times");
             stage.press(action);
             stage.sees("not folded");
-            stage.goes("… 4 times");
+            stage.goes("… 4 more times");
             stage.press(action);
-            stage.sees("… 4 times");
+            stage.sees("… 4 more times");
             stage.leave_zoom();
         }
         Action::Filter => {

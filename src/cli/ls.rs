@@ -111,7 +111,11 @@ fn spent_today(spent: &Spent) -> Option<SafeText> {
     }
     let models: Vec<String> =
         spent.models.iter().map(|(model, usd)| format!("{model} {}", units::cost(*usd))).collect();
-    let unknown = if spent.unknown > 0 { format!("; {} runs tell no cost", spent.unknown) } else { String::new() };
+    let unknown = match spent.unknown {
+        0 => String::new(),
+        1 => "; 1 run tells no cost".to_owned(),
+        n => format!("; {n} runs tell no cost"),
+    };
     Some(SafeText::line(&format!("today {}: {}{unknown}", units::cost(spent.usd), models.join(", "))))
 }
 

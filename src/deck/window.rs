@@ -150,6 +150,8 @@ pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u1
     let reaches_end = |rows: &[Row]| rows.last().is_none_or(|row| row.end >= len);
     // A position near the end of a log leaves no empty rows below it.
     let rows = if rows.len() < view.high && reaches_end(&rows) { view.filled(feed, rows) } else { rows };
+    // What came since and is on the screen is not missing.
+    let behind = rows.last().map_or(behind, |row| behind.min(len.saturating_sub(row.end)));
     let last = rows.last().map_or(0, |r| r.anchor.line);
     let at_end = pane.output == Position::Follow || reaches_end(&rows);
     let percent = if at_end || len == 0 { 100 } else { u8::try_from(last.saturating_mul(100) / len).unwrap_or(100) };

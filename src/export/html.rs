@@ -241,7 +241,7 @@ fn by_model(state: &RunState) -> Option<String> {
 }
 
 pub(super) fn took(step: &StepState) -> Option<String> {
-    let (start, end) = step.started_at.zip(step.ended_at)?;
+    let (start, end) = step.started_at.zip(step.ended_at).filter(|_| !step.never_ran())?;
     Some(clock(end.since(start)))
 }
 

@@ -20,7 +20,7 @@ use crate::deck::theme::{Palette, Theme};
 use crate::deck::update::NOTICE_FOR;
 use crate::deck::{DeckError, early, guard};
 use crate::run::Timestamp;
-use crate::rundir::fleet::{Fleet, Row, Spent, arrange, spent_since, waiting};
+use crate::rundir::fleet::{Fleet, Row, Spent, arrange, broken, spent_since, waiting};
 use crate::text::{SafeText, when};
 
 /// The shortest time between two frames that no key asked for.
@@ -247,6 +247,7 @@ impl<'a> App<'a> {
             unread: self.fleet.unread(),
             waiting: &waiting,
             living: self.fleet.runs().filter(|run| run.is_living()).count(),
+            broken: broken(self.fleet.runs()),
             spent: &self.spent.1,
             troubles: &self.troubles,
             roots: &self.roots,

@@ -30,8 +30,10 @@ pub(super) struct Scene<'a> {
     pub(super) unread: usize,
     /// Those that need a person, listed or not, the newest first.
     pub(super) waiting: &'a [&'a FleetRun],
-    /// How many go on.
+    /// How many go on, listed or not.
     pub(super) living: usize,
+    /// How many cannot be read, and of how many the runner died; listed or not.
+    pub(super) broken: (usize, usize),
     /// What today cost.
     pub(super) spent: &'a Spent,
     /// What stands between the files and the picture.
@@ -95,11 +97,10 @@ pub(super) fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &FleetUi) {
 
 fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let theme = scene.theme;
-    let count = |class: Class| runs(scene.rows).filter(|run| Class::of(run) == class).count();
     let mut left = vec![piece(" fleet  ", theme.bold())];
     left.push(piece(format!("{} running", scene.living), theme.accent()));
-    for (class, word) in [(Class::Unreadable, "unreadable"), (Class::Lost, "lost")] {
-        match count(class) {
+    for (count, word) in [(scene.broken.0, "unreadable"), (scene.broken.1, "lost")] {
+        match count {
             0 => {}
             n => left.push(piece(format!("  {n} {word}"), theme.bad()).rank(4)),
         }
@@ -109,8 +110,12 @@ fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
         let all = units::grouped((scene.count + scene.unread) as u64);
         left.push(piece(format!("  reading {} of {all}", units::grouped(scene.count as u64)), theme.bold()));
     }
-    let mut right =
-        vec![piece("today ", theme.dim()).rank(5), piece(units::cost(scene.spent.usd), theme.bold()).rank(6)];
+    // What is told is at least what it was where some of it is not.
+    let least = if scene.spent.partial || scene.spent.unknown > 0 { "+" } else { "" };
+    let mut right = vec![
+        piece("today ", theme.dim()).rank(5),
+        piece(format!("{}{least}", units::cost(scene.spent.usd)), theme.bold()).rank(6),
+    ];
     for (at, (model, usd)) in scene.spent.models.iter().take(4).enumerate() {
         let rank = u8::try_from(4_usize.saturating_sub(at)).unwrap_or(0).min(2);
         let model = SafeText::line(model).truncate(16);

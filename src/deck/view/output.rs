@@ -223,7 +223,7 @@ fn log_row(buf: &mut Buffer, area: Rect, dy: u16, row: &Row, scene: &Scene<'_>) 
     let theme = scene.theme;
     if let Some(again) = row.again {
         let more = if again.or_more { " or more" } else { "" };
-        let text = format!("… {}{more} times", grouped(again.times as u64));
+        let text = format!("… {}{more} more times", grouped(again.times as u64));
         put(buf, area, 2, dy, &text, theme.dim());
         return;
     }

@@ -121,7 +121,13 @@ fn ends(buf: &mut Buffer, area: Rect, places: &[Place], scene: &Scene<'_>, ui: &
     let needs = |lies: &dyn Fn(StepId) -> bool| sums.needy.iter().any(|id| lies(*id));
     let mut tell = |dx: u16, count: usize, needs: bool| {
         if count > 0 {
-            let dx = put(buf, area, dx, 0, &format!("…{count}"), scene.theme.dim());
+            // A bare number among those of the tabs would be one of a step.
+            let text = match (area.width < 72, needs) {
+                (true, true) => "…".to_owned(),
+                (false, _) if count < 100 => format!("{count} more"),
+                _ => format!("…{count}"),
+            };
+            let dx = put(buf, area, dx, 0, &text, scene.theme.dim());
             if needs {
                 put(buf, area, dx + 1, 0, "▲", scene.theme.alarm());
             }

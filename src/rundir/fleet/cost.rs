@@ -12,6 +12,8 @@ pub struct Spent {
     pub models: Vec<(String, f64)>,
     /// How many runs of that time did work and told nothing of its cost.
     pub unknown: usize,
+    /// Of some run that told a cost a part is not told.
+    pub partial: bool,
 }
 
 impl Spent {
@@ -43,6 +45,7 @@ pub fn spent_since<'r>(runs: impl Iterator<Item = &'r FleetRun>, since: Timestam
         }
         told |= add_whole(&mut spent, state, since);
         spent.unknown += usize::from(worked && !told);
+        spent.partial |= told && state.is_cost_partial();
     }
     spent.models.retain(|(_, usd)| *usd > 0.0);
     spent.models.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

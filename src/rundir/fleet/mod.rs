@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 pub use cost::{Spent, spent_since};
 pub use facts::Project;
-pub use order::{Class, Group, Head, Row, Show, Sort, View, arrange, has_words, waiting};
+pub use order::{Class, Group, Head, Row, Show, Sort, View, arrange, broken, has_words, waiting};
 
 use super::find::{self, Listed};
 use super::follow::HALF_WRITTEN;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::FleetRun;
-use crate::run::{RunPhase, RunState, StepId, StepPhase, Timestamp, needs};
+use crate::run::{RunPhase, RunState, StepId, StepPhase, StepState, Timestamp, needs};
 
 /// What a person wants to know first of a run, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,10 +29,10 @@ impl Class {
     /// The class of a run.
     #[must_use]
     pub fn of(run: &FleetRun) -> Self {
-        let Some(state) = run.state() else { return Self::Unreadable };
-        if run.is_lost() {
-            return Self::Lost;
+        if let Some(broken) = Self::of_broken(run) {
+            return broken;
         }
+        let Some(state) = run.state() else { return Self::Unreadable };
         if !state.is_over() {
             let survivors = state.steps.iter().any(|s| !s.survivors.is_empty());
             return if survivors || !needs(state).is_empty() { Self::Needs } else { Self::Running };
@@ -41,6 +41,14 @@ impl Class {
             RunPhase::Paused => Self::Paused,
             RunPhase::Failed | RunPhase::Stopped | RunPhase::Rejected => Self::Failed,
             _ => Self::Complete,
+        }
+    }
+
+    /// The class of a run that cannot be read or whose runner died.
+    fn of_broken(run: &FleetRun) -> Option<Self> {
+        match run.state() {
+            None => Some(Self::Unreadable),
+            Some(_) => run.is_lost().then_some(Self::Lost),
         }
     }
 
@@ -171,6 +179,8 @@ pub struct Head {
     pub count: usize,
     /// What they cost, as far as that is known.
     pub usd: Option<f64>,
+    /// Some of it is not told, so that it is at least that.
+    pub partial: bool,
 }
 
 /// A row of the list.
@@ -239,7 +249,8 @@ pub fn arrange<'r>(
         if view.group != Group::None {
             let costs: Vec<f64> = runs.iter().flat_map(|run| usd_with_parts(run, &parts)).collect();
             let usd = (!costs.is_empty()).then(|| costs.iter().sum());
-            rows.push(Row::Head(Head { title, count: runs.len(), usd }));
+            let partial = runs.iter().any(|run| is_cost_partial(run, &parts));
+            rows.push(Row::Head(Head { title, count: runs.len(), usd, partial }));
         }
         for run in runs {
             rows.push(Row::Run { run, part: false });
@@ -313,6 +324,24 @@ fn below<'r>(run: &FleetRun, parts: &BTreeMap<&str, Vec<&'r FleetRun>>) -> Vec<&
 fn usd_with_parts(run: &FleetRun, parts: &BTreeMap<&str, Vec<&FleetRun>>) -> Vec<f64> {
     let all = std::iter::once(run).chain(below(run, parts));
     all.filter_map(|run| run.state()?.cost()).map(|usd| usd.0).collect()
+}
+
+/// Whether of a run or of one below it some cost is not told.
+fn is_cost_partial(run: &FleetRun, parts: &BTreeMap<&str, Vec<&FleetRun>>) -> bool {
+    let untold = |state: &RunState| {
+        state.is_cost_partial() || state.cost().is_none() && state.steps.iter().any(StepState::worked)
+    };
+    std::iter::once(run).chain(below(run, parts)).filter_map(FleetRun::state).any(untold)
+}
+
+/// How many runs cannot be read, and of how many the runner died.
+#[must_use]
+pub fn broken<'r>(runs: impl Iterator<Item = &'r FleetRun>) -> (usize, usize) {
+    runs.fold((0, 0), |(unreadable, lost), run| match Class::of_broken(run) {
+        Some(Class::Unreadable) => (unreadable + 1, lost),
+        Some(_) => (unreadable, lost + 1),
+        None => (unreadable, lost),
+    })
 }
 
 fn is_shown(run: &FleetRun, show: Show, midnight: Timestamp) -> bool {

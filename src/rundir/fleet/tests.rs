@@ -293,7 +293,7 @@ fn money_is_counted_by_the_day_and_by_the_model() {
     put(&dir, &silent);
     place.look();
     let spent = spent_since(place.fleet.runs(), Timestamp::from_millis(80_000));
-    assert_eq!(spent, Spent { usd: 0.5, models: vec![("large".into(), 0.5)], unknown: 1 });
+    assert_eq!(spent, Spent { usd: 0.5, models: vec![("large".into(), 0.5)], unknown: 1, partial: false });
     assert_eq!(spent_since(place.fleet.runs(), Timestamp::from_millis(0)).usd, 1.0);
 }
 

@@ -121,7 +121,8 @@ fn heading(buf: &mut Buffer, area: Rect, dy: u16, head: &Head, group: Group, the
     let dx = put(buf, area, 1, dy, title.as_str(), theme.accent());
     let dx = put(buf, area, dx + 1, dy, &head.count.to_string(), theme.dim());
     if let Some(usd) = head.usd {
-        put(buf, area, dx + 2, dy, &units::cost(usd), theme.dim());
+        let more = if head.partial { "+" } else { "" };
+        put(buf, area, dx + 2, dy, &format!("{}{more}", units::cost(usd)), theme.dim());
     }
 }
 

@@ -10,7 +10,7 @@ use crate::deck::fleet::update::{Context, Effect, update};
 use crate::deck::view::tests::pictures::planes;
 use crate::deck::view::tests::{NOW, run};
 use crate::run::{CostUsd, RunId, RunPhase, RunState, StepId, StepPhase, StepState, Tokens};
-use crate::rundir::fleet::{Project, arrange};
+use crate::rundir::fleet::{Project, arrange, broken};
 use crate::rundir::{Listed, RunDir};
 use std::time::Duration;
 
@@ -126,7 +126,12 @@ impl Stage {
                 unread: 0,
                 waiting: &waiting,
                 living: runs.iter().filter(|run| run.is_living()).count(),
-                spent: &if runs.is_empty() { Spent::default() } else { Spent { usd: 2.41, models, unknown: 1 } },
+                broken: broken(runs.iter()),
+                spent: &if runs.is_empty() {
+                    Spent::default()
+                } else {
+                    Spent { usd: 2.41, models, unknown: 1, partial: true }
+                },
                 troubles: &[],
                 roots: &["/home/me/root".to_owned()],
                 now: NOW,

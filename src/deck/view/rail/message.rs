@@ -41,11 +41,14 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     }
     if ui.armed.is_some() {
         let many = living(scene.state);
-        let children = if many == 1 { "child pauses".to_owned() } else { format!("{many} children pause") };
+        let children = match many {
+            1 => "1 child pauses, its session lives on".to_owned(),
+            n => format!("{n} children pause, their sessions live on"),
+        };
         return Some(vec![
             piece("press ", theme.bold()),
             piece(ui.keymap.hint(Action::Interrupt), theme.key()),
-            piece(format!(" again to interrupt: {children}, their sessions live on"), theme.bold()),
+            piece(format!(" again to interrupt: {children}"), theme.bold()),
         ]);
     }
     if let (Some(percent), Some(search)) = (ui.searching, &ui.search) {
@@ -274,13 +277,14 @@ fn tool_limits(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
     let theme = scene.theme;
     let tool = SafeText::line(&call.tool).truncate(16);
     let open = scene.now.since(call.started_at);
-    let mut out = vec![
-        piece(tool.to_string(), theme.dim()).rank(5),
-        piece(format!("open {}", clock(open)), theme.plain()).rank(5).gap(1),
-    ];
     let time = |ms: u64| std::time::Duration::from_millis(ms);
     let ends = step.limits.tool_limit(&call.tool).map(time);
-    out.extend(ends.map(|at| piece(format!("of {}", clock(at)), theme.dim()).rank(4).gap(1)));
+    // Of how much says nothing without how long.
+    let of = ends.map(|at| format!(" of {}", clock(at))).unwrap_or_default();
+    let mut out = vec![
+        piece(tool.to_string(), theme.dim()).rank(5),
+        piece(format!("open {}{of}", clock(open)), theme.plain()).rank(5).gap(1),
+    ];
     let warns = step.thresholds.tool_open(&call.tool).map(time);
     out.extend(warns.map(|at| {
         let (word, style) = if open >= at { ("warned", theme.bad()) } else { ("warning", theme.dim()) };

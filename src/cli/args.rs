@@ -422,8 +422,9 @@ pub struct ExportArgs {
 /// `subdeck prune`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --yes nothing is removed: the runs that would go are printed with how they ended, how long ago, and what they
-hold. A run that goes on, or of which that is not known, is never removed, nor one that another run goes on from.")]
+Without --yes nothing is removed: the runs that would go are printed with how they ended, how long ago, and their size.
+A run that goes on, or of which that is not known, is never removed, nor one with a session that a run which stays goes
+on with.")]
 pub struct PruneArgs {
     /// Remove them.
     #[arg(long)]

@@ -20,7 +20,7 @@ pub fn table() -> String {
         text.push_str(&format!("  {}  {}\n", cause.code(), cause.meaning()));
     }
     text.push_str(
-        "\nOf several causes the order is: stopped, timed out, over budget, failed, paused;\n\
+        "\nOf several causes the order is: stopped, timed out, over budget, failed, waiting for a person, paused;\n\
          lost only where no end was recorded.\n",
     );
     text

@@ -261,7 +261,7 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
         }
         let seen = crate::run::attention::seen(state, step, condition.reason, now);
         lines.push(("evidence".to_owned(), seen.unwrap_or_else(|| condition.evidence.clone())));
-        lines.push(("since".to_owned(), ago(condition.since)));
+        lines.push(("for".to_owned(), clock(now.since(condition.since))));
         let times = if notice.times > 1 { format!(", told {} times", notice.times) } else { String::new() };
         lines.push(("told".to_owned(), format!("{}{times}", ago(notice.raised_at))));
         if let Some(at) = notice.acknowledged {
@@ -272,7 +272,7 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
         let Some(attention) = needs_person(step) else { return Vec::new() };
         lines.push(("rule".to_owned(), attention.rule.to_owned()));
         lines.push(("reason".to_owned(), attention.reason));
-        lines.extend(attention.since.map(|since| ("since".to_owned(), ago(since))));
+        lines.extend(attention.since.map(|since| ("for".to_owned(), clock(now.since(since)))));
     }
     // What is true of the step is of no rule.
     lines.push((String::new(), String::new()));

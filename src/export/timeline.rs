@@ -37,8 +37,8 @@ impl Sign {
     const fn legend(self) -> &'static str {
         match self {
             Self::Call => "a tool call begins",
-            Self::Control => "a request, or who needs somebody",
-            Self::Bad => "something fails",
+            Self::Control => "a request, or what somebody was told",
+            Self::Bad => "something fails or needs somebody",
         }
     }
 }

@@ -33,13 +33,18 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
     let hint = |action: Action, word: &str, rank: u8| {
         piece(format!("{} {word}", ui.keymap.hint(action)), theme.alarm()).rank(rank).gap(3).does(action)
     };
+    // What lies above takes the keys.
+    let free = ui.overlays.is_empty();
     let asks = scene.read_only.is_none() && scene.state.step(first.step).is_some_and(|step| !step.questions.is_empty());
-    let mut right = vec![hint(Action::NextAttention, "jump", 3), hint(Action::Why, "why", 1)];
-    if ui.replay.is_none() && !scene.is_gone() {
+    let mut right = Vec::new();
+    if free {
+        right.extend([hint(Action::NextAttention, "jump", 3), hint(Action::Why, "why", 1)]);
+    }
+    if free && ui.replay.is_none() && !scene.is_gone() {
         let word = if width < 100 { "acknowledge".to_owned() } else { format!("acknowledge step {}", first.step) };
         right.insert(1, hint(Action::Acknowledge, &word, 2));
     }
-    if asks {
+    if free && asks {
         right.insert(0, hint(Action::Answer, "answer", 4));
     }
     let verb = match waiting.len() {

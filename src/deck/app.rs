@@ -332,7 +332,11 @@ impl<'a, S: Source> App<'a, S> {
                 // What has come by now was typed by nobody who has seen this picture.
                 match self.take_ready(None, &mut screen, &mut keys).await? {
                     Some(Then::Leave(exit)) => return Ok(exit),
-                    Some(_) => (dirty, at_once) = (true, true),
+                    Some(_) => {
+                        // What it did is drawn without waiting for anything else.
+                        (dirty, at_once) = (true, true);
+                        continue;
+                    }
                     // A terminal that is slow has shown it when the last byte was taken.
                     None if wall().since(begun) > SLOW => self.ui.drawn(wall()),
                     None => self.ui.drawn(begun),

@@ -57,7 +57,7 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
     // For how long is never cut; what it is about may be.
     let used = crate::text::width(&count) + 4 + if width < 70 { 0 } else { 10 };
     // How to answer is never crowded out by the question.
-    let used = if asks { used + 10 } else { used };
+    let used = if asks && free { used + 10 } else { used };
     let number = format!("{word}{}", first.step);
     let text = first.line(&number, name.as_str(), usize::from(width).saturating_sub(used), scene.now);
     let mut left = vec![

@@ -252,6 +252,17 @@ fn b27_idle_steps_cost_a_clock_a_second_and_nothing_when_there_is_none() {
     pty.wait_text("End the whole run?");
     pty.keys("y");
     wait_long("the end", || pty.text().contains("the run is over"));
+    // No clock is on the screen any more; what still settles counts for nothing.
+    let (quiet, deadline) = (Duration::from_secs(4), Instant::now() + Duration::from_secs(90));
+    let (mut woken, mut since) = (sleeps(pty.pid()), Instant::now());
+    while since.elapsed() < quiet {
+        assert!(Instant::now() < deadline, "it keeps waking up although nothing can change");
+        std::thread::sleep(Duration::from_millis(100));
+        let now = sleeps(pty.pid());
+        if now != woken {
+            (woken, since) = (now, Instant::now());
+        }
+    }
     pty.keys("q");
     pty.wait_exit();
 }

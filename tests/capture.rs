@@ -211,8 +211,10 @@ fn the_screen_of_the_readme_is_what_the_demo_shows() {
     let shown: Vec<String> = shown.into_iter().map(str::to_owned).collect();
     assert_eq!(fixed(&shown), fixed(&lines), "`SUBDECK_WRITE_README=1 cargo test --test capture` takes it anew");
     let svg = std::fs::read_to_string(readme().with_file_name("assets/deck.svg")).unwrap();
-    for line in shown.iter().filter(|line| line.contains("mend the test")) {
-        let name = line.split_whitespace().last().unwrap();
-        assert!(svg.contains(name.trim_matches(['│', '╮', '─'])), "the two pictures are of one moment: {line}");
+    // The two pictures are of one moment: the same run, which began at the same second.
+    let told = |line: &str, at: usize| format!(">{}</text>", line.split_whitespace().nth(at).unwrap());
+    let began = shown.iter().find(|line| line.contains(" started ")).unwrap();
+    for word in [told(&shown[0], 2), told(began, 2)] {
+        assert!(svg.contains(&word), "{word}");
     }
 }

@@ -99,12 +99,11 @@ fn elsewhere(world: &World, here: &RunRoot) -> anyhow::Result<()> {
     for root in find::roots(world, None)?.iter().filter(|root| root.path() != here.path()) {
         let Ok(entries) = std::fs::read_dir(root.runs()) else { continue };
         let runs = entries.flatten().filter(|e| !e.file_name().as_encoded_bytes().starts_with(b".")).count();
-        let place = root.path().display().to_string();
-        let place = SafeText::line(&place);
+        let (here, place) = (shown(here), shown(root));
         match runs {
             0 => {}
-            1 => tell!("subdeck: this looked in {} only; 1 more is in {place}: --root {place}", shown(here)),
-            n => tell!("subdeck: this looked in {} only; {n} more are in {place}: --root {place}", shown(here)),
+            1 => tell!("subdeck: this looked in {here} only; 1 more is in {place}: --root {place}"),
+            n => tell!("subdeck: this looked in {here} only; {n} more are in {place}: --root {place}"),
         }
     }
     Ok(())

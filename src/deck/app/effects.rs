@@ -37,7 +37,7 @@ impl<S: Source> App<'_, S> {
                 self.send(&Request::Interrupt, "interrupt", None, "i", now);
             }
             UiEffect::StopRun => {
-                if !self.send(&Request::Stop, "stop", None, if self.ui.leave_when_over { "q, s" } else { "X" }, now) {
+                if !self.send(&Request::Stop, "stop", None, if self.ui.leave_when_over { "q, X" } else { "X" }, now) {
                     self.ui.leave_when_over = false;
                 }
             }

@@ -1,7 +1,9 @@
 //! Asking git what changed in a step's folder, on a thread of its own: a folder may be large, slow or gone, and nobody's
 //! keys wait for it. Only looks: no lock is taken, no program that the folder's settings name is started.
 
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -19,7 +21,7 @@ const REST: Duration = Duration::from_secs(2);
 /// An answer about a step that runs is asked for again after this time, with a frame that is drawn anyway.
 const OLD: Duration = Duration::from_secs(5);
 /// A folder whose settings name more filters than fit into this many bytes is not looked at.
-const FILTERS: u64 = 64 * 1024;
+const FILTERS: usize = 64 * 1024;
 /// As much of an answer is read.
 const MOST: u64 = 2 * 1024 * 1024;
 
@@ -101,25 +103,24 @@ fn look(step: StepId, folder: &Path) -> Diff {
 ///
 /// # Errors
 /// When there are more than can be turned off in one call, or git cannot be asked.
-fn filters(folder: &Path) -> Result<Vec<String>, String> {
+fn filters(folder: &Path) -> Result<Vec<OsString>, String> {
     let wanted = r"^filter\..*\.(clean|smudge|process|required)$";
     let listed = ask(folder, &[], &["config", "--null", "--name-only", "--get-regexp", wanted])?;
-    let names: Vec<String> =
-        listed.split(|byte| *byte == 0).map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-    if listed.len() as u64 >= FILTERS || listed.contains(&0xef) && names.iter().any(|name| name.contains('\u{fffd}')) {
-        return Err("its settings name filters that cannot be turned off, so git is not asked".to_owned());
+    if listed.len() >= FILTERS {
+        return Err("its settings name more filters than can be turned off, so git is not asked".to_owned());
     }
-    Ok(names.into_iter().filter(|name| !name.is_empty()).collect())
+    // Byte for byte as git has them: one that is taken for another stays on.
+    let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| OsStr::from_bytes(name).to_owned()).collect())
 }
 
 /// What git prints, as far as it is read, with these settings of the folder turned off.
-fn ask(folder: &Path, off: &[String], arguments: &[&str]) -> Result<Vec<u8>, String> {
+fn ask(folder: &Path, off: &[OsString], arguments: &[&str]) -> Result<Vec<u8>, String> {
     // Variables, because a name may have a `=` in it, which would end it on the command line.
-    let off = off.iter().enumerate().flat_map(|(at, name)| {
-        let value = if name.ends_with(".required") { "false" } else { "" };
-        [(format!("GIT_CONFIG_KEY_{at}"), name.as_str()), (format!("GIT_CONFIG_VALUE_{at}"), value)]
+    let variables = off.iter().enumerate().flat_map(|(at, name)| {
+        let value = if name.as_bytes().ends_with(b".required") { "false" } else { "" };
+        [(format!("GIT_CONFIG_KEY_{at}"), name.as_os_str()), (format!("GIT_CONFIG_VALUE_{at}"), OsStr::new(value))]
     });
-    let off: Vec<(String, &str)> = off.collect();
     let mut child = Command::new("git")
         .arg("-C")
         .arg(folder)
@@ -130,8 +131,8 @@ fn ask(folder: &Path, off: &[String], arguments: &[&str]) -> Result<Vec<u8>, Str
         // An object that is missing is not fetched, with whatever program the settings name for that.
         .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_ALLOW_PROTOCOL", "none")
-        .env("GIT_CONFIG_COUNT", (off.len() / 2).to_string())
-        .envs(off)
+        .env("GIT_CONFIG_COUNT", off.len().to_string())
+        .envs(variables)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -193,6 +194,14 @@ mod tests {
             assert_eq!(diff.files.len(), 2, "{:?}", diff.problem);
             assert!(!ran.exists(), "{name}");
         }
+        // A name need not be a text.
+        let mut settings = std::fs::read(folder.join(".git/config")).unwrap();
+        settings.extend(b"[filter \"b\xff\"]\n\tclean = ");
+        settings.extend(format!("\"{filter}\"\n").bytes());
+        std::fs::write(folder.join(".git/config"), settings).unwrap();
+        std::fs::write(folder.join(".git/info/attributes"), b"a.txt filter=b\xff\n").unwrap();
+        assert_eq!(look(StepId(1), &folder).files.len(), 2);
+        assert!(!ran.exists(), "a name that is no text");
         let diff = look(StepId(1), &folder);
         let told: Vec<String> = diff.files.iter().map(|f| format!("{} {} {:?}", f.state, f.path, f.added)).collect();
         assert_eq!(told, ["M a.txt Some(2)", "?? new.txt None"]);

@@ -64,12 +64,7 @@ impl LiveFeed {
         if self.dir.output(step).exists() {
             return None;
         }
-        let why = match (&found.own_run, &found.session_file) {
-            (Some(run), _) => format!("it is a run of its own, {}; its output is there", run.as_str()),
-            (None, Some(session)) => format!("its parent keeps no log of it; it prints into {session}"),
-            (None, None) => "its parent keeps no log of it".to_owned(),
-        };
-        let lines = [(Stream::Own, why)].into_iter();
+        let lines = [(Stream::Own, rundir::logged_elsewhere(found))].into_iter();
         let lines = lines.chain(found.recent_output.iter().map(|line| (Stream::Out, line.clone())));
         let mut end = 0;
         let line = |(stream, text): (Stream, String)| {

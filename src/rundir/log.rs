@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use super::RunDir;
 use super::marks::MarkReader;
-use crate::run::{RunMode, RunState, StepId, Stream, Timestamp};
+use crate::run::{RunMode, RunState, StepId, StepState, Stream, Timestamp};
 
 mod lines;
 mod only;
@@ -105,12 +105,20 @@ pub fn absent(dir: &RunDir, state: &RunState, step: StepId) -> Option<String> {
     if files.iter().any(|path| std::fs::symlink_metadata(path).is_ok()) {
         return None;
     }
-    Some(match (state.mode == RunMode::Workflow, &found.own_run, &found.session_file) {
-        (true, Some(run), _) => format!("it is a run of its own, {}; its output is there", run.as_str()),
-        (true, None, Some(session)) => format!("its parent keeps no log of it; it prints into {session}"),
-        (true, None, None) => "its parent keeps no log of it".to_owned(),
-        (false, ..) => format!("its log (output-{}.log) is not here", step.flat()),
+    Some(match state.mode {
+        RunMode::Workflow => elsewhere(found),
+        _ => format!("its log (output-{}.log) is not here", step.flat()),
     })
+}
+
+/// Where a step of a workflow prints, of which its parent keeps no log (run-directory 2.17).
+#[must_use]
+pub fn elsewhere(step: &StepState) -> String {
+    match (&step.own_run, &step.session_file) {
+        (Some(run), _) => format!("it is a run of its own, {}; its output is there", run.as_str()),
+        (None, Some(session)) => format!("its parent keeps no log of it; it prints into {session}"),
+        (None, None) => "its parent keeps no log of it".to_owned(),
+    }
 }
 
 impl StepLog {

@@ -75,7 +75,8 @@ pub use home::{Home, HomeDisk, Place};
 pub use identity::{AcquireError, RunnerIdentity, RunnerLife, RunnerLock};
 pub use inbox::InboxReader;
 pub use log::{
-    LineIndex, LogChange, LogLine, LogSearch, Match, StepLog, absent as log_absent, not_read as logs_not_read,
+    LineIndex, LogChange, LogLine, LogSearch, Match, StepLog, absent as log_absent, elsewhere as logged_elsewhere,
+    not_read as logs_not_read,
 };
 pub use marks::{Mark, MarkReader, MarkWriter};
 pub use paths::{ACTIVE, RESULTS, RUNS, RunDir, RunRoot, TERMINAL, is_run_id, new_run_id};

@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::follow::{Follower, Health, health};
+use super::follow::Follower;
+use super::health::{Health, health};
 use super::trust::{self, Distrust};
 use super::{RunDir, RunRoot, index, is_run_id, open, plan_doc, status_read};
 use crate::run::{RunId, RunState, StepId, Timestamp};

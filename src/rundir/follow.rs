@@ -10,11 +10,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::ears::Ears;
+use super::health::{Health, health, living, wall};
 use super::identity::{self, RunnerLife};
 use super::inside::{Inner, Inside};
+use super::merge::know_steps;
 use super::past::Past;
 use super::presence::Presence;
 use super::result_read::{self, Ending};
@@ -22,11 +24,8 @@ use super::tail::{self, Tail};
 use super::unrecorded::{self, Told};
 use super::watch::{self, Watch};
 use super::{RunDir, merge, open, plan_doc, records, session_log, status_read};
-use crate::run::{Event, RunMode, RunState, StepId, StepPhase, StepState, Timestamp, What, reduce};
+use crate::run::{Event, RunMode, RunState, StepId, StepPhase, What, reduce};
 
-/// A directory without a status and without a runner is starting for this long; then it never will. A runner says who it
-/// is before anything else, so this is the time that a launcher may take on a busy machine.
-pub(super) const STARTING: Duration = Duration::from_secs(30);
 /// A status that cannot be read for this long is not just being written.
 pub const HALF_WRITTEN: Duration = Duration::from_secs(2);
 /// The place of what stands in no event log.
@@ -35,32 +34,6 @@ const NOWHERE: u64 = u64::MAX;
 pub const GATHER: Duration = Duration::from_millis(40);
 /// A runner of others may tell the end of a child before it has written what the child printed last.
 const SETTLED: Duration = Duration::from_secs(2);
-/// A process id is believed for this long after the last sign of the run (run-directory 7).
-const BELIEVED: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Whether somebody runs the run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Health {
-    /// Its directory is there and its first status is not.
-    #[default]
-    Starting,
-    /// Its runner lives.
-    Live,
-    /// Its runner lives and is stopped by a signal, so it answers nothing; what can be done.
-    Suspended(String),
-    /// It has ended.
-    Over,
-    /// Its runner died without ending it; how that is known.
-    Lost(String),
-    /// Whether its runner lives cannot be known; why.
-    Unknown(String),
-    /// Its status cannot be read, its events say nothing, and no runner is known that would mend that; why.
-    Unreadable(String),
-    /// Its directory was removed, moved, replaced or unmounted, or is closed to us; what became of it, in words that
-    /// follow "the run's directory". The last picture stays.
-    Gone(String),
-}
-
 /// What a look found.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
@@ -630,91 +603,5 @@ impl Follower {
             *known = (size, step.phase.is_terminal() && (told || self.view.ended_at.is_some()));
         }
         grown
-    }
-}
-
-/// More steps than these are not made up for a log whose status is missing.
-const MADE_UP: usize = 1000;
-
-/// A foreign log does not say which steps there are; the status does, also when a chain grows. Without one there are at
-/// least those that something happened to, of which nothing else is known.
-pub(super) fn know_steps(status: Option<&RunState>, reduced: &mut RunState, event: &mut Event) {
-    let Some(status) = status else {
-        let step = event.what.step().filter(|step| step.flat() < MADE_UP);
-        for flat in reduced.steps.len()..step.map_or(0, |step| step.flat() + 1) {
-            let id = StepId(u32::try_from(flat).unwrap_or(u32::MAX));
-            reduced.steps.push(StepState { id, logical: flat, ..StepState::default() });
-            reduced.logical_count = reduced.steps.len();
-        }
-        return;
-    };
-    match &mut event.what {
-        What::RunStarted(meta) if meta.steps.is_empty() => {
-            meta.steps = status.steps.iter().map(merge::meta_of).collect();
-            meta.groups.clone_from(&status.groups);
-            meta.logical_count = status.logical_count;
-            meta.session_id = meta.session_id.take().or_else(|| status.session_id.clone());
-        }
-        _ => {
-            for step in status.steps.get(reduced.steps.len()..).unwrap_or_default() {
-                reduced.steps.push(merge::unstarted(step));
-            }
-        }
-    }
-}
-
-/// Now, by the wall clock.
-pub(super) fn wall() -> Timestamp {
-    let ms = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
-    Timestamp::from_millis(i64::try_from(ms).unwrap_or(i64::MAX))
-}
-
-/// A run whose runner lives.
-fn living(dir: &RunDir) -> Health {
-    identity::suspended(dir).map_or(Health::Live, suspended)
-}
-
-fn suspended(pid: u32) -> Health {
-    Health::Suspended(format!(
-        "the runner (pid {pid}) is suspended (stopped by a signal) and answers nothing; `kill -CONT {pid}` lets it go on"
-    ))
-}
-
-/// Whether somebody runs a run that has not ended by its files (run-directory 7).
-pub(super) fn health(dir: &RunDir, state: Option<&RunState>) -> Health {
-    match identity::probe(dir) {
-        RunnerLife::Alive if state.is_some() => return living(dir),
-        RunnerLife::Alive => return Health::Starting,
-        RunnerLife::Dead(evidence) if state.is_none() => return Health::Lost(format!("before it started: {evidence}")),
-        RunnerLife::Dead(evidence) => return Health::Lost(evidence),
-        RunnerLife::Unknown(why) => return Health::Unknown(why),
-        RunnerLife::NotOurs => {}
-    }
-    let Some(state) = state else {
-        let age = fs::metadata(dir.path()).and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
-        return match age {
-            Some(age) if age < STARTING => Health::Starting,
-            Some(_) => {
-                let time = crate::text::span(STARTING);
-                Health::Lost(format!(
-                    "before it started: it has neither a status nor a runner {time} after it was made"
-                ))
-            }
-            // Made in the future, so nobody knows for how long it has been there.
-            None => Health::Unknown("it has no status".into()),
-        };
-    };
-    let Some(pid) = state.pid else { return Health::Unknown("its status names no process".into()) };
-    match identity::pid_lives(pid) {
-        Some(false) => Health::Lost(format!("the runner (pid {pid}) is gone")),
-        Some(true) => {
-            let now = wall();
-            let heard = state.last_update.or(state.started_at).unwrap_or_default();
-            if now.since(heard) > BELIEVED {
-                return Health::Unknown(format!("nothing was heard for a day; pid {pid} may be another process"));
-            }
-            if identity::is_stopped(pid) { suspended(pid) } else { Health::Live }
-        }
-        None => Health::Unknown(format!("the process {pid} belongs to another user")),
     }
 }

@@ -2,7 +2,39 @@
 
 use std::sync::Arc;
 
-use crate::run::{RunContract, RunState, SharedContract, StepMeta, StepPhase, StepState, ToolCall, ToolOutcome};
+use crate::run::{
+    Event, RunContract, RunState, SharedContract, StepId, StepMeta, StepPhase, StepState, ToolCall, ToolOutcome, What,
+};
+
+/// More steps than these are not made up for a log whose status is missing.
+const MADE_UP: usize = 1000;
+
+/// A foreign log does not say which steps there are; the status does, also when a chain grows. Without one there are at
+/// least those that something happened to, of which nothing else is known.
+pub(super) fn know_steps(status: Option<&RunState>, reduced: &mut RunState, event: &mut Event) {
+    let Some(status) = status else {
+        let step = event.what.step().filter(|step| step.flat() < MADE_UP);
+        for flat in reduced.steps.len()..step.map_or(0, |step| step.flat() + 1) {
+            let id = StepId(u32::try_from(flat).unwrap_or(u32::MAX));
+            reduced.steps.push(StepState { id, logical: flat, ..StepState::default() });
+            reduced.logical_count = reduced.steps.len();
+        }
+        return;
+    };
+    match &mut event.what {
+        What::RunStarted(meta) if meta.steps.is_empty() => {
+            meta.steps = status.steps.iter().map(meta_of).collect();
+            meta.groups.clone_from(&status.groups);
+            meta.logical_count = status.logical_count;
+            meta.session_id = meta.session_id.take().or_else(|| status.session_id.clone());
+        }
+        _ => {
+            for step in status.steps.get(reduced.steps.len()..).unwrap_or_default() {
+                reduced.steps.push(unstarted(step));
+            }
+        }
+    }
+}
 
 /// What is known of a step before it starts, from a status.
 pub(super) fn meta_of(step: &StepState) -> StepMeta {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
 use tokio::sync::Notify;
 
-use super::follow::know_steps;
+use super::merge::know_steps;
 use super::records;
 use super::tail::Tail;
 use crate::run::{AgentEvent, Event, RunState, StepId, What, reduce};

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::find::Listed;
-use super::follow::STARTING;
+use super::health::STARTING;
 use super::identity::{self, RunnerLife};
 use super::index;
 use super::trust;

@@ -5,14 +5,19 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use super::calls::{call_text, ended_pieces, open_for, open_pieces};
+use super::meters::{
+    HIGH, is_warned, marked, meter_is_high, meter_left, meter_style, meter_text, meter_warning, metric_name, percent,
+    share_style, window_text,
+};
 use super::paint::{Piece, bar, piece, put, put_cut, right_cells, row};
 use super::secrets::wrapped;
 use super::{Scene, elapsed, now_text, took};
 use crate::deck::attention::{needs_person, needy_call, outlook};
 use crate::deck::model::UiState;
 use crate::run::{
-    Amount, Level, Limit, Meter, Metric, Notice, OpenCall, Reason, RunnerKind, Steerable, StepPhase, StepState,
-    ToolCall, ToolOutcome, budget, cause, resume_command,
+    Amount, Level, Limit, Metric, Notice, Reason, RunnerKind, Steerable, StepPhase, StepState, budget, cause,
+    resume_command,
 };
 use crate::text::{SafeText, UNKNOWN, bytes, clock, cost, count, lasted, or_unknown, width};
 
@@ -349,31 +354,6 @@ fn usage(step: &StepState, style: Style) -> Vec<Piece> {
     out
 }
 
-/// What stands in the context window of how much, and the share of it.
-pub(super) fn window_text(step: &StepState) -> Option<(String, f64)> {
-    let share = step.window.share()?;
-    let high = if share >= HIGH { " !" } else { "" };
-    Some((format!("{} of {}{high}", count(step.window.used?), count(step.window.size?)), share))
-}
-
-/// A share in digits; nearly everything is not everything.
-pub(super) fn percent(share: f64) -> String {
-    // `as` saturates.
-    match share {
-        little if little > 0.0 && little < 0.005 => "<1%".to_owned(),
-        part if part < 1.0 => format!("{}%", ((part * 100.0).round() as u64).min(99)),
-        all => format!("{}%", (all * 100.0) as u64),
-    }
-}
-
-/// From this share of a limit on it is told that it is near.
-const HIGH: f64 = 0.8;
-
-/// The style of what was used of a limit.
-pub(super) fn share_style(share: f64, scene: &Scene<'_>) -> Style {
-    if share >= HIGH { scene.theme.bad() } else { scene.theme.accent() }
-}
-
 /// What a step cost, as far as its agent tells.
 fn told_cost(step: &StepState) -> String {
     step.cost.map_or_else(|| format!("cost {UNKNOWN}"), |usd| cost(usd.0))
@@ -445,152 +425,11 @@ fn limit_row(
     dx + cells + 2
 }
 
-/// What people call it.
-pub(super) const fn metric_name(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Turns => "turns",
-        Metric::ToolCalls => "calls",
-        Metric::Tokens => "tokens",
-        Metric::Cost => "cost",
-    }
-}
-
-/// Used of limit, in digits.
-pub(super) fn meter_text(meter: &Meter) -> String {
-    let amount = |n: f64| match meter.metric {
-        Metric::Cost => cost(n),
-        // `as` saturates.
-        Metric::Tokens => count(n as u64),
-        Metric::Turns | Metric::ToolCalls => crate::text::grouped(n as u64),
-    };
-    let limit = meter.hard.or(meter.soft).unwrap_or_default();
-    format!("{} of {}", or_unknown(meter.used.map(amount)), amount(limit))
-}
-
-/// The same, with a mark where it is high, so that nobody needs the colour.
-pub(super) fn marked(meter: &Meter) -> String {
-    format!("{}{}", meter_text(meter), if meter_is_high(meter) { " !" } else { "" })
-}
-
-/// Where the warning is, for a row with room.
-pub(super) fn meter_warning(meter: &Meter) -> Option<String> {
-    let soft = meter.soft.filter(|_| meter.hard.is_some())?;
-    let at = meter_text(&Meter { used: Some(soft), ..*meter });
-    let word = if meter.used.is_some_and(|used| used >= soft) { "warned" } else { "warning" };
-    at.split(" of ").next().map(|soft| format!("{word} at {soft}"))
-}
-
-pub(super) fn meter_style(meter: &Meter, scene: &Scene<'_>) -> Style {
-    if meter_is_high(meter) { scene.theme.bad() } else { scene.theme.accent() }
-}
-
-/// Whether the warning was reached.
-fn is_warned(meter: &Meter) -> bool {
-    meter.soft.zip(meter.used).is_some_and(|(soft, used)| used >= soft)
-}
-
-/// Whether the warning was reached, or nearly the limit.
-fn meter_is_high(meter: &Meter) -> bool {
-    is_warned(meter) || meter.share() >= HIGH
-}
-
-/// An estimate of when the limit comes.
-pub(super) fn meter_left(meter: &Meter) -> Option<String> {
-    meter.left.filter(|_| meter.share() < 1.0).map(|left| format!("~{} left", rough(left)))
-}
-
-/// A time as precise as an estimate is.
-fn rough(left: std::time::Duration) -> String {
-    match left.as_secs() {
-        seconds @ 0..60 => format!("{seconds}s"),
-        seconds @ 60..3_600 => format!("{}m", (seconds + 30) / 60),
-        seconds @ 3_600..172_800 => format!("{}h", (seconds + 1_800) / 3_600),
-        seconds => format!("{}d", (seconds + 43_200) / 86_400),
-    }
-}
-
 fn retry_text(step: &StepState, scene: &Scene<'_>) -> String {
     let Some(retry) = &step.retrying else { return String::new() };
     let of = retry.max.map(|m| format!(" of {m}")).unwrap_or_default();
     let left = retry.until.map(|u| format!(" in {}", clock(u.since(scene.now)))).unwrap_or_default();
     format!("attempt {}{of}{left}: {}", or_unknown(retry.attempt.map(|a| a.to_string())), retry.reason)
-}
-
-/// For how long a call is open, or was.
-fn open_for(call: &OpenCall, scene: &Scene<'_>) -> String {
-    let was = if scene.is_gone() { "was " } else { "" };
-    format!("{was}open {}", clock(scene.now.since(call.started_at)))
-}
-
-/// An open call with its running clock.
-pub(super) fn open_pieces(
-    call: &OpenCall,
-    cells: usize,
-    step: &StepState,
-    scene: &Scene<'_>,
-) -> (Vec<Piece>, Vec<Piece>) {
-    let theme = scene.theme;
-    // A limit is named only where there is one.
-    let limit = step.limits.tool_limit(&call.tool);
-    let limit = limit.map(|ms| format!(" of {}", clock(std::time::Duration::from_millis(ms)))).unwrap_or_default();
-    let open = format!("{}{limit}", open_for(call, scene));
-    let tool = SafeText::line(&call.tool).truncate(16);
-    let room = cells.saturating_sub(tool.width() + 1 + 2 + open.len());
-    let left = vec![
-        piece(tool.to_string(), theme.accent()).gap(1),
-        piece(call_text(&call.args, call.path.as_deref(), room).to_string(), theme.plain()).gap(1),
-    ];
-    (left, vec![piece(open, theme.bold())])
-}
-
-/// A call that ended, with how long it took.
-pub(super) fn ended_pieces(call: &ToolCall, cells: usize, scene: &Scene<'_>) -> (Vec<Piece>, Vec<Piece>) {
-    let theme = scene.theme;
-    let (glyph, style) = outcome_mark(call.outcome, scene);
-    let mut left = vec![
-        piece(glyph, style).gap(2),
-        piece(SafeText::line(&call.tool).truncate(16).to_string(), theme.plain()).gap(1),
-        piece(call_text(&call.args, call.path.as_deref(), cells.saturating_sub(28)).to_string(), theme.dim()).gap(1),
-    ];
-    if let Some(word) = outcome_word(call.outcome) {
-        left.push(piece(word, style).gap(2));
-        // The first line of what it says is the reason.
-        let preview = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty()).unwrap_or_default();
-        left.push(piece(preview.to_string(), theme.bad()).gap(2));
-    }
-    let took = or_unknown(call.started_at.map(|s| lasted(call.ended_at.since(s))));
-    (left, vec![piece(took, theme.dim())])
-}
-
-/// The sign of how a call ended.
-pub(super) const fn outcome_mark(outcome: Option<ToolOutcome>, scene: &Scene<'_>) -> (&'static str, Style) {
-    let theme = scene.theme;
-    match outcome {
-        Some(ToolOutcome::Ok) => ("✓", theme.good()),
-        Some(ToolOutcome::Error) => ("✗", theme.bad()),
-        Some(ToolOutcome::Denied) => ("✗", theme.halted()),
-        Some(ToolOutcome::Cancelled | ToolOutcome::Lost) => ("■", theme.halted()),
-        None => ("?", theme.dim()),
-    }
-}
-
-/// The word for how a call ended that did not work.
-pub(super) const fn outcome_word(outcome: Option<ToolOutcome>) -> Option<&'static str> {
-    match outcome {
-        Some(ToolOutcome::Error) => Some("failed"),
-        Some(ToolOutcome::Denied) => Some("denied"),
-        Some(ToolOutcome::Cancelled) => Some("cancelled"),
-        Some(ToolOutcome::Lost) => Some("no result"),
-        Some(ToolOutcome::Ok) | None => None,
-    }
-}
-
-/// What a call is about in so many cells. Of a path the end is kept, which is the name of the file.
-fn call_text(args: &str, path: Option<&str>, cells: usize) -> SafeText {
-    match path {
-        Some(path) if args.trim().is_empty() || args.trim() == path => SafeText::line(path).truncate_start(cells),
-        _ => SafeText::line(args),
-    }
 }
 
 /// One line about what a step does, for panes without room for facts.

@@ -5,10 +5,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::detail;
 use super::paint::{Piece, piece, put, put_cut, row};
 use super::secrets::wrapped;
 use super::{Scene, at_end, marks, output, ticker};
+use super::{calls, detail};
 use crate::deck::entries::{self, Listed, Sieve};
 use crate::deck::history::Entry;
 use crate::deck::model::{Tab, UiState};
@@ -161,7 +161,7 @@ fn call(number: u64, width: u16, step: &StepState, scene: &Scene<'_>) -> Option<
     };
     match step.recent_tools.get(place) {
         Some(call) => {
-            let (mut left, mut right) = detail::ended_pieces(call, usize::from(width), scene);
+            let (mut left, mut right) = calls::ended_pieces(call, usize::from(width), scene);
             if width >= WIDE {
                 let first = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty());
                 let came = first.filter(|_| matches!(call.outcome, Some(ToolOutcome::Ok))).unwrap_or_default();
@@ -172,7 +172,7 @@ fn call(number: u64, width: u16, step: &StepState, scene: &Scene<'_>) -> Option<
         }
         None => {
             let call = step.open.get(place.checked_sub(step.recent_tools.len())?)?;
-            let (mut left, mut right) = detail::open_pieces(call, usize::from(width), step, scene);
+            let (mut left, mut right) = calls::open_pieces(call, usize::from(width), step, scene);
             if width >= WIDE {
                 right = vec![aside(&right, 0, &SafeText::default(), width, scene.theme.bold())];
             }
@@ -248,8 +248,8 @@ fn said(said: &Said, width: u16, most: usize, scene: &Scene<'_>, windows: &Windo
             vec![(left, vec![time])]
         }
         SaidWhat::Result { tool, outcome, text, .. } => {
-            let (glyph, style) = detail::outcome_mark(Some(*outcome), scene);
-            let word = detail::outcome_word(Some(*outcome)).map(|word| format!(" {word}")).unwrap_or_default();
+            let (glyph, style) = calls::outcome_mark(Some(*outcome), scene);
+            let word = calls::outcome_word(Some(*outcome)).map(|word| format!(" {word}")).unwrap_or_default();
             let first = text.iter().find(|l| !l.is_empty()).map(SafeText::to_string).unwrap_or_default();
             let more = if text.len() > 1 {
                 format!(

@@ -2,12 +2,14 @@
 //! no file and no clock.
 
 pub(super) mod answer;
+mod calls;
 pub mod detail;
 mod entries;
 mod flow;
 pub mod layout;
 mod list;
 mod marks;
+mod meters;
 mod output;
 pub mod overlay;
 pub(super) mod paint;

@@ -6,7 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::detail::{marked, meter_left, meter_style, meter_warning, metric_name, percent, share_style, window_text};
+use super::meters::{marked, meter_left, meter_style, meter_warning, metric_name, percent, share_style, window_text};
 use super::paint::{Piece, bar, piece, put, put_cut, row};
 use super::{Scene, marks, output, ticker, took};
 use crate::deck::changes::{Diff, Opens};

@@ -220,7 +220,7 @@ impl Fleet {
     /// is known already; nothing is read for it.
     fn show_inner_runs(&mut self) {
         let mut inside: BTreeMap<RunId, Vec<(Option<StepId>, InnerRun)>> = BTreeMap::new();
-        let at = super::follow::wall();
+        let at = super::health::wall();
         for run in self.runs.values().filter(|run| run.is_living()) {
             let Some(above) = run.parent.as_ref() else { continue };
             let title = run.title();
@@ -409,7 +409,7 @@ impl Fleet {
         let (mut project, mut ours) = (None, false);
         let mut step = before.as_ref().and_then(|before| before.step);
         // It tells where it stands when it begins.
-        let young = super::follow::wall().since(listed.started()) < TELLS_ITS_PLACE;
+        let young = super::health::wall().since(listed.started()) < TELLS_ITS_PLACE;
         if let Some(above) = listed.nested_in.as_ref().filter(|_| step.is_none() && (young || before.is_none()))
             && let Some(root) = self.roots.get(root)
         {

@@ -4,7 +4,8 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use crate::run::*;
-use crate::rundir::follow::{Follower, Health};
+use crate::rundir::follow::Follower;
+use crate::rundir::health::Health;
 use crate::rundir::records::{self, RecordContext};
 use crate::rundir::{
     EVENTS_MAX_BYTES, EventLog, RunDir, RunRoot, RunnerIdentity, RunnerLock, StatusContext, replace, status,

@@ -439,8 +439,8 @@ impl FleetRun {
     /// A value that is not told: unknown where an agent was at work, and empty where there was none that could use anything.
     #[must_use]
     pub fn or_nothing(&self, value: Option<String>) -> String {
-        let agents =
-            |s: &RunState| s.steps.iter().any(|step| step.runner.is_agent() && step.phase != StepPhase::Pending);
+        // What was carried over from an earlier run was at work there.
+        let agents = |s: &RunState| s.steps.iter().any(|step| step.worked() && !step.carried_over);
         match value {
             None if !self.state().is_some_and(agents) => String::new(),
             value => crate::text::or_unknown(value),

@@ -297,6 +297,24 @@ fn money_is_counted_by_the_day_and_by_the_model() {
     assert_eq!(spent_since(place.fleet.runs(), Timestamp::from_millis(0)).usd, 1.0);
 }
 
+#[test]
+fn what_is_not_told_is_unknown_only_where_an_agent_was_at_work() {
+    let shown = |change: &dyn Fn(&mut StepState)| {
+        let mut place = Place::new();
+        let dir = place.put("r-1", "one", RunPhase::Complete, 90_000);
+        let mut run = state("r-1", "one", RunPhase::Complete, 90_000);
+        run.steps.iter_mut().for_each(change);
+        put(&dir, &run);
+        place.look();
+        place.fleet.runs().next().unwrap().or_nothing(None)
+    };
+    assert_eq!(shown(&|_| {}), "–");
+    // It was at work in the run that this one goes on from.
+    assert_eq!(shown(&|step| step.carried_over = true), "");
+    let command = || crate::run::RunnerKind::ExternalCli { command: "ls".into(), args: vec![] };
+    assert_eq!(shown(&|step| step.runner = command()), "");
+}
+
 /// Whether this machine has a file system for tests that tells everything.
 #[cfg(target_os = "linux")]
 fn tells_everything(place: &Place) -> bool {

@@ -6,6 +6,7 @@
 #[path = "support/deck.rs"]
 mod support;
 
+use support::pty::Pty;
 use support::{ESCAPE, Home};
 
 /// Lines of a text that is much longer than a line about a call.
@@ -17,6 +18,14 @@ fn lines(word: &str) -> String {
 fn agent(home: &Home, name: &str, stream: &str) -> String {
     let said = home.file(&format!("{name}.jsonl"), stream);
     home.file(name, &format!("#!/bin/sh\ncat {said}\n"))
+}
+
+/// The deck on a run of the plan that has ended, after these keys, which show the calls of a step.
+fn calls(home: &Home, rows: u16, keys: &str) -> Pty {
+    let pty = home.deck(&["run", "plan.toml"], 100, rows);
+    pty.wait_text("the run is over");
+    pty.keys(keys);
+    pty
 }
 
 #[test]
@@ -41,9 +50,7 @@ fn all_that_a_call_was_given_is_read_in_the_tools_tab() {
              runner = {{ type = \"codex\", transport = \"oneshot\", command = {codex:?} }}\n"
         ),
     );
-    let pty = home.deck(&["run", "plan.toml"], 100, 70);
-    pty.wait_text("the run is over");
-    pty.keys("gz2");
+    let pty = calls(&home, 70, "gz2");
     pty.wait_text("write");
     pty.keys("\r");
     pty.wait_text("new line 20 of the text");
@@ -83,9 +90,7 @@ fn calls_that_begin_and_end_together_are_told_apart() {
              runner = {{ type = \"claude\", transport = \"oneshot\", command = {claude:?} }}\n"
         ),
     );
-    let pty = home.deck(&["run", "plan.toml"], 100, 40);
-    pty.wait_text("the run is over");
-    pty.keys("z2");
+    let pty = calls(&home, 40, "z2");
     pty.wait_text("job three");
     pty.keys("g");
     for (n, next) in [("one", "j"), ("two", "j"), ("three", "")] {

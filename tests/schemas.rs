@@ -431,17 +431,7 @@ fn every_what() -> Vec<What> {
         }
     }
     all.extend(EndingCause::ALL.map(|cause| What::StepEnding { step, cause, message: text(), source: source.clone() }));
-    let states = [
-        TargetState::Scheduled,
-        TargetState::Routed,
-        TargetState::Queued,
-        TargetState::Delivered,
-        TargetState::Late,
-        TargetState::Failed,
-        TargetState::Recovered,
-        TargetState::Unknown,
-    ];
-    all.extend(states.map(|to| What::SteerMoved { id: text(), step, to, detail: Some(text()) }));
+    all.extend(TargetState::ALL.map(|to| What::SteerMoved { id: text(), step, to, detail: Some(text()) }));
     let sub_agent = |did| AgentEvent::SubAgent { id: text(), did };
     let mut said = vec![
         AgentEvent::SessionStarted { session_id: Some(text()), model: Some(text()) },

@@ -107,6 +107,18 @@ pub enum TargetState {
 }
 
 impl TargetState {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Scheduled,
+        Self::Routed,
+        Self::Queued,
+        Self::Delivered,
+        Self::Late,
+        Self::Failed,
+        Self::Recovered,
+        Self::Unknown,
+    ];
+
     /// The word that files use.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -125,16 +137,9 @@ impl TargetState {
     /// From the word that files use.
     #[must_use]
     pub fn parse(word: &str) -> Self {
-        match word {
-            "scheduled" => Self::Scheduled,
-            "pending" | "routed" => Self::Routed,
-            "queued" => Self::Queued,
-            "delivered" => Self::Delivered,
-            "late" => Self::Late,
-            "failed" => Self::Failed,
-            "recovered" => Self::Recovered,
-            _ => Self::Unknown,
-        }
+        // As pi-subagents calls it (run-directory 2.2).
+        let word = if word == "pending" { "routed" } else { word };
+        Self::ALL.into_iter().find(|state| state.as_str() == word).unwrap_or(Self::Unknown)
     }
 
     /// Whether the request can still move for this target.

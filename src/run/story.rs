@@ -199,16 +199,7 @@ fn raise() -> impl Strategy<Value = Raise> {
 }
 
 fn target_state() -> impl Strategy<Value = TargetState> {
-    select(vec![
-        TargetState::Scheduled,
-        TargetState::Routed,
-        TargetState::Queued,
-        TargetState::Delivered,
-        TargetState::Late,
-        TargetState::Failed,
-        TargetState::Recovered,
-        TargetState::Unknown,
-    ])
+    select(TargetState::ALL.to_vec())
 }
 
 fn steer() -> impl Strategy<Value = Box<SteerRequest>> {

@@ -28,16 +28,7 @@ pub(super) fn ending_cause() -> impl Strategy<Value = EndingCause> {
 }
 
 pub(super) fn target_state() -> impl Strategy<Value = TargetState> {
-    proptest::sample::select(vec![
-        TargetState::Scheduled,
-        TargetState::Routed,
-        TargetState::Queued,
-        TargetState::Delivered,
-        TargetState::Late,
-        TargetState::Failed,
-        TargetState::Recovered,
-        TargetState::Unknown,
-    ])
+    proptest::sample::select(TargetState::ALL.to_vec())
 }
 
 pub(super) fn runner() -> impl Strategy<Value = RunnerKind> {

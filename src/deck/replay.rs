@@ -126,7 +126,7 @@ impl Player {
             Progress::BrokenOff => replay.cut = true,
         }
         (self.loading, replay.reading) = (None, None);
-        replay.cursor.seek(&replay.line, std::time::Duration::ZERO);
+        replay.cursor.seek_events(&replay.line, 0);
     }
 
     /// Goes to where so many events have happened. Whether the run is another there.

@@ -99,7 +99,7 @@ impl Cursor {
     /// Moves by itself from now on; from the end it begins again.
     pub fn play(&mut self, line: &Timeline, now: Timestamp) {
         if self.is_at_end(line) {
-            self.seek(line, Duration::ZERO);
+            self.seek_events(line, 0);
         }
         self.moved = Some(now);
     }
@@ -177,11 +177,12 @@ impl Cursor {
             },
             Step::MarkBack => match line.mark_before(self.events.saturating_sub(1)) {
                 Some(mark) => self.seek_events(line, mark + 1),
-                None => self.seek(line, Duration::ZERO),
+                None => self.seek_events(line, 0),
             },
             Step::Jump => self.seek(line, self.at.saturating_add(JUMP)),
             Step::JumpBack => self.seek(line, self.at.saturating_sub(JUMP)),
-            Step::Start => self.seek(line, Duration::ZERO),
+            // By number, as more than one may have happened in that moment.
+            Step::Start => self.seek_events(line, 0),
             Step::End => self.seek(line, line.span()),
         }
         if self.is_at_end(line) {

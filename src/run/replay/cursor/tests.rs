@@ -82,6 +82,21 @@ fn steps_go_by_event_by_mark_and_by_time() {
 }
 
 #[test]
+fn the_beginning_is_the_first_event_also_where_more_happened_in_that_moment() {
+    let line = line(&[0, 0, 500, 900]);
+    for back in [Step::Start, Step::MarkBack] {
+        let mut cursor = Cursor::default();
+        cursor.seek_events(&line, 2);
+        assert!(cursor.step(&line, back), "{back:?}");
+        assert_eq!(whereabouts(&cursor), (0, 1), "{back:?}");
+    }
+    let mut cursor = Cursor::default();
+    cursor.seek(&line, line.span());
+    cursor.play(&line, now(0));
+    assert_eq!(whereabouts(&cursor), (0, 1));
+}
+
+#[test]
 fn idle_time_is_passed_over_up_to_a_little_before_what_comes_next() {
     let line = line(&[0, 1_000, 61_000, 62_000]);
     let mut cursor = Cursor::default();

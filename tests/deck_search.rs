@@ -1,5 +1,5 @@
-//! Looking for a text in the tabs that are not output, on the real program on a terminal: `/`, `n` and `N`, the count in
-//! the title, smart case, all steps, and what opens from there.
+//! Looking for a text on the real program on a terminal: `/`, `n` and `N` in the tabs that are not output, the count in
+//! the title, smart case, all steps, and what opens from there; and matches in very long lines of output.
 
 // Each test file uses a part of it.
 #[allow(dead_code)]
@@ -145,4 +145,29 @@ fn changes_and_budgets_tell_where_one_is_are_searched_and_open_what_they_name() 
     pty.wait_text("[1 output]");
     pty.keys("\r");
     pty.wait_text("an output has nothing to open");
+}
+
+#[test]
+fn a_match_behind_pieces_of_a_very_long_line_is_in_sight_and_whoever_went_elsewhere_searches_from_there() {
+    let home = Home::new();
+    // The log is cut at every 64 KiB of a line without an end; the match is the first thing behind such a cut.
+    let script = "echo before; head -c 131072 /dev/zero | tr '\\0' y; echo NEEDLE$((8 + 8))zz; echo after";
+    let pty = home.deck(&["run", "--name", "long", "--", "sh", "-c", script], 100, 30);
+    pty.wait_text("the run is over");
+    pty.keys("z/needle16\r");
+    pty.wait_text("NEEDLE16");
+    pty.wait_text(" 1/1 ");
+    pty.keys("g");
+    pty.wait_text("before");
+    pty.wait_gone("NEEDLE16");
+    pty.keys("n");
+    pty.wait_text("no more of \"needle16\" above; N looks the other way");
+    pty.keys("N");
+    pty.wait_text("NEEDLE16");
+    // While the match can be seen it is where the search goes on.
+    pty.keys("N");
+    pty.wait_text("no more of \"needle16\" below; n looks the other way");
+    pty.keys("k");
+    pty.keys("n");
+    pty.wait_text("no more of \"needle16\" above; N looks the other way");
 }

@@ -110,6 +110,8 @@ pub(super) struct App<'a, S> {
     sifting: Option<sifting::Sifting>,
     /// How long the logs were whose lines were counted.
     indexed: BTreeMap<StepId, u64>,
+    /// The match that was gone to in the output is not in sight any more.
+    strayed: bool,
     /// What happened last, for as long as what happened before is still read.
     newest: Option<History>,
     /// Up to where the lines of each log were looked at or counted.
@@ -222,6 +224,7 @@ impl<'a, S: Source> App<'a, S> {
             finding: None,
             sifting: None,
             indexed: BTreeMap::new(),
+            strayed: false,
             newest: None,
             counted: BTreeMap::new(),
             looked: false,

@@ -47,6 +47,13 @@ pub struct Window {
 }
 
 impl Window {
+    /// Whether anything of a position can be seen.
+    #[must_use]
+    pub fn has(&self, position: u64) -> bool {
+        let (Some(first), Some(last)) = (self.rows.first(), self.rows.last()) else { return false };
+        (first.anchor.line..last.end).contains(&position)
+    }
+
     /// A position in the line whose number tells where this is: that of the match which is looked for when it can be
     /// seen, or the last visible one. Nothing where nothing is visible.
     #[must_use]
@@ -297,10 +304,25 @@ impl View {
         let mut own = self.rows(feed.lines_from(self.step, anchor.line, 1), false, false).0;
         own.retain(|r| r.anchor < anchor);
         let mut rows = if own.len() < n { self.back(feed, anchor.line, n - own.len()) } else { Vec::new() };
+        self.lead_to_the_end(feed, &mut rows);
         rows.append(&mut own);
         let surplus = rows.len().saturating_sub(n);
         rows.drain(..surplus);
         rows
+    }
+
+    /// The first of these rows may be in a line of which only the beginning is shown, while it is shown to its end once
+    /// the pane begins in it: so they are counted from that end.
+    fn lead_to_the_end(&self, feed: &mut dyn Feed, rows: &mut Vec<Row>) {
+        let Some(line) = rows.first().map(|row| row.anchor.line) else { return };
+        let many = rows.iter().take_while(|row| row.anchor.line == line && row.again.is_none()).count();
+        let short = rows.iter().take(many).all(|row| row.left == 0);
+        let end = rows.get(many.saturating_sub(1)).map_or(line, |row| row.end);
+        let Some(long) = feed.lines_from(self.step, line, 1).pop().filter(|_| self.wrap && !short) else { return };
+        let whole = View { opened: Some(line), found: None, ..*self };
+        let mut last = whole.rows_of(&long, end, &mut SecretLines::default());
+        let surplus = last.len().saturating_sub(many);
+        rows.splice(..many, last.split_off(surplus));
     }
 
     /// The rows of lines; `before` and `after` say whether there are lines beside these. Also where the lines stand of

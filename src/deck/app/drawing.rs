@@ -109,6 +109,9 @@ impl<S: Source> App<'_, S> {
             {
                 window.line = self.source.line_number(id, told);
             }
+            if let Some(at) = self.ui.match_in(id, Tab::Output).filter(|_| id == self.ui.selected) {
+                self.strayed = window.here.is_none() && !window.has(at);
+            }
             self.counted.insert(id, window.len);
             if let Some(unread) = self.ui.unread.get_mut(&id) {
                 *unread = 0;

@@ -41,6 +41,8 @@ impl<S: Source> App<'_, S> {
         self.sifting = None;
         let step = self.ui.selected;
         let len = self.log_end(step);
+        // Keys that came since the last picture may have gone elsewhere.
+        self.windows();
         let position = self.ui.pane(step).output;
         let Some(search) = &mut self.ui.search else { return };
         if search.tab != tab {
@@ -50,6 +52,9 @@ impl<S: Source> App<'_, S> {
         }
         let back = search.back != opposite;
         let from = match (search.found.filter(|(s, _)| *s == step), position) {
+            // Whoever went elsewhere since goes on from there.
+            (Some(_), Position::Follow) if self.strayed => len,
+            (Some(_), Position::At { top, .. }) if self.strayed => top.line,
             (Some((_, at)), _) if back => at,
             (Some((_, at)), _) => at + 1,
             (None, Position::Follow) if back => len,
@@ -215,6 +220,7 @@ impl<S: Source> App<'_, S> {
         }
         let Some(search) = &mut self.ui.search else { return };
         search.found = Some((step, at));
+        self.strayed = false;
         match search.count.as_mut().filter(|count| count.step == step) {
             Some(count) => count.nth = nth.unwrap_or(0),
             None => search.count = None,

@@ -114,6 +114,32 @@ fn a_match_far_in_a_long_line_is_on_the_screen_and_the_line_can_be_read_to_its_e
 }
 
 #[test]
+fn above_a_line_is_the_end_of_a_longer_one() {
+    let mut feed = FakeFeed::default();
+    let words: String = (0..6000).map(|n| format!("w{n:05} ")).collect();
+    let text = format!("first\n{words}END\nshort\nNEEDLE\nlast");
+    feed.print(0, Stream::Out, &text);
+    let at = text.find("NEEDLE").unwrap() as u64;
+    let mut ui = UiState::new((20, 4));
+    ui.search = Some(crate::deck::model::Search {
+        needle: "NEEDLE".to_owned(),
+        found: Some((StepId(0), at)),
+        ..Default::default()
+    });
+    let pane = ui.pane_mut(StepId(0));
+    pane.output = Position::At { top: Anchor { line: at, row: 0 }, seen: 0 };
+    pane.asked = vec![Scroll::To(at), Scroll::Rows(-3)];
+    let rows = shown(&mut feed, &mut ui).0;
+    assert_eq!(rows, ["w05997 w05998 w05999", "END", "short", "NEEDLE"]);
+    // Not wrapped, a line is a row.
+    ui.wrap = false;
+    let pane = ui.pane_mut(StepId(0));
+    pane.output = Position::At { top: Anchor { line: at, row: 0 }, seen: 0 };
+    pane.asked = vec![Scroll::Rows(-2)];
+    assert_eq!(shown(&mut feed, &mut ui).0[1..], ["short", "NEEDLE", "last"]);
+}
+
+#[test]
 fn the_match_that_was_gone_to_has_its_place_on_the_screen() {
     let mut feed = FakeFeed::default();
     feed.print(0, Stream::Out, "aa one aa\nshort");

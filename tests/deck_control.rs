@@ -95,6 +95,37 @@ fn a_sent_message_leaves_no_draft() {
 }
 
 #[test]
+fn a_draft_for_a_run_that_is_over_outlives_the_deck_and_leaves_the_run_as_it_is() {
+    let home = Home::new();
+    let mut pty = home.deck(&["demo", "--speed", "100"], 120, 36);
+    pty.wait_text("the run is over");
+    let before = files(&home, "");
+    pty.keys("g");
+    pty.wait_text("goes on with step 1");
+    pty.keys("s");
+    pty.wait_text("╭─ go on");
+    pty.keys("not yet sent\x1b");
+    pty.wait_text("draft kept");
+    assert!(!pty.text().contains("until this deck is left"));
+    pty.keys("q");
+    pty.wait_exit();
+    let mut again = home.deck(&["attach", "@last"], 120, 36);
+    again.wait_text("the run is over");
+    again.keys("gs");
+    again.wait_text("not yet sent");
+    again.keys("\x03");
+    again.wait_gone("not yet sent");
+    again.keys("q");
+    again.wait_exit();
+    assert_eq!(files(&home, ""), before);
+    let third = home.deck(&["attach", "@last"], 120, 36);
+    third.wait_text("the run is over");
+    third.keys("gs");
+    third.wait_text("╭─ go on");
+    assert!(!third.text().contains("not yet sent"), "what was thrown away does not come back");
+}
+
+#[test]
 fn a_message_for_a_step_that_waits_is_taken_back() {
     let home = Home::new();
     let pty = slow(&home);

@@ -79,6 +79,7 @@ pub fn look(
         let options = DeckOptions {
             run_dir: dir.path().to_path_buf(),
             read_only: read_only.clone(),
+            state_dir: world.env.state_dir(),
             ascii: looks::ascii(world, show.ascii),
             palette: looks::palette(world),
             mouse: world.config.mouse(),

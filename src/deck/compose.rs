@@ -71,8 +71,7 @@ pub fn on_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent) -> Vec<UiEffect>
             if ui.drafts.get(&home).is_some_and(Draft::is_blank) {
                 ui.drafts.remove(&home);
             } else {
-                // With a run that is over or belongs to somebody else nothing is kept.
-                let kept = !cx.state.is_over() && !is_foreign(cx.state) && cx.read_only.is_none();
+                let kept = cx.read_only.is_none();
                 say(ui, cx.now, false, if kept { "draft kept" } else { "draft kept until this deck is left" });
             }
         }

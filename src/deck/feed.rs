@@ -99,15 +99,7 @@ pub enum Answer {
 }
 
 /// A message that was being written when a deck went away.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptDraft {
-    /// The step that it was begun for.
-    pub step: StepId,
-    /// How it was to arrive.
-    pub mode: SteerMode,
-    /// The text so far.
-    pub text: String,
-}
+pub use crate::rundir::drafts::Kept as KeptDraft;
 
 /// What the deck knows of the plan beside the state.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -242,10 +234,10 @@ pub trait Feed {
     /// What the runner answered to a request, by its id; `None` while it has not.
     fn answer(&self, request: &str) -> Option<Answer>;
 
-    /// The drafts that were kept with the run.
+    /// The drafts that were kept for the run.
     fn drafts(&self) -> Vec<KeptDraft>;
 
-    /// Keeps the draft of a step with the run, or forgets it. Runs of others keep none.
+    /// Keeps the draft of a step, with the run where that takes it, or forgets it.
     ///
     /// # Errors
     /// Why it was not kept, ready to be shown.

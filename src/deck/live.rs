@@ -11,9 +11,10 @@ use super::feed::{Answer, Changes, Feed, Hands, InnerRun, KeptDraft, LogLine, Re
 use super::logs::Logs;
 use crate::run::replay::Tape;
 use crate::run::{ControlSource, Event, RunMode, RunState, SteerMode, StepId, Stream, Timestamp};
+use crate::rundir::drafts::Drafts;
 use crate::rundir::fleet::Class;
 use crate::rundir::{
-    self, Answered, Follower, Health, Inbox, LineIndex, LogSearch, Match, Recording, RunDir, StepLog, drafts, plan_doc,
+    self, Answered, Follower, Health, Inbox, LineIndex, LogSearch, Match, Recording, RunDir, StepLog, plan_doc,
 };
 use crate::text::SafeText;
 
@@ -31,6 +32,7 @@ pub struct LiveFeed {
     lines: BTreeMap<StepId, LineIndex>,
     /// There is no room for what a run that lives has to say.
     full: bool,
+    drafts: Drafts,
 }
 
 /// A text that is looked for in the log of a step.
@@ -44,16 +46,17 @@ struct Search {
 const NEWEST: u64 = 256 * 1024;
 
 impl LiveFeed {
-    /// Opens a run; with a reason not to, nothing is ever written into its directory.
+    /// Opens a run; with a reason not to, nothing is ever written into its directory. Drafts that have no place there are
+    /// kept in `state`, the folder of the user's state.
     ///
     /// # Errors
     /// Why it cannot be read, ready to be shown.
-    pub fn open(path: &Path, read_only: Option<String>) -> Result<Self, String> {
+    pub fn open(path: &Path, read_only: Option<String>, state: Option<&Path>) -> Result<Self, String> {
         let follower = Follower::open(path).map_err(|error| error.to_string())?.newest_only();
         let dir = RunDir::at(path);
-        let logs = Logs::new(dir.clone());
+        let (logs, drafts) = (Logs::new(dir.clone()), Drafts::of(&dir, state));
         let (plan, search, lines) = (None, None, BTreeMap::new());
-        Ok(Self { logs, dir, read_only, follower, plan, search, lines, full: false })
+        Ok(Self { logs, dir, read_only, follower, plan, search, lines, full: false, drafts })
     }
 
     /// What stands in for the log of a step that has none: a workflow's parent keeps none of the children that it runs
@@ -299,21 +302,22 @@ impl Feed for LiveFeed {
     }
 
     fn drafts(&self) -> Vec<KeptDraft> {
-        drafts::read(&self.dir).into_iter().map(|(step, mode, text)| KeptDraft { step, mode, text }).collect()
+        self.drafts.read()
     }
 
     fn keep_draft(&mut self, step: StepId, draft: Option<(&str, SteerMode)>) -> Result<(), String> {
-        // Into a run that is over nothing is written any more; the draft is for a new run and in this deck only.
-        if self.read_only.is_some() || self.follower.state().is_over() {
+        if self.read_only.is_some() {
             return Ok(());
         }
-        // Nor into another directory that stands in its place.
+        // Nothing is written into another directory that stands in its place.
         if let Some(what) = self.follower.missing() {
             return Err(format!("the run's directory {what}"));
         }
+        // Nor into a run that is over.
+        let open = !self.follower.state().is_over();
         let kept = match draft {
-            Some((text, mode)) => drafts::keep(&self.dir, step, mode, text, wall()),
-            None => drafts::forget(&self.dir, step),
+            Some((text, mode)) => self.drafts.keep(open, &KeptDraft { step, mode, text: text.to_owned() }, wall()),
+            None => self.drafts.forget(open, step, wall()),
         };
         kept.map_err(|error| error.to_string())
     }

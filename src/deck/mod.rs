@@ -67,6 +67,8 @@ pub struct DeckOptions<'a> {
     pub run_dir: PathBuf,
     /// Why nothing may be written, if so.
     pub read_only: Option<String>,
+    /// The folder of the user's state, for drafts that cannot be kept with their run.
+    pub state_dir: Option<PathBuf>,
     /// Only ASCII for everything that is ours.
     pub ascii: bool,
     /// Which colours are used; `None` is those that fit the terminal's background.
@@ -140,7 +142,8 @@ pub fn run(options: DeckOptions<'_>) -> Result<DeckExit, DeckError> {
     let gone = guard::watch().map_err(DeckError::Terminal)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(DeckError::Terminal)?;
     runtime.block_on(async {
-        let source = live::LiveFeed::open(&options.run_dir, options.read_only.clone()).map_err(DeckError::Run)?;
+        let (read_only, state) = (options.read_only.clone(), options.state_dir.as_deref());
+        let source = live::LiveFeed::open(&options.run_dir, read_only, state).map_err(DeckError::Run)?;
         app::App::new(source, options).run(gone).await
     })
 }

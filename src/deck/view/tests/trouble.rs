@@ -27,7 +27,7 @@ fn attached() -> Attached {
     state.pid = Some(std::process::id());
     state.last_update = Some(wall());
     replace(&dir.status(), &status::encode(&state, &StatusContext { dir: &dir, instance: None })).unwrap();
-    let mut feed = LiveFeed::open(dir.path(), None).unwrap();
+    let mut feed = LiveFeed::open(dir.path(), None, None).unwrap();
     feed.poll();
     Attached { temp, dir, feed }
 }

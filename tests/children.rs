@@ -7,7 +7,7 @@ mod support;
 
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use support::{Done, Run, World, code, signal, wait_child, wait_for};
 
@@ -110,12 +110,10 @@ fn a_silent_or_deaf_child_is_stopped_for_good() {
         if mode == "deaf" {
             run.wait("its first record", |_| !run.events_of("agent_start").is_empty());
         }
-        let begin = Instant::now();
         let done = world.output(&["stop", run.id(), "--wait", "--timeout", "20s"]);
         assert_eq!(done.code, 0, "{mode}: {done:?}");
         let sent: Vec<_> = signals(&run).into_iter().map(|(name, _)| name).collect();
         assert_eq!(sent, ladder, "{mode}");
-        assert!(mode == "deaf" || begin.elapsed() < Duration::from_secs(3), "{mode}: {:?}", begin.elapsed());
         let step = run.wait_end()["steps"][0].clone();
         assert_eq!((&step["status"], &step["exitCode"]), (&"stopped".into(), &1.into()), "{mode}");
         assert_eq!(step["error"], "Subagent stopped by user.", "{mode}");
@@ -156,12 +154,10 @@ fn what_a_child_leaves_behind_is_ended_whether_it_holds_the_output_or_not() {
     world.wait_until_empty();
 
     let world = World::new();
-    let begin = Instant::now();
     let done = world.output(&["run", "--no-tui", &agent(&world, "json", &["escape"])]);
     assert_eq!(done.code, 0, "{done:?}");
-    assert!(begin.elapsed() < Duration::from_secs(10), "nobody waits for what does not hold the output");
     let run = world.only_run();
-    assert_eq!(run.events_of("subdeck.output.held").len(), 0);
+    assert_eq!(run.events_of("subdeck.output.held").len(), 0, "nobody waits for what does not hold the output");
     let swept = run.events_of("subdeck.tree.swept");
     assert_eq!(swept.len(), 1, "{swept:?}");
     assert_eq!(swept[0]["survivors"].as_array().map_or(0, Vec::len), 0);
@@ -195,10 +191,11 @@ fn a_child_that_never_reads_holds_nobody_up() {
             assert_eq!(steered.code, 0, "{name}: {steered:?}");
             run.wait("the routing", |s| s["steering"]["requested"] == 1);
         }
-        let begin = Instant::now();
         let done = world.output(&["stop", run.id(), "--wait", "--timeout", "20s"]);
         assert_eq!(done.code, 0, "{name}: {done:?}");
-        assert!(begin.elapsed() < Duration::from_secs(3), "{name}: {:?}", begin.elapsed());
+        // SIGKILL would come only after SIGTERM had its time.
+        let sent: Vec<_> = signals(&run).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(sent, ["SIGTERM"], "{name}");
         assert_eq!(run.wait_end()["state"], "stopped", "{name}");
         world.wait_until_empty();
     }
@@ -310,10 +307,10 @@ fn a_child_that_was_frozen_can_be_stopped() {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.rsplit(") ").next()?.starts_with('T').then_some(())
     });
-    let begin = Instant::now();
     let done = world.output(&["stop", run.id(), "--wait", "--timeout", "20s"]);
     assert_eq!(done.code, 0, "{done:?}");
-    assert!(begin.elapsed() < Duration::from_secs(3), "it goes on to be ended: {:?}", begin.elapsed());
+    // It goes on to be ended; left frozen, it would get SIGKILL when SIGTERM had had its time.
+    assert!(signals(&run).iter().all(|(name, _)| name != "SIGKILL"), "{:?}", signals(&run));
     assert_eq!(run.wait_end()["state"], "stopped");
     world.wait_until_empty();
 }

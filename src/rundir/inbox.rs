@@ -459,7 +459,8 @@ mod tests {
             let begun = Instant::now();
             let said = format!("stop unknown ({says} owned by {})", user::own_name());
             assert_eq!(words(&reader.take()), [said], "{what}");
-            assert!(begun.elapsed() < Duration::from_secs(1), "{what}");
+            // To read a terabyte, or to wait for somebody who writes, would take longer on any machine.
+            assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
             assert!(reader.take().is_empty(), "{what}");
             assert!(fs::symlink_metadata(&stop).is_err(), "{what}");
         }

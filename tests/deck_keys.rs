@@ -164,8 +164,13 @@ fn play(stage: &Stage, action: Action) {
         Action::Left => {
             stage.press(action);
             stage.sees("▸ 1 look +2");
+            // The members stand in the pane, which is that of the group.
+            stage.sees("─ group of steps 1-3 ─");
+            stage.sees("   2 talk ");
+            stage.sees("── 1 look ──");
             stage.press(Action::Right);
             stage.goes("▸ 1 look +2");
+            stage.sees("╭─ 1 look ");
         }
         Action::Right => {
             stage.press(Action::Left);

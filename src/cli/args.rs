@@ -291,7 +291,8 @@ pub struct ReplayArgs {
 #[derive(Debug, Default, Args)]
 #[command(
     after_help = "In the table – is what nobody tells: unknown, not zero. An empty cell is what there is not: nobody who is \
-needed, no agent at work that could have used tokens or money."
+needed, no agent at work that could have used tokens or money. A number with + behind it is at least that: not all of it \
+is told."
 )]
 pub struct LsArgs {
     /// Print JSON.

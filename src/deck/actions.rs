@@ -151,8 +151,8 @@ pub const TABLE: &[Row] = actions![
     Action::Steer, "steer", "steer", [ch('s')], Control, false, "write to the selected step; after the run, go on with it";
     Action::SteerAll, "steer all", "steer all", [ch('S')], Control, false, "write to all running steps";
     Action::Interrupt, "interrupt", "interrupt", [ch('i')], Control, true, "pause the run; press twice within two seconds";
-    Action::StopStep, "stop step", "stop", [ch('x')], Control, true, "end the selected step, its siblings go on";
-    Action::StopRun, "stop run", "stop run", [ch('X')], Control, true, "end the run and every child";
+    Action::StopStep, "stop step", "stop", [ch('x')], Control, true, "end this step alone, or what it left in a lost run";
+    Action::StopRun, "stop run", "stop run", [ch('X')], Control, true, "end the run and every child, or what lives on of a lost one";
     Action::Answer, "answer", "answer", [ch('A')], Control, false, "answer what an agent asks: a permission, a choice, a text";
     Action::Raise, "raise a budget", "raise", [ch('+')], Control, false, "change a limit of the step or of the run while it goes on";
     Action::TakeBack, "take back", "take back", [ch('u')], Control, false, "withdraw the newest message that nobody took yet";
@@ -398,6 +398,7 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
         match ui.tab(ui.selected) {
             Tab::Output => wanted.extend([Action::Search, Action::Filter]),
             tab if entries::lists(tab) => wanted.extend([Action::Down, Action::Open, Action::Search, Action::Filter]),
+            _ if ui.opens_nothing => wanted.extend([Action::Down, Action::Search]),
             _ => wanted.extend([Action::Down, Action::Open, Action::Search]),
         }
     } else if ui.shows_one() || ui.focus == Focus::Output {

@@ -23,6 +23,8 @@ pub fn open(ui: &mut UiState, cx: Context<'_>, all: bool, refused: Option<&str>)
     ui.drafts.entry(home).or_default();
     let goes_on = !all && refused.is_none() && cx.state.step(home).is_some_and(|s| can_go_on(cx.state, s).is_ok());
     let refused = refused.map(SafeText::line);
+    // What a key before this one came to is not about the message.
+    ui.notice = None;
     ui.overlays.push(Overlay::Composer(Composer { home, targets, goes_on, refused }));
 }
 

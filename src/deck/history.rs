@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::said::{Said, asked, said};
 use crate::run::{
-    AgentEvent, Event, MessageRole, Metric, RunPhase, RunState, Stage, StepFace, StepId, StepPhase, SubAgentDid,
-    TargetState, Timestamp, ToolOutcome, What, broken_off, cause, words,
+    AgentEvent, Event, MessageRole, Metric, RunPhase, RunState, STOPPED, Stage, StepFace, StepId, StepPhase,
+    SubAgentDid, TargetState, Timestamp, ToolOutcome, What, broken_off, cause, words,
 };
 use crate::text::{SafeText, clock, cost, lasted};
 
@@ -255,7 +255,13 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
             one(None, Tone::Bad, format!("the run's time is over{}", limit.unwrap_or_default()))
         }
         What::StepEnding { step, message, source, .. } => {
-            one(Some(*step), Tone::Control, format!("{}{}", cause(message), by(source.as_ref())))
+            // Who it was is told better by what is known of him.
+            let what = match source {
+                Some(_) if message == STOPPED => "stop asked for".into(),
+                Some(_) => cause(message.trim_end_matches('.')),
+                None => cause(message),
+            };
+            one(Some(*step), Tone::Control, format!("{what}{}", by(source.as_ref())))
         }
         What::SteerRequested(request) => {
             let targets: Vec<String> = request.targets.iter().map(|t| t.step.to_string()).collect();
@@ -295,7 +301,12 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
             one(Some(*step), if survivors.is_empty() { Tone::Control } else { Tone::Bad }, text)
         }
         What::RunEnded { state: phase, error } => {
-            let tone = if *phase == RunPhase::Complete { Tone::Good } else { Tone::Bad };
+            let tone = match phase {
+                RunPhase::Complete => Tone::Good,
+                // Somebody asked for it.
+                RunPhase::Stopped | RunPhase::Paused => Tone::Control,
+                _ => Tone::Bad,
+            };
             let why = error.as_deref().map(|e| format!(": {}", cause(e))).unwrap_or_default();
             // The state knows more of a failure than its end says.
             let word = if state.phase == *phase { state.run_face().1 } else { phase.as_str() };
@@ -379,10 +390,16 @@ fn list(pids: &[u32]) -> String {
 /// The end of an id that a person can tell apart.
 #[must_use]
 pub fn short(id: &str) -> String {
-    let tail = SafeText::line(id.rsplit(['-', '_', '.']).next().unwrap_or(id));
-    // Ids that somebody counts differ in their last characters only.
-    let skip = tail.as_str().chars().count().saturating_sub(4);
-    tail.as_str().chars().skip(skip).collect()
+    let last = |text: &str, most: usize| -> String {
+        let text = SafeText::line(text);
+        let skip = text.as_str().chars().count().saturating_sub(most);
+        text.as_str().chars().skip(skip).collect()
+    };
+    // Ids that somebody counts differ in their last characters only; names that somebody gave are words.
+    match id.rsplit(['-', '_', '.']).next().unwrap_or(id) {
+        word if word.chars().count() < 4 => last(id, 12),
+        tail => last(tail, 4),
+    }
 }
 
 fn by(source: Option<&crate::run::ControlSource>) -> String {

@@ -70,5 +70,5 @@ pub fn in_the_way(ui: &UiState) -> Result<(), String> {
     }
     let (what, verb) = (processes(ui.left.len()), if ui.left.len() == 1 { "lives" } else { "live" });
     let key = ui.keymap.hint(Action::StopRun);
-    Err(format!("{what} of this lost run {verb} on and would meet those of the new one; {key} ends them first"))
+    Err(format!("{key} first: {what} of this lost run {verb} on and would meet those of the new one"))
 }

@@ -56,9 +56,12 @@ pub type GoOn<'a> = Box<dyn Fn(StepId, &str) -> Result<PathBuf, String> + 'a>;
 /// Starts a run that does again what failed; gives its directory, or the reason why not.
 pub type Retry<'a> = Box<dyn Fn() -> Result<PathBuf, String> + 'a>;
 
-/// What two signs mean that stand where a value would, for the help of the deck and of the fleet.
-pub(crate) const SIGNS: [(&str, &str); 2] =
-    [("–", "nobody tells it: unknown, not zero"), ("(empty)", "there is none: nobody was at work who could have any")];
+/// What signs mean that stand where a value would, or behind one, for the help of the deck and of the fleet.
+pub(crate) const SIGNS: [(&str, &str); 3] = [
+    ("–", "nobody tells it: unknown, not zero"),
+    ("(empty)", "there is none: nobody was at work who could have any"),
+    ("+", "at least: not all of it is told, or read yet"),
+];
 
 /// What the deck is opened on, and how.
 #[derive(Default)]

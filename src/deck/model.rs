@@ -92,6 +92,8 @@ pub struct UiState {
     pub can_retry: bool,
     /// From which place on the pages of the grid are counted, since it was opened.
     pub grid_from: Option<usize>,
+    /// The line of a tab that the keys are at stands for nothing that could be opened; as of the last picture.
+    pub opens_nothing: bool,
     /// The processes that live on of this run, which nobody supervises any more.
     pub left: Vec<Left>,
     /// They can be ended from here.

@@ -12,6 +12,8 @@ use crate::run::{CostUsd, RunState, RunnerKind, StepFace, StepId, StepPhase, Tok
 pub struct Sums {
     /// How many have ended.
     pub ended: usize,
+    /// How many have ended well.
+    pub done: usize,
     /// Their tokens.
     pub tokens: Tokens,
     /// Their cost, where any told one.
@@ -64,6 +66,7 @@ impl Sums {
             let model = step.model.as_deref().unwrap_or_default();
             sums.longest_model = sums.longest_model.max(model.chars().count());
             sums.models += usize::from(!model.is_empty());
+            sums.done += usize::from(step.phase == StepPhase::Complete);
             let face = state.face(step);
             if !sums.faces.contains(&face) {
                 sums.faces.push(face);

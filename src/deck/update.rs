@@ -176,7 +176,8 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
     }
     if let Err(why) = actions::possible(action, ui, cx.situation()) {
         match action {
-            Action::Steer | Action::SteerAll if cx.state.step(ui.selected).is_some() => {
+            // Nothing is ever sent in a replay.
+            Action::Steer | Action::SteerAll if cx.state.step(ui.selected).is_some() && ui.replay.is_none() => {
                 compose::open(ui, cx, action == Action::SteerAll, Some(&why));
             }
             _ => say(ui, cx.now, true, &why),

@@ -193,7 +193,7 @@ impl Engine {
         }
         if let Some(reason) = reason {
             // Nothing of the attempts before is thrown away; a line of ours stands between them.
-            let line = format!("── attempt {attempt}: {reason}\n");
+            let line = format!("── attempt {attempt}, after: {reason}\n");
             if let Err(error) = log.append(Stream::Own, attempt, now(), line.as_bytes()) {
                 self.recorder.record(What::LogFailed { step: id, error: error.to_string() });
             }

@@ -1,7 +1,7 @@
 //! What agents ask a person: a permission, a yes or no, one of several things, or a text. One shape for every family; what
 //! an answer looks like on the wire is theirs.
 
-use super::{AgentEvent, Timestamp};
+use super::{AgentEvent, OpenCall, StepState, Timestamp};
 
 /// What kind of answer is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -104,6 +104,14 @@ pub struct Question {
     pub asked_at: Timestamp,
     /// Without an answer it is refused then.
     pub until: Option<Timestamp>,
+}
+
+impl StepState {
+    /// Whether a call waits for the answer to a question about it. It has not begun then, and no limit on tools counts.
+    #[must_use]
+    pub fn asks_about(&self, call: &OpenCall) -> bool {
+        call.call.is_some() && self.questions.iter().any(|question| question.asking.call == call.call)
+    }
 }
 
 /// What is answered.

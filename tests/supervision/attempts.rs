@@ -23,7 +23,7 @@ fn the_next_model_is_tried_when_the_provider_failed_and_the_text_says_so() {
     let output = scene.result(&run)["results"][0]["output"].clone();
     assert_eq!(output, "[fallback] a/one failed: 429 rate limit reached. Retrying with b/two.\nfine");
     let log = std::fs::read_to_string(run.dir.join("output-0.log")).unwrap();
-    assert!(log.contains("── attempt 2: [fallback] a/one failed"), "{log}");
+    assert!(log.contains("── attempt 2, after: [fallback] a/one failed"), "{log}");
 }
 
 #[test]

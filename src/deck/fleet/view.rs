@@ -7,6 +7,7 @@ mod over;
 use jiff::tz::TimeZone;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
 pub(super) use self::ages::reads_differently_at;
 use super::keys::{Act, TABLE};
@@ -16,7 +17,7 @@ use crate::deck::keymap::key_name;
 use crate::deck::theme::{Theme, asciify};
 use crate::deck::view::paint::{Edge, Piece, frame, piece, put, put_cut, row};
 use crate::deck::view::secrets;
-use crate::run::{Timestamp, cause, needs};
+use crate::run::{RunState, StepFace, StepState, Timestamp, cause, needs};
 use crate::rundir::fleet::{Class, FleetRun, Row, Spent};
 use crate::text::{self as units, SafeText};
 
@@ -190,42 +191,82 @@ fn preview(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
     let right = vec![piece(units::or_unknown(took), theme.plain())];
     let inner = frame(buf, area, theme, Edge::Plain, left, right);
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
-    let mut dy = 0;
-    let mut line = |buf: &mut Buffer, name: &str, value: &str, style| {
-        if dy >= inner.height || value.is_empty() {
-            return;
-        }
-        put(buf, inner, 0, dy, name, theme.dim());
-        put_cut(buf, inner, 9, dy, &SafeText::line(value), inner.width.saturating_sub(9), style);
-        dy += 1;
-    };
+    let mut facts: Vec<(&str, String, Style)> = Vec::new();
     if let Err(error) = &run.listed.state {
-        line(buf, "cause", &error.to_string(), theme.bad());
+        facts.push(("cause", error.to_string(), theme.bad()));
     }
-    line(buf, "task", run.task.lines().next().unwrap_or_default(), theme.plain());
+    facts.push(("task", run.task.lines().next().unwrap_or_default().to_owned(), theme.plain()));
     if let Some(state) = state {
         // Where there are few rows the line above the list has said it.
         if Class::of(run) == Class::Needs && inner.height > FEW {
             let room = usize::from(inner.width.saturating_sub(9));
-            line(buf, "needs", need_text(run, room, scene.now).as_str(), theme.bold());
+            facts.push(("needs", need_text(run, room, scene.now).to_string(), theme.bold()));
         }
-        line(buf, "error", &state.error.as_deref().map(cause).unwrap_or_default(), theme.bad());
+        facts.push(("error", state.error.as_deref().map(cause).unwrap_or_default().into_owned(), theme.bad()));
+    }
+    let mut about: Vec<(&str, String, Style)> = Vec::new();
+    if let Some(state) = state {
         let started = state.started_at.map(|at| units::when::moment(at.micros(), scene.zone));
         let folder = if state.cwd.is_empty() { units::UNKNOWN } else { state.cwd.as_str() };
-        line(buf, "folder", &format!("{folder}  started {}", units::or_unknown(started)), theme.dim());
+        about.push(("folder", format!("{folder}  started {}", units::or_unknown(started)), theme.dim()));
     }
-    line(buf, "run", &run.dir().path().display().to_string(), theme.dim());
-    if let Some(why) = run.listed.distrust {
-        line(buf, "", &format!("read-only: {why}"), theme.halted());
+    about.push(("run", run.dir().path().display().to_string(), theme.dim()));
+    about.extend(run.listed.distrust.map(|why| ("", format!("read-only: {why}"), theme.halted())));
+    // Where there are few rows who works on it is worth more than where it is.
+    if inner.height > FEW {
+        facts.append(&mut about);
     }
-    for step in state.map(|s| s.steps.as_slice()).unwrap_or_default() {
+    facts.retain(|(_, value, _)| !value.is_empty());
+    let line = |buf: &mut Buffer, dy: u16, name: &str, value: &str, style| {
+        put(buf, inner, 0, dy, name, theme.dim());
+        put_cut(buf, inner, 9, dy, &SafeText::line(value), inner.width.saturating_sub(9), style);
+    };
+    let mut dy = 0;
+    for (name, value, style) in facts.iter().take(usize::from(inner.height)) {
+        line(buf, dy, name, value, *style);
+        dy += 1;
+    }
+    let (shown, more) = state.map(|state| foremost(state, usize::from(inner.height - dy))).unwrap_or_default();
+    for step in shown {
         let face = theme.face(state.map_or(step.face(), |state| state.face(step)));
         let model = step.model.as_deref().unwrap_or_default();
         let doing = step.current_call().map(|c| format!("{} {}", c.tool, c.path.as_deref().unwrap_or(&c.args)));
         let doing = doing.or_else(|| step.error.as_deref().map(|error| cause(error).into_owned())).unwrap_or_default();
         let text = format!("{} {}  {}  {model}  {doing}", face.glyph, face.word, step.title());
-        line(buf, &step.id.to_string(), text.trim(), theme.plain());
+        line(buf, dy, &step.id.to_string(), text.trim(), theme.plain());
+        dy += 1;
     }
+    if more > 0 {
+        put(buf, inner, 9, dy, &format!("… {more} more"), theme.dim());
+        dy += 1;
+    }
+    about.retain(|(_, value, _)| !value.is_empty());
+    for ((name, value, style), dy) in about.iter().zip(dy..inner.height) {
+        line(buf, dy, name, value, *style);
+    }
+}
+
+/// The steps of a run that so many rows show, in their order, and how many more there are: where not all fit those that need
+/// somebody, then those that go on, then those that went wrong.
+fn foremost(state: &RunState, rows: usize) -> (Vec<&StepState>, usize) {
+    if state.steps.len() <= rows {
+        return (state.steps.iter().collect(), 0);
+    }
+    // The last row says how many more there are, where there is another one.
+    let fit = if rows > 1 { rows - 1 } else { rows };
+    let rank = |step: &StepState| match state.face(step) {
+        StepFace::Attention => 0,
+        StepFace::Running | StepFace::Starting | StepFace::Stopping => 1,
+        StepFace::Failed | StepFace::TimedOut | StepFace::OverBudget | StepFace::Lost => 2,
+        StepFace::Succeeded | StepFace::Skipped | StepFace::Queued => 4,
+        _ => 3,
+    };
+    let mut places: Vec<(u8, usize)> = state.steps.iter().map(rank).zip(0..).collect();
+    places.sort_unstable();
+    places.truncate(fit);
+    places.sort_unstable_by_key(|(_, place)| *place);
+    let shown = places.into_iter().filter_map(|(_, place)| state.steps.get(place)).collect();
+    (shown, if rows > 1 { state.steps.len() - fit } else { 0 })
 }
 
 fn message(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
@@ -265,9 +306,12 @@ fn footer(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
             [hint("ctrl-s", "start it", 9), hint("tab", "next field", 8), hint("esc", "back", 9)].concat()
         }
         None => {
-            let mut out = hint("↑↓/jk", "select", 1).to_vec();
+            // Without a run there is nothing to choose or to order.
+            let none = scene.count == 0;
+            let mut out = if none { Vec::new() } else { hint("↑↓/jk", "select", 1).to_vec() };
             for entry in TABLE.iter().filter(|entry| !entry.short.is_empty()) {
-                if entry.act == Act::NextNeed && scene.waiting.is_empty() {
+                let about_runs = !matches!(entry.act, Act::Start | Act::Help | Act::Quit);
+                if (entry.act == Act::NextNeed && scene.waiting.is_empty()) || (none && about_runs) {
                     continue;
                 }
                 let rank = match entry.act {

@@ -21,8 +21,8 @@ pub(super) fn open_pieces(
     scene: &Scene<'_>,
 ) -> (Vec<Piece>, Vec<Piece>) {
     let theme = scene.theme;
-    // A limit is named only where there is one.
-    let limit = step.limits.tool_limit(&call.tool);
+    // A limit is named only where there is one; while a permission is waited for its time does not go on.
+    let limit = step.limits.tool_limit(&call.tool).filter(|_| !step.asks_about(call));
     let limit = limit.map(|ms| format!(" of {}", clock(std::time::Duration::from_millis(ms)))).unwrap_or_default();
     let open = format!("{}{limit}", open_for(call, scene));
     let tool = SafeText::line(&call.tool).truncate(16);

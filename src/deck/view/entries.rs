@@ -15,7 +15,7 @@ use crate::deck::model::{Tab, UiState};
 use crate::deck::reading::SHOWN;
 use crate::deck::said::{Said, SaidWhat};
 use crate::deck::window::Windows;
-use crate::run::{StepState, ToolOutcome};
+use crate::run::{RunnerKind, StepState, ToolOutcome};
 use crate::text::SafeText;
 
 type Line = (Vec<Piece>, Vec<Piece>);
@@ -48,9 +48,12 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
     let listed = entries::listed(ui, step, scene.history);
     let theme = scene.theme;
     if listed.numbers.is_empty() {
+        let plain = matches!(step.runner, RunnerKind::ExternalCli { .. });
         let text = match (tab, listed.sieve) {
             (_, Sieve::Errors) => "nothing went wrong so far",
+            (Tab::Tools, _) if plain => "a plain command uses no tools",
             (Tab::Tools, _) => "no tool was used yet",
+            (Tab::Transcript, _) if plain => "a plain command says nothing but what it prints",
             (Tab::Transcript, _) => "nothing was said yet",
             _ => "nothing happened yet",
         };

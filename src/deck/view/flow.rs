@@ -151,7 +151,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
     let first = stages.first().and_then(|stage| stage.steps.first()).map(|step| step.id);
     let last = stages.last().and_then(|stage| stage.steps.last()).map(|step| step.id);
     let narrow = area.width < 8 * END;
-    let told = |n: usize| if narrow { "…".to_owned() } else { format!("…{n}") };
+    let told = |n: usize| if narrow { "…".to_owned() } else { format!("+{n}") };
     let style = |needs: bool| if needs { theme.alarm() } else { theme.dim() };
     let mark = |needs: bool| if needs && !narrow { "▲" } else { "" };
     if before > 0 {

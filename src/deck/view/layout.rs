@@ -291,13 +291,14 @@ pub fn inside(shape: Shape, pane: Rect) -> Rect {
 
 /// The part of a pane that shows rows of the log; one row below it is for how the step ended.
 #[must_use]
-pub fn log_area(shape: Shape, pane: Rect, step: &StepState) -> Rect {
+pub fn log_area(shape: Shape, pane: Rect, step: &StepState, ui: &UiState, state: &RunState) -> Rect {
     let inner = inside(shape, pane);
+    let group = super::group::head(shape, pane, step, ui, state).map(|head| head.height(inner.height));
     // A cell of air at both sides, except where every cell counts.
     let air = u16::from(shape != Shape::Narrow && inner.width > 40);
     let inner = Rect { x: inner.x + air, width: inner.width.saturating_sub(air * 2), ..inner };
     let mut rest = Stack(inner);
-    rest.top(above_log(shape, inner, step));
+    rest.top(group.unwrap_or_else(|| above_log(shape, inner, step)));
     if step.phase.is_terminal() && shape != Shape::Narrow {
         rest.bottom(1);
     }
@@ -327,7 +328,7 @@ pub fn visible_logs(ui: &UiState, state: &RunState) -> Vec<(StepId, (u16, u16))>
         .iter()
         .filter(|(id, _)| !ui.zoom || ui.tab(*id) == Tab::Output)
         .filter_map(|(id, pane)| {
-            let area = log_area(layout.shape, *pane, state.step(*id)?);
+            let area = log_area(layout.shape, *pane, state.step(*id)?, ui, state);
             Some((*id, (area.width, area.height)))
         })
         .collect()
@@ -367,7 +368,12 @@ pub fn spot(ui: &UiState, state: &RunState, x: u16, y: u16) -> Option<Spot> {
     if layout.ticker.contains(at) {
         return Some(Spot::Ticker);
     }
-    layout.panes.iter().find(|(_, pane)| pane.contains(at)).map(|(id, _)| Spot::Output(*id))
+    let (id, pane) = layout.panes.iter().find(|(_, pane)| pane.contains(at))?;
+    // Of a folded group a member is selected as it is in the list.
+    let head = state.step(*id).and_then(|step| super::group::head(layout.shape, *pane, step, ui, state));
+    let dy = y.checked_sub(inside(layout.shape, *pane).y);
+    let member = head.zip(dy).and_then(|(head, dy)| head.at(dy));
+    Some(member.map_or(Spot::Output(*id), |step| Spot::Step(step.id)))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::layout::{Shape, list_top};
 use super::paint::{Edge, frame, piece, put, put_cut, put_line, put_right};
 use super::sub_row::{self, Place};
 use super::{Scene, elapsed, last_seen, now_text, took};
+use crate::deck::left::processes;
 use crate::deck::model::{Focus, UiState};
 use crate::deck::rows::{self, Row};
 use crate::deck::sums::Sums;
@@ -65,8 +66,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         if let Row::Sub(_, agent) = line {
             // What ties its step to the one below goes on beside it.
             put(buf, inner, 1, dy, if matches!(tie, "┌" | "│") { "│" } else { " " }, theme.dim());
-            let place = Place { name_at: 6 + columns.number, name: columns.name, word: columns.word };
-            sub_row::draw(buf, inner, dy, place, scene, agent);
+            sub_row::draw(buf, inner, dy, columns.sub(), scene, agent);
             continue;
         }
         let hidden = rows::hidden_agents(&lines, step);
@@ -122,7 +122,7 @@ fn totals(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, sums: &Sums) {
     }
 }
 
-struct Columns {
+pub(super) struct Columns {
     number: u16,
     name: u16,
     /// 0 leaves the word of the state out.
@@ -134,7 +134,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(scene: &Scene<'_>, sums: &Sums, width: u16, shape: Shape, more: bool) -> Self {
+    pub(super) fn of(scene: &Scene<'_>, sums: &Sums, width: u16, shape: Shape, more: bool) -> Self {
         let steps = &scene.state.steps;
         // What a step does is worth more than the end of a long name.
         let share = usize::from(width * 3 / 10).max(14);
@@ -149,21 +149,37 @@ impl Columns {
         let model = if width >= 90 && told { u16::try_from(sums.longest_model.min(16)).unwrap_or(16) } else { 0 };
         Self { number, name: u16::try_from(longest.min(share)).unwrap_or(10), word, model, cost }
     }
+
+    /// Where the parts of a sub-agent's row stand.
+    pub(super) const fn sub(&self) -> Place {
+        Place { name_at: 6 + self.number, name: self.name, word: self.word }
+    }
 }
 
 /// A step, or the group that it stands for.
-struct ListRow<'a> {
+pub(super) struct ListRow<'a> {
     /// What ties it to the rows above and below.
-    tie: &'static str,
-    step: &'a StepState,
-    folded: Option<&'a Group>,
+    pub tie: &'static str,
+    /// The step.
+    pub step: &'a StepState,
+    /// The group that it stands for.
+    pub folded: Option<&'a Group>,
     /// So many of its sub-agents have no line.
-    hidden: usize,
-    selected: bool,
+    pub hidden: usize,
+    /// Whether the keys are at it.
+    pub selected: bool,
 }
 
 impl ListRow<'_> {
-    fn draw(&self, buf: &mut Buffer, area: Rect, dy: u16, columns: &Columns, scene: &Scene<'_>, ui: &UiState) {
+    pub(super) fn draw(
+        &self,
+        buf: &mut Buffer,
+        area: Rect,
+        dy: u16,
+        columns: &Columns,
+        scene: &Scene<'_>,
+        ui: &UiState,
+    ) {
         let Self { tie, step, folded, hidden, selected } = *self;
         let members = folded.map(|group| rows::members(scene.state, group)).unwrap_or_default();
         let theme = scene.theme;
@@ -232,8 +248,12 @@ impl ListRow<'_> {
             _ if failed => theme.bad(),
             _ => theme.dim(),
         };
-        let now =
-            if members.is_empty() { now_text(scene.state, step, scene.now) } else { counts(members, scene).into() };
+        let left = ui.left.iter().filter(|left| left.step == step.id).count();
+        let now = match members {
+            [] if left > 0 => live_on(left, room_end.saturating_sub(dx)).into(),
+            [] => now_text(scene.state, step, scene.now),
+            _ => counts(members, scene).into(),
+        };
         let room = room_end.saturating_sub(dx);
         let path = step.current_call().filter(|_| members.is_empty()).and_then(|call| call.path.as_deref());
         let Some(path) = path else {
@@ -255,7 +275,7 @@ impl ListRow<'_> {
 }
 
 /// How much a state of one member matters for the row of its group.
-const fn loudness(face: StepFace) -> u8 {
+pub(super) const fn loudness(face: StepFace) -> u8 {
     match face {
         StepFace::Succeeded => 0,
         StepFace::Skipped => 1,
@@ -272,6 +292,13 @@ const fn loudness(face: StepFace) -> u8 {
         StepFace::Stopping => 12,
         StepFace::Attention => 13,
     }
+}
+
+/// That so many processes live on, in words that fit.
+fn live_on(count: usize, room: u16) -> String {
+    let verb = if count == 1 { "lives" } else { "live" };
+    let whole = format!("▲ {} {verb} on", processes(count));
+    if whole.chars().count() <= usize::from(room) { whole } else { format!("▲ {count} {verb} on") }
 }
 
 /// How many members of a group are in which state, the loudest first.

@@ -6,6 +6,7 @@ mod calls;
 pub mod detail;
 mod entries;
 mod flow;
+mod group;
 pub mod layout;
 mod list;
 mod marks;
@@ -170,10 +171,12 @@ pub fn tab_text(scene: &Scene<'_>, ui: &UiState, windows: &Windows) -> Vec<SafeT
     lines.unwrap_or_default()
 }
 
-/// Keeps what was scrolled within what there is. To be called before [`draw`].
+/// Keeps what was scrolled within what there is, and finds out whether there is anything to open. To be called before
+/// [`draw`].
 pub fn limit(scene: &Scene<'_>, ui: &mut UiState, windows: &Windows) {
     if let Some((step, area)) = section(scene, ui).filter(|(step, _)| reads(ui.tab(step.id))) {
         sections::limit(ui, area, step, scene, windows);
+        ui.opens_nothing = opens(scene, ui, windows) == Opens::Nothing;
     }
 }
 

@@ -7,10 +7,11 @@ use super::detail::{self, Fact};
 use super::layout::{Shape, above_log, inside, log_area};
 use super::paint::{Edge, Piece, frame, piece, put, put_cut, row};
 use super::secrets::wrapped;
-use super::{Scene, at_end, elapsed, entries, marks, sections, waits};
+use super::{Scene, at_end, elapsed, entries, group, marks, sections, waits};
 use crate::deck::actions::Action;
 use crate::deck::entries::lists;
 use crate::deck::model::{Focus, Position, Tab, UiState};
+use crate::deck::rows;
 use crate::deck::window::{ERR_MARK, OWN_MARK, Row, Window, Windows};
 use crate::run::{StepPhase, StepState, Stream};
 use crate::text::{SafeText, bytes, clock, grouped};
@@ -32,6 +33,7 @@ pub(super) fn pane(
     let empty = Window::default();
     let window = windows.logs.get(&step.id).unwrap_or(&empty);
     let tab = if shape == Shape::Zoom { ui.tab(step.id) } else { Tab::Output };
+    let head = group::head(shape, area, step, ui, scene.state);
     let active = match shape {
         Shape::Grid => step.id == ui.selected,
         Shape::Zoom | Shape::Tabs => false,
@@ -49,11 +51,20 @@ pub(super) fn pane(
                     piece(format!("{} {}", step.id, SafeText::line(step.title()).truncate(24)), theme.bold()),
                     piece(format!("{} {}", face.glyph, face.word), face.style).gap(1),
                 ];
+                if step.attempt() > 1 {
+                    out.push(piece(format!("attempt {}", step.attempt()), theme.bold()).rank(4).gap(2));
+                }
                 out.extend(agent.map(|text| piece(text.to_string(), theme.dim()).rank(2).gap(2)));
                 out.extend(model.map(|text| piece(text.to_string(), theme.dim()).rank(3).gap(2)));
                 out
             }
-            _ => vec![piece(format!("{} {}", step.id, SafeText::line(step.title()).truncate(40)), theme.bold())],
+            _ => {
+                let name = match rows::folded(ui, scene.state, step).filter(|_| head.is_some()) {
+                    Some(folded) => group::title(folded, scene.state),
+                    None => format!("{} {}", step.id, SafeText::line(step.title()).truncate(40)),
+                };
+                vec![piece(name, theme.bold())]
+            }
         };
         let right = if shape == Shape::Grid && ui.pane(step.id).output == Position::Follow {
             vec![piece(elapsed(step, scene), theme.bold())]
@@ -91,25 +102,26 @@ pub(super) fn pane(
         }
         return;
     }
-    let log = log_area(shape, area, step);
+    let log = log_area(shape, area, step, ui, scene.state);
     let inner = inside(shape, area);
-    let head = Rect { x: log.x, width: log.width, y: inner.y, height: log.y.saturating_sub(inner.y) };
-    match shape {
-        Shape::Wide => {
+    let above = Rect { x: log.x, width: log.width, y: inner.y, height: log.y.saturating_sub(inner.y) };
+    match (shape, &head) {
+        (_, Some(head)) => head.draw(buf, inner, shape, scene, ui),
+        (Shape::Wide, None) => {
             let facts = detail::facts(step, usize::from(log.width), ui.reveal);
             let rows = above_log(shape, Rect { width: log.width, ..inner }, step).saturating_sub(1);
             for (fact, dy) in facts.iter().take(usize::from(rows)).zip(0_u16..) {
-                detail::fact(buf, head, dy, fact, step, scene, ui);
+                detail::fact(buf, above, dy, fact, step, scene, ui);
             }
             // The last fact of a list that was cut may be a gap; a rule says that the output begins.
             if *facts.first().unwrap_or(&Fact::Gap) != Fact::Gap {
-                put(buf, head, 0, rows, &"─".repeat(usize::from(head.width)), theme.dim());
+                put(buf, above, 0, rows, &"─".repeat(usize::from(above.width)), theme.dim());
             }
         }
-        Shape::Stacked | Shape::Grid | Shape::Tabs | Shape::Flow => detail::brief(buf, head, 0, step, scene),
+        (Shape::Stacked | Shape::Grid | Shape::Tabs | Shape::Flow, None) => detail::brief(buf, above, 0, step, scene),
         _ => {}
     }
-    rows(buf, log, step, window, scene);
+    log_rows(buf, log, step, window, scene);
     if let Some(needle) = ui.needle() {
         marks::in_log(buf, log, &needle, window, scene);
     }
@@ -121,6 +133,21 @@ pub(super) fn pane(
         let style = theme.face(scene.state.face(step)).style;
         let dx = put_cut(buf, at, 0, 0, &text, at.width, style) + 1;
         put(buf, at, dx, 0, &"─".repeat(usize::from(at.width.saturating_sub(dx))), theme.dim());
+        let below = Rect { y: at.y + 1, height: inner.bottom().saturating_sub(at.y + 1), ..log };
+        task(buf, below, step, scene);
+    }
+}
+
+/// What the step was asked, where that is known and some of it fits, with a blank row above it.
+fn task(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene<'_>) {
+    if scene.facts_of != Some(step.id) || scene.facts.task.is_empty() || area.height < 3 {
+        return;
+    }
+    put(buf, area, 0, 1, "task", scene.theme.accent());
+    let room = usize::from(area.width.saturating_sub(2));
+    let lines = scene.facts.task.iter().flat_map(|line| wrapped(line, room, scene.reveal));
+    for (line, dy) in lines.take(usize::from(area.height)).zip(2_u16..) {
+        put(buf, area, 2, dy, line.as_str(), scene.theme.plain());
     }
 }
 
@@ -140,7 +167,7 @@ pub(super) fn matches(step: &StepState, tab: Tab, len: u64, ui: &UiState, scene:
         (_, 0) if ui.searching.is_some() => (String::new(), theme.plain()),
         (_, 0) => (format!("nothing found{more}"), theme.bad()),
         (0, total) => (format!("{}{more} found", grouped(total)), theme.accent()),
-        (nth, total) => (format!("{nth}/{total}{more}"), theme.accent()),
+        (nth, total) => (format!("match {nth}/{total}{more}"), theme.accent()),
     };
     Some(piece(text, style).rank(6).gap(2))
 }
@@ -184,7 +211,7 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
     out
 }
 
-fn rows(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scene: &Scene<'_>) {
+fn log_rows(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scene: &Scene<'_>) {
     if window.rows.is_empty() {
         return nothing(buf, area, step, window, scene);
     }
@@ -208,14 +235,9 @@ fn nothing(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scen
         _ => "it printed nothing".to_owned(),
     };
     put_cut(buf, area, 0, 0, &SafeText::line(&text), area.width, theme.dim());
-    if step.phase.is_terminal() || scene.facts_of != Some(step.id) || scene.facts.task.is_empty() || area.height < 4 {
-        return;
-    }
-    put(buf, area, 0, 2, "task", theme.accent());
-    let lines =
-        scene.facts.task.iter().flat_map(|l| wrapped(l, usize::from(area.width.saturating_sub(2)), scene.reveal));
-    for (line, dy) in lines.take(usize::from(area.height)).zip(3_u16..) {
-        put(buf, area, 2, dy, line.as_str(), theme.plain());
+    // Of a step that is over it stands below the sentence about its end.
+    if !step.phase.is_terminal() {
+        task(buf, Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area }, step, scene);
     }
 }
 

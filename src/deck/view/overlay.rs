@@ -21,15 +21,18 @@ use crate::text::{SafeText, grouped, width};
 /// Draws the topmost overlay. The picture behind it stands back, except for the composer, which is written while one
 /// looks at what goes on.
 pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
-    let (Some(mut top), mut below) = (ui.overlays.last(), 1) else { return };
+    let Some(mut top) = ui.overlays.last() else { return };
     if super::layout::is_tiny((area.width, area.height)) {
         return;
     }
     // What is looked for in a text is typed on the line for notices, below that text.
     if let ([.., text @ Overlay::Reading(_), _], Overlay::Search { .. }) = (ui.overlays.as_slice(), top) {
-        (top, below) = (text, 2);
+        top = text;
     }
-    let body = Rect { height: area.height.saturating_sub(below), ..area };
+    let body = match top {
+        Overlay::Reading(_) => beside_edges(area, scene, ui),
+        _ => Rect { height: area.height.saturating_sub(1), ..area },
+    };
     match top {
         Overlay::Help { top, query } => help(buf, body, *top, query.as_deref(), scene, ui),
         Overlay::Palette { query, index } => palette(buf, body, query, *index, scene, ui),
@@ -43,6 +46,14 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
         Overlay::Answer(dialog) => super::answer::draw(buf, body, dialog, scene),
         Overlay::Reading(text) => reading(buf, body, text, scene, ui),
     }
+}
+
+/// What lies between the lines at the edges: a text that is read there never moves, whether something is typed below it or
+/// not, and covers nothing that needs a person.
+fn beside_edges(area: Rect, scene: &Scene<'_>, ui: &UiState) -> Rect {
+    let parts = super::layout::layout(ui, scene.state);
+    let top = parts.header.bottom().max(parts.attention.bottom()).min(area.bottom());
+    Rect { y: top, height: area.bottom().saturating_sub(top + 2), ..area }
 }
 
 pub(super) fn dialog_box(buf: &mut Buffer, area: Rect, size: (u16, u16), title: &str, scene: &Scene<'_>) -> Rect {
@@ -284,17 +295,19 @@ fn targets(buf: &mut Buffer, inner: Rect, composer: &Composer, scene: &Scene<'_>
     let mut shown = steps.clone();
     // The one it was begun for is named even when it cannot be told anything; those that ended meanwhile are not.
     shown.extend(composer.targets.iter().filter(|t| composer.targets.len() == 1 && !steps.contains(t)));
-    for id in shown {
+    for (id, place) in shown.into_iter().zip(0_u8..) {
         let chosen = composer.targets.contains(&id) && !all;
         let name = scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(16)).unwrap_or_default();
         let mark = if chosen { "[x]" } else { "[ ]" };
         let style = if chosen { theme.bold() } else { theme.dim() };
-        left.push(piece(format!("{mark} {id} {name}"), style).rank(if chosen { u8::MAX } else { 2 }).gap(3));
+        // Where not all fit the first ones are kept.
+        let rank = if chosen { u8::MAX } else { 100_u8.saturating_sub(place) };
+        left.push(piece(format!("{mark} {id} {name}"), style).rank(rank).gap(3));
     }
     if steps.len() > 1 {
         let mark = if all { "[x]" } else { "[ ]" };
         let style = if all { theme.bold() } else { theme.dim() };
-        let rank = if all { u8::MAX } else { 3 };
+        let rank = if all { u8::MAX } else { 101 };
         left.push(piece(format!("{mark} all {} running", steps.len()), style).rank(rank).gap(3));
     }
     row(buf, inner, 0, left, vec![piece("tab", theme.key()).rank(1), piece(" target", theme.dim()).rank(1)]);
@@ -364,7 +377,7 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>, ui: &U
         Danger::Step(id) => {
             let name = scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
             let question = format!("End step {id} {name} and every process below it?");
-            ("stop step", question, format!("Its siblings go on.{}", waiting_for(scene, id)))
+            ("stop step", question, stopped_alone(scene, id))
         }
         Danger::Run | Danger::Everything => {
             let many = living(scene.state);
@@ -436,28 +449,25 @@ fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>, ui: &U
     row(buf, inner, dy + 1, left, Vec::new());
 }
 
-/// Which steps wait for one that is about to be ended, in a sentence.
-fn waiting_for(scene: &Scene<'_>, id: StepId) -> String {
-    let waits =
-        |step: &&StepState| step.phase == StepPhase::Pending && super::waits_for(scene.state, step).contains(&id);
-    let mut names: Vec<String> = Vec::new();
-    let mut more = 0_usize;
-    // Those of the next stage, and not one behind the other.
-    let next = scene.state.steps.iter().filter(|s| s.phase == StepPhase::Pending).map(|s| s.logical).min();
-    for step in scene.state.steps.iter().filter(|s| Some(s.logical) == next).filter(waits) {
-        if names.len() < NAMED {
-            names.push(format!("{} {}", step.id, SafeText::line(step.title()).truncate(24)));
-        } else {
-            more += 1;
-        }
-    }
+/// What comes of ending one step: those beside it go on, those behind it start only where it ends well.
+fn stopped_alone(scene: &Scene<'_>, id: StepId) -> String {
+    let Some(step) = scene.state.step(id) else { return String::new() };
+    let others = scene.state.steps.iter().filter(|other| other.id != id && !other.phase.is_terminal());
+    let mut behind = others.clone().filter(|other| other.logical > step.logical);
+    let mut names: Vec<String> = behind
+        .by_ref()
+        .take(NAMED)
+        .map(|step| format!("{} {}", step.id, SafeText::line(step.title()).truncate(24)))
+        .collect();
+    let more = behind.count();
     if more > 0 {
         names.push(format!("{more} more"));
     }
+    let beside = if others.clone().any(|other| other.logical == step.logical) { "Its siblings go on. " } else { "" };
     match names.as_slice() {
-        [] => " The run goes on as its plan says.".to_owned(),
-        [only] => format!(" {only} waits for it; the run goes on as its plan says."),
-        all => format!(" {} wait for it; the run goes on as its plan says.", all.join(", ")),
+        [] => format!("{beside}No step waits for it."),
+        [only] => format!("{beside}{only} waits for it and will never start."),
+        all => format!("{beside}{} wait for it and will never start.", all.join(", ")),
     }
 }
 
@@ -477,7 +487,7 @@ fn quit(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, stop: &str) {
             "l",
             if room { "leave it running (default); subdeck attach comes back" } else { "leave it running (default)" },
         ),
-        (stop, "stop everything"),
+        (stop, "stop everything, then leave"),
         ("esc", "stay here"),
     ];
     for ((key, text), dy) in choices.into_iter().zip(3_u16..) {
@@ -524,7 +534,7 @@ fn reading(buf: &mut Buffer, area: Rect, text: &Reading, scene: &Scene<'_>, ui: 
     let high = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2).max(6);
     let found = text.found.map(|Found { nth, total, .. }| match total {
         0 => piece("nothing found", theme.bad()),
-        _ => piece(format!("{nth}/{total}"), theme.accent()),
+        _ => piece(format!("match {nth}/{total}"), theme.accent()),
     });
     let inner = titled_box(buf, area, (110, high), text.title.as_str(), found.into_iter().collect(), scene);
     let top = scrolled(buf, inner, text.top, lines.len(), scene);

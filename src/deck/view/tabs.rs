@@ -125,7 +125,7 @@ fn ends(buf: &mut Buffer, area: Rect, places: &[Place], scene: &Scene<'_>, ui: &
             let text = match (area.width < 72, needs) {
                 (true, true) => "…".to_owned(),
                 (false, _) if count < 100 => format!("{count} more"),
-                _ => format!("…{count}"),
+                _ => format!("+{count}"),
             };
             let dx = put(buf, area, dx, 0, &text, scene.theme.dim());
             if needs {

@@ -68,7 +68,8 @@ fn sub_agents_stand_below_their_step_among_the_stages_and_fold() {
     assert!(folded.len() == 3 && folded[0].contains("3 worker +2 ●"), "{folded:?}");
     stage.ui.mode = crate::deck::model::ViewMode::List;
     stage.key(KeyCode::Left);
-    assert!(stage.text().contains("▸ 3 worker +2") && !stage.text().contains("5 worker-b"), "{}", stage.text());
+    let folded = stage.text();
+    assert!(folded.contains("▸ 3 worker +2") && !folded.contains("└ 5 worker-b"), "{folded}");
     stage.key(KeyCode::Right);
     stage.key(KeyCode::Right);
     let text = stage.text();
@@ -76,6 +77,48 @@ fn sub_agents_stand_below_their_step_among_the_stages_and_fold() {
     // Where the list and its preview share the rows it grows for them.
     stage.ui.size = (80, 24);
     assert!(stage.text().contains("↳ reader"), "{}", stage.text());
+}
+
+#[test]
+fn the_pane_of_a_folded_group_has_a_row_for_each_member() {
+    use crossterm::event::KeyCode;
+    let mut stage = Stage::new(120, 36);
+    stage.feed.state.steps[4].inner = vec![crate::run::InnerRun { title: "nightly".to_owned(), ..Default::default() }];
+    assert!(!stage.text().contains("group of steps"));
+    stage.key(KeyCode::Left);
+    let pane = |stage: &mut Stage| -> Vec<String> {
+        let text = stage.text();
+        let inside = text.lines().skip(2).map(|line| line.rsplit("││").next().unwrap().to_owned());
+        inside.take_while(|line| !line.contains('╯')).collect()
+    };
+    let rows = pane(&mut stage);
+    assert!(rows[0].contains(" group of steps 3-5 "), "{rows:?}");
+    assert!(rows[1].contains("▲ 1 attention   ● 2 running") && rows[1].contains("$0.63+   6:20"), "{rows:?}");
+    assert!(rows[2].contains("›  3 worker") && rows[2].contains("edit src/pool.rs") && rows[2].contains("4:02"));
+    assert!(rows[3].contains("4 reviewer") && rows[3].contains("▲ attention") && rows[3].contains("6:20"), "{rows:?}");
+    assert!(rows[4].contains("5 worker-b") && rows[4].contains("waits for run nightly"), "{rows:?}");
+    // Below them is what the member prints that the keys act on.
+    assert!(rows[5].contains("── 3 worker ──") && rows.iter().any(|row| row.contains("test pool::steal_is_fair")));
+    // A click on a member opens the group at it.
+    let spot = layout::spot(&stage.ui, &stage.feed.state, 70, 6);
+    assert_eq!(spot, Some(layout::Spot::Step(StepId(4))));
+    // Another step has its own pane, and so has each member while a filter lists them.
+    stage.key(KeyCode::Down);
+    assert!(pane(&mut stage)[0].contains(" 6 acceptance "));
+    stage.key(KeyCode::Up);
+    assert!(pane(&mut stage)[0].contains(" group of steps 3-5 "));
+    stage.keys("&work");
+    assert!(!stage.text().contains("group of steps"));
+    // A group that is larger than its pane says how many have no row, and shows what goes on.
+    let mut stage = Stage::new(80, 24);
+    let many = |n: u32| step(n, "unit", 0, if n < 30 { StepPhase::Complete } else { StepPhase::Running });
+    stage.feed.state.steps = (0..50).map(many).collect();
+    stage.feed.state.groups = vec![crate::run::Group { start: 0, count: 50, logical: 0 }];
+    stage.ui.selected = StepId(0);
+    stage.key(KeyCode::Left);
+    let text = stage.text();
+    assert!(text.contains("◌ 20 starting   ✓ 30 done") && text.contains("   31 unit"), "{text}");
+    assert!(text.contains("more of 50") && text.contains("── 1 unit ──"), "{text}");
 }
 
 #[test]

@@ -113,12 +113,8 @@ fn idle(state: &RunState, step: &StepState) -> Option<End> {
 
 /// Single tools: the first whose time is over ends the step. A limit that lies beyond the step's own end is left to that end (runner-behaviour 3.6).
 fn tools(state: &RunState, step: &StepState, own_end: Option<Timestamp>) -> Option<End> {
-    // A call that waits for a permission has not begun.
-    let waits = |call: &OpenCall| {
-        call.call.is_some() && step.questions.iter().any(|question| question.asking.call == call.call)
-    };
     let of = |call: &OpenCall| {
-        if waits(call) {
+        if step.asks_about(call) {
             return None;
         }
         let ms = step.limits.tool_limit(&call.tool)?;

@@ -177,7 +177,9 @@ pub struct Head {
     pub title: String,
     /// How many there are.
     pub count: usize,
-    /// What they cost, as far as that is known.
+    /// How many stand below those.
+    pub inside: usize,
+    /// What all of them cost, as far as that is known.
     pub usd: Option<f64>,
     /// Some of it is not told, so that it is at least that.
     pub partial: bool,
@@ -250,7 +252,8 @@ pub fn arrange<'r>(
             let costs: Vec<f64> = runs.iter().flat_map(|run| usd_with_parts(run, &parts)).collect();
             let usd = (!costs.is_empty()).then(|| costs.iter().sum());
             let partial = runs.iter().any(|run| is_cost_partial(run, &parts));
-            rows.push(Row::Head(Head { title, count: runs.len(), usd, partial }));
+            let inside = runs.iter().map(|run| below(run, &parts).len()).sum();
+            rows.push(Row::Head(Head { title, count: runs.len(), inside, usd, partial }));
         }
         for run in runs {
             rows.push(Row::Run { run, part: false });

@@ -120,6 +120,11 @@ fn heading(buf: &mut Buffer, area: Rect, dy: u16, head: &Head, group: Group, the
     let title = if group == Group::Root { title.truncate_start(room) } else { title.truncate(room) };
     let dx = put(buf, area, 1, dy, title.as_str(), theme.accent());
     let dx = put(buf, area, dx + 1, dy, &head.count.to_string(), theme.dim());
+    // What is paid for is counted.
+    let dx = match head.inside {
+        0 => dx,
+        inside => put(buf, area, dx, dy, &format!(" +{inside} inside"), theme.dim()),
+    };
     if let Some(usd) = head.usd {
         let more = if head.partial { "+" } else { "" };
         put(buf, area, dx + 2, dy, &format!("{}{more}", units::cost(usd)), theme.dim());

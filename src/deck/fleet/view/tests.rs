@@ -51,7 +51,7 @@ fn state(id: &str, name: Option<&str>, agent: &str, phase: RunPhase, ago: u64, u
 fn runs_of_a_fleet() -> Vec<FleetRun> {
     let project = |name: &str, branch: &str| Some(Project { name: name.into(), branch: Some(branch.into()) });
     let mut all = vec![
-        one("7f3a2c11", Ok(run())),
+        one("7f3a2c11", Ok(RunState { cwd: "/home/me/src/pool".to_owned(), ..run() })),
         one("0aa1b2c3", Ok(state("0aa1b2c3", Some("docs"), "writer", RunPhase::Running, 95, 0.04))),
         one("1bb2c3d4", Ok(state("1bb2c3d4", None, "scout", RunPhase::Complete, 7200, 0.31))),
         one("2cc3d4e5", Ok(state("2cc3d4e5", Some("migrate"), "worker", RunPhase::Paused, 4000, 1.2))),
@@ -64,11 +64,16 @@ fn runs_of_a_fleet() -> Vec<FleetRun> {
     all[2].task = "Find the modules that nobody calls\nand list them".to_owned();
     all[4].listed.lost = Some("the runner (pid 4711) is gone".to_owned());
     all[6].parent = Some(RunId("1bb2c3d4".into()));
+    // Of the others no folder is known.
+    for run in all.iter_mut().filter(|run| run.project.is_none()) {
+        run.listed.state.iter_mut().for_each(|state| state.cwd.clear());
+    }
     if let Ok(failed) = &mut all[3].listed.state {
         failed.error = None;
     }
     let mut failed = state("6aa7b8c9", Some("lint"), "sh", RunPhase::Failed, 600, 0.0);
     failed.error = Some("Step failed: sh".to_owned());
+    failed.cwd.clear();
     if let Some(step) = failed.steps.first_mut() {
         step.phase = StepPhase::Failed;
         step.label = Some("clippy".to_owned());

@@ -53,12 +53,13 @@ fn groups_fold_and_stages_are_walked_through() {
     stage.ui.selected = StepId(4);
     stage.key(KeyCode::Left);
     assert_eq!(stage.ui.selected, StepId(2));
-    assert!(stage.text().contains("▸ 3 worker +2") && !stage.text().contains("5 worker-b"), "{}", stage.text());
+    let text = stage.text();
+    assert!(text.contains("▸ 3 worker +2") && !text.contains("└ 5 worker-b"), "{text}");
     // Folding what is folded says so.
     stage.key(KeyCode::Left);
     assert!(stage.text().contains("is folded already"), "{}", stage.text());
     stage.key(KeyCode::Right);
-    assert!(stage.text().contains("5 worker-b"));
+    assert!(stage.text().contains("└ 5 worker-b"));
     stage.ui.selected = StepId(5);
     stage.key(KeyCode::Left);
     assert!(stage.text().contains("step 6 is in no group and has no sub-agents"), "{}", stage.text());

@@ -49,8 +49,11 @@ pub(in crate::deck::view) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<
     let gap = if area.width < 70 { 2 } else { 3 };
     // Before any is known the list says so.
     if !state.steps.is_empty() {
-        right.push(piece(format!("{}/{}", sums.ended, state.steps.len()), theme.plain()).rank(7));
-        right.push(piece("ended", theme.dim()).rank(2).gap(1));
+        // Of a run in which nothing goes on any more it matters how many ended well: the others did not.
+        let over = state.is_over() || state.lost.is_some();
+        let (count, word) = if over { (sums.done, "done") } else { (sums.ended, "ended") };
+        right.push(piece(format!("{count}/{}", state.steps.len()), theme.plain()).rank(7));
+        right.push(piece(word, theme.dim()).rank(2).gap(1));
     }
     let ran = state.elapsed(scene.now);
     let time = or_unknown(ran.map(if area.width >= 100 { clock_long } else { clock }));

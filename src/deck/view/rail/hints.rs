@@ -186,8 +186,10 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             Action::StopStep | Action::TakeBack | Action::Retry => 6,
             // Nobody is to be kept where he cannot see the way back.
             Action::Back | Action::Raise => 9,
+            // Whoever has just searched goes from one match to the next.
+            Action::SearchNext => 10,
             Action::Steer => 8,
-            Action::Zoom | Action::Open | Action::SearchNext | Action::Seek(Step::Mark) => 7,
+            Action::Zoom | Action::Open | Action::Seek(Step::Mark) => 7,
             Action::Seek(_) => 8,
             Action::NextAttention => 10,
             Action::Help => 11,
@@ -203,6 +205,7 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             (Action::Back, Some(_)) if !ui.zoom => "leave",
             (Action::SearchNext, _) => "next match",
             (Action::StopRun, _) if !ui.left.is_empty() => "end what lives on",
+            (Action::StopStep, _) if !ui.left.is_empty() => "end what it left",
             _ => info.short,
         };
         out.extend(hint(&key, word, rank, scene).map(|p| p.does(action)));

@@ -69,7 +69,7 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     if let Some(replay) = &ui.replay {
         return Some(replayed(replay, scene, ui));
     }
-    if let Some(text) = standing(scene) {
+    if let Some(text) = standing(scene, ui.size.0 < 70) {
         // What became of a request is told for a while also where something stays true beside it.
         let fresh = ui.sent.last().is_some_and(|sent| scene.wall.since(sent.at) < FRESH);
         if !(fresh && scene.trouble == Some(&text)) {
@@ -87,12 +87,20 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
             false => "the run is over; ",
         };
         let mut over = vec![piece(lead, theme.plain())];
+        let at = Situation { state: scene.state, read_only: scene.read_only };
+        let retries = actions::possible(Action::Retry, ui, at).is_ok();
+        let again = match (ui.size.0 < 100, paused) {
+            (true, _) => " again",
+            (false, true) => " runs again what is not done",
+            (false, false) => " does again what failed",
+        };
+        let ways = "; q leaves".len() + if retries { "; R".len() + again.len() } else { 0 };
         over.extend(failed.map(|step| {
             // The reason is cut to the room that there is beside the way out.
             let name = SafeText::line(step.title()).truncate(24);
             let error = step.error.as_deref().map(|why| format!(": {}", SafeText::line(&cause(why))));
             let text = SafeText::line(&format!("step {} {name} failed{}", step.id, error.unwrap_or_default()));
-            let room = usize::from(ui.size.0).saturating_sub(2 + lead.len() + "; q leaves".len());
+            let room = usize::from(ui.size.0).saturating_sub(2 + lead.len() + ways);
             piece(format!("{}; ", text.truncate(room.min(ENDED))), theme.bad())
         }));
         over.extend([
@@ -100,17 +108,15 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
             piece(" leaves", theme.plain()),
             piece(" and prints the summary", theme.plain()).rank(3),
         ]);
-        let at = Situation { state: scene.state, read_only: scene.read_only };
         if actions::possible(Action::Steer, ui, at).is_ok() {
             over.push(piece("; ", theme.plain()).rank(1));
             over.push(piece(ui.keymap.hint(Action::Steer), theme.key()).rank(1));
             over.push(piece(format!(" goes on with step {}", ui.selected), theme.plain()).rank(1));
         }
-        if actions::possible(Action::Retry, ui, at).is_ok() {
-            over.push(piece("; ", theme.plain()).rank(2));
-            over.push(piece(ui.keymap.hint(Action::Retry), theme.key()).rank(2));
-            let again = if paused { " runs again what is not done" } else { " does again what failed" };
-            over.push(piece(again, theme.plain()).rank(2));
+        if retries {
+            over.push(piece("; ", theme.plain()).rank(4));
+            over.push(piece(ui.keymap.hint(Action::Retry), theme.key()).rank(4));
+            over.push(piece(again, theme.plain()).rank(4));
         }
         return Some(over);
     }
@@ -141,8 +147,8 @@ fn replayed(replay: &Replay, scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
     vec![piece(scene.time_of_day(entry.at), theme.dim()), piece(format!("{step}{}", entry.text), theme.plain()).gap(2)]
 }
 
-/// What stays true and must be known.
-fn standing(scene: &Scene<'_>) -> Option<SafeText> {
+/// What stays true and must be known; in fewer words where there is little room.
+fn standing(scene: &Scene<'_>, narrow: bool) -> Option<SafeText> {
     let text = match (scene.hands, scene.read_only) {
         (Hands::Lost(evidence), _) => {
             let since = scene.state.last_update.map(|at| format!(" since {}", scene.time_of_day(at)));
@@ -150,6 +156,12 @@ fn standing(scene: &Scene<'_>) -> Option<SafeText> {
             let pid = told.strip_prefix("the runner (").and_then(|told| told.strip_suffix(") is gone"));
             let since = since.unwrap_or_default();
             format!("read-only: runner gone{since}, the run was marked lost ({})", pid.unwrap_or(told))
+        }
+        (Hands::Gone(what), _) if narrow => {
+            format!(
+                "directory {}; this is the last picture",
+                what.as_str().strip_prefix("was ").unwrap_or(what.as_str())
+            )
         }
         (Hands::Gone(what), _) => format!("the run's directory {what}; this is the last picture"),
         (Hands::Suspended(what), _) => what.to_string(),
@@ -273,7 +285,7 @@ fn page(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
 /// Of the open tool of a zoomed step: when it is told that it is open for long, and when it is ended.
 fn tool_limits(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
     let Some(step) = scene.state.step(ui.selected) else { return Vec::new() };
-    let Some(call) = step.current_call() else { return Vec::new() };
+    let Some(call) = step.current_call().filter(|call| !step.asks_about(call)) else { return Vec::new() };
     let theme = scene.theme;
     let tool = SafeText::line(&call.tool).truncate(16);
     let open = scene.now.since(call.started_at);

@@ -103,18 +103,34 @@ fn live_on(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piec
     let right = if ui.can_end_left { vec![piece(ends, theme.alarm()).does(Action::StopRun)] } else { Vec::new() };
     let mut room = width.saturating_sub(2 + 4 + total(&right)).saturating_sub(cells(&count));
     let mut left = vec![piece(count, theme.alarm()).does(Action::StopRun)];
+    let mut named: Vec<(String, SafeText)> = Vec::new();
     for process in &ui.left {
         let name = scene.state.step(process.step).map(|s| SafeText::line(s.title()).truncate(16)).unwrap_or_default();
-        let text = format!("{} {name}: pid {} {}", process.step, process.pid, process.command.truncate(OTHER));
-        let wide = cells(&text).saturating_add(3);
-        if wide > room {
+        let who = format!("{} {name}: pid {} ", process.step, process.pid);
+        let wide = cells(&who).saturating_add(cells(process.command.truncate(OTHER).as_str())).saturating_add(3);
+        // The first is told as far as it can be.
+        let tells = named.is_empty() && room > cells(&who).saturating_add(3 + LEAST);
+        if wide > room && !tells {
             break;
         }
-        room -= wide;
+        room = room.saturating_sub(wide);
+        named.push((who, process.command.clone()));
+        if tells && room == 0 {
+            break;
+        }
+    }
+    // The last one has what is left of the line.
+    let all = named.len();
+    for (n, (who, command)) in named.into_iter().enumerate() {
+        let most = if n + 1 == all { usize::from(width) } else { OTHER };
+        let text = format!("{who}{}", command.truncate(most));
         left.push(piece(text, theme.alarm()).gap(3).does(Action::StopRun));
     }
     (left, right)
 }
+
+/// Cells of a command that say something.
+const LEAST: u16 = 6;
 
 /// Cells of what another step needs somebody for, on the line that is about the foremost one; its name not counted.
 const OTHER: usize = 40;

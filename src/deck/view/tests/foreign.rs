@@ -34,6 +34,7 @@ fn stage(name: &str, copy: &str, alive: bool, keys: &str) -> Stage {
     let mut stage = Stage::new(120, 30);
     stage.feed.state = follower.state().clone();
     stage.feed.logs.clear();
+    stage.facts.task.clear();
     stage.history = History::default();
     stage.history.add(follower.state(), &changes.news, &changes.places);
     stage.feed.hands = match follower.lost() {

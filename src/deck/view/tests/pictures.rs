@@ -92,6 +92,12 @@ fn letter(style: Style, legend: &mut BTreeMap<char, String>) -> char {
         (Some(_), None) if m == Modifier::BOLD | Modifier::UNDERLINED => ('h', "bold underlined, in colour".to_owned()),
         (Some(_), None) if m == Modifier::BOLD | Modifier::REVERSED => ('H', "bold reversed, in colour".to_owned()),
         (Some(Color::Yellow), None) if m.is_empty() => ('Y', "yellow, of a child".to_owned()),
+        (None, None) if m == Modifier::BOLD | Modifier::DIM | Modifier::UNDERLINED => {
+            ('u', "bold dim underlined".to_owned())
+        }
+        (None, None) if m == Modifier::BOLD | Modifier::DIM | Modifier::REVERSED => {
+            ('v', "bold dim reversed".to_owned())
+        }
         (None, None) if m == Modifier::REVERSED => ('V', "reversed".to_owned()),
         (None, None) if m == Modifier::UNDERLINED => ('U', "underlined".to_owned()),
         _ => ('?', format!("{style:?}")),
@@ -141,6 +147,7 @@ pictures! {
     };
     frozen: |s| { s.keys(" "); s.ui.frozen = Some(NOW - std::time::Duration::from_secs(12)); };
     folded: |s| { s.key(KeyCode::Left); };
+    folded_with_sub_agents: |s| { s.feed.state.steps[3].sub_agents = super::sub_agents(); s.key(KeyCode::Left); };
     folded_many: |s| { cast::many(s); s.ui.folded = (0..12).collect(); s.ui.selected = StepId(40); };
     flow: |s| s.ui.mode = ViewMode::Flow;
     flow_of_many: |s| { cast::many(s); s.ui.mode = ViewMode::Flow; };
@@ -152,7 +159,7 @@ pictures! {
     tabs_not_started: |s| { s.ui.mode = ViewMode::Tabs; s.ui.selected = StepId(5); };
     tabs_of_a_retry: |s| {
         s.ui.mode = ViewMode::Tabs;
-        s.feed.print(2, crate::run::Stream::Own, "── attempt 2: the provider is overloaded");
+        s.feed.print(2, crate::run::Stream::Own, "── attempt 2, after: the provider is overloaded");
         s.feed.print(2, crate::run::Stream::Out, "$ cargo test pool::\n   Compiling pool v0.3.1 (~/src/pool)");
         s.feed.state.steps[2].attempts = vec![Default::default(), Default::default()];
     };
@@ -188,7 +195,7 @@ pictures! {
     armed: |s| s.keys("i");
     search_typed: |s| s.keys("/drain");
     search_found: |s| { s.keys("z"); cast::searched(s); };
-    search_found_in_tools: |s| { s.keys("2"); cast::searched_in(s, "pool", 20, 1, 3); };
+    search_found_in_tools: |s| { s.keys("2"); cast::searched_in(s, "pool", 20, 2, 4); };
     search_found_in_transcript: |s| { s.keys("3"); cast::searched_in(s, "the", 4, 1, 2); };
     search_found_in_changes: |s| { cast::changed(s); s.keys("5"); cast::searched_in(s, "self.drain", 14, 1, 2); };
     search_typed_in_a_reading: |s| { s.keys("3gj"); s.key(KeyCode::Enter); s.keys("/thin"); };

@@ -513,6 +513,37 @@ mod tests {
     }
 
     #[test]
+    fn who_asked_for_an_end_is_told_once_and_what_was_asked_for_is_no_failure() {
+        let source =
+            crate::run::ControlSource { via: "deck".to_owned(), user: Some("root".to_owned()), ..Default::default() };
+        let ending = |message: &str, source: Option<&crate::run::ControlSource>| What::StepEnding {
+            step: StepId(0),
+            cause: crate::run::EndingCause::StepStop,
+            message: message.to_owned(),
+            source: source.cloned(),
+        };
+        let line = |what: What| {
+            let entry = tell(&RunState::default(), &event(what)).unwrap();
+            (entry.text.as_str().to_owned(), entry.tone)
+        };
+        assert_eq!(line(ending(STOPPED, Some(&source))), ("stop asked for by root (deck)".to_owned(), Tone::Control));
+        assert_eq!(line(ending("Enough of it.", Some(&source))).0, "Enough of it by root (deck)");
+        assert_eq!(line(ending(STOPPED, None)).0, STOPPED);
+        let ended = |state: RunPhase| line(What::RunEnded { state, error: None }).1;
+        let tones = [RunPhase::Complete, RunPhase::Stopped, RunPhase::Paused, RunPhase::Failed].map(ended);
+        assert_eq!(tones, [Tone::Good, Tone::Control, Tone::Control, Tone::Bad]);
+    }
+
+    #[test]
+    fn a_request_is_known_by_the_end_of_its_id_or_by_the_name_that_somebody_gave() {
+        for (id, shown) in
+            [("5f0c7e10-a91f", "a91f"), ("1764420051-00123456", "3456"), ("any-id", "any-id"), ("x", "x")]
+        {
+            assert_eq!(short(id), shown);
+        }
+    }
+
+    #[test]
     fn the_rings_are_bounded() {
         let events = vec![event(What::StepStarted { step: StepId(0) }); History::KEPT + 10];
         let mut history = History::default();

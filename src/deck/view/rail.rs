@@ -35,8 +35,8 @@ pub(super) fn tiny(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
     } else {
         String::new()
     };
-    let text =
-        format!("{} {}, {}/{} ended{needs}, enlarge me", face.glyph, face.word, state.steps_ended(), state.steps.len());
+    let (count, word) = header::progress(state, &ui.sums(state));
+    let text = format!("{} {}, {count}/{} {word}{needs}, enlarge me", face.glyph, face.word, state.steps.len());
     let rows = SafeText::line(&text).wrap(usize::from(area.width));
     for (line, dy) in rows.iter().zip(0_u16..area.height) {
         put_cut(buf, area, 0, dy, line, area.width, if waiting > 0 { theme.alarm() } else { theme.plain() });

@@ -56,7 +56,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dy: u16, place: Place, scene: &
     put_right(buf, area, end, dy, &time, style);
     let mut room_end = end.saturating_sub(u16::try_from(time.chars().count()).unwrap_or(8).max(5) + 1);
     if area.width >= 60 {
-        let used = format!("{} {}", many(agent.tool_count, "call"), or_unknown(agent.tokens.map(count)));
+        let used = format!("{} {} tok", many(agent.tool_count, "call"), or_unknown(agent.tokens.map(count)));
         put_right(buf, area, room_end, dy, &used, theme.dim());
         room_end = room_end.saturating_sub(u16::try_from(used.chars().count()).unwrap_or(12) + 1);
     }

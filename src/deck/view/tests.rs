@@ -122,6 +122,53 @@ fn the_pane_of_a_folded_group_has_a_row_for_each_member() {
 }
 
 #[test]
+fn while_a_permission_is_waited_for_no_limit_on_tools_is_shown() {
+    let mut stage = Stage::new(120, 36);
+    assert!(stage.text().contains("open 0:07 of 10:00"));
+    cast::asked(&mut stage, "permission");
+    let step = &mut stage.feed.state.steps[2];
+    step.open[0].call = Some("c9".to_owned());
+    step.questions[0].asking.call = step.open[0].call.clone();
+    for keys in ["", "z", "2"] {
+        stage.keys(keys);
+        let text = stage.text();
+        assert!(text.contains("0:07") && !text.contains("0:07 of"), "{text}");
+    }
+}
+
+#[test]
+fn of_a_plain_command_no_tool_and_no_word_is_awaited() {
+    let mut stage = Stage::new(80, 24);
+    cast::commands(&mut stage);
+    stage.history = History::default();
+    stage.facts.task.clear();
+    stage.feed.state.steps[2].has_task = false;
+    stage.keys("2");
+    assert!(stage.text().contains("a plain command uses no tools"), "{}", stage.text());
+    stage.keys("3");
+    assert!(stage.text().contains("a plain command says nothing but what it prints"), "{}", stage.text());
+}
+
+#[test]
+fn the_composer_tells_of_the_message_and_not_of_the_key_before_it() {
+    let mut stage = Stage::new(120, 36);
+    stage.keys("jjjw");
+    assert!(stage.text().contains("does not need you"), "{}", stage.text());
+    stage.keys("kks");
+    let text = stage.text();
+    assert!(text.contains("0 of 131,072 bytes") && !text.contains("does not need you"), "{text}");
+    // In a replay nothing is sent, and nothing is asked for.
+    let mut stage = Stage::new(120, 36);
+    cast::replayed(&mut stage);
+    stage.keys("s");
+    assert!(
+        stage.ui.overlays.is_empty() && stage.text().contains("steer does nothing in a replay"),
+        "{}",
+        stage.text()
+    );
+}
+
+#[test]
 fn a_picture_costs_what_is_visible_and_not_what_there_is() {
     // Lines of text that are made safe for one picture: each row that is laid out needs some, and nothing else does.
     let cost = |steps: u32, keys: &str, size: (u16, u16)| {
@@ -138,6 +185,18 @@ fn a_picture_costs_what_is_visible_and_not_what_there_is() {
         stage.buffer();
         crate::text::MADE.get() - before
     };
+    // All of them are one group, which is folded.
+    let folded = |steps: u32| {
+        let mut stage = Stage::new(120, 36);
+        stage.feed.state.steps = (0..steps).map(|n| step(n, "agent", 0, StepPhase::Running)).collect();
+        stage.feed.state.groups = vec![crate::run::Group { start: 0, count: steps as usize, logical: 0 }];
+        (stage.ui.selected, stage.ui.folded) = (StepId(0), [0].into_iter().collect());
+        assert!(stage.text().contains("group of steps 1-"));
+        let before = crate::text::MADE.get();
+        stage.buffer();
+        crate::text::MADE.get() - before
+    };
+    assert!(folded(5000) <= folded(100) + 8);
     for keys in ["", "v", "vv", "vvv", "z"] {
         for size in [(200, 60), (120, 36), (80, 24), (50, 14)] {
             let (few, many) = (cost(100, keys, size), cost(5000, keys, size));

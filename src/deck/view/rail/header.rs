@@ -9,6 +9,7 @@ use super::super::paint::{Piece, bar, piece, row, total};
 use super::super::{Scene, elapsed, now_text};
 use super::inset;
 use crate::deck::model::UiState;
+use crate::deck::sums::Sums;
 use crate::deck::theme::Face;
 use crate::run::{Metric, RunState, StepFace};
 use crate::text::{SafeText, UNKNOWN, clock, clock_long, cost, count, or_unknown};
@@ -49,9 +50,7 @@ pub(in crate::deck::view) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<
     let gap = if area.width < 70 { 2 } else { 3 };
     // Before any is known the list says so.
     if !state.steps.is_empty() {
-        // Of a run in which nothing goes on any more it matters how many ended well: the others did not.
-        let over = state.is_over() || state.lost.is_some();
-        let (count, word) = if over { (sums.done, "done") } else { (sums.ended, "ended") };
+        let (count, word) = progress(state, &sums);
         right.push(piece(format!("{count}/{}", state.steps.len()), theme.plain()).rank(7));
         right.push(piece(word, theme.dim()).rank(2).gap(1));
     }
@@ -94,6 +93,12 @@ pub(in crate::deck::view) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<
         }
     }
     row(buf, inset(area), 0, left, right);
+}
+
+/// How far the steps have come, with the word for it. Of a run in which nothing goes on any more it matters how many ended
+/// well: the others did not.
+pub(super) fn progress(state: &RunState, sums: &Sums) -> (usize, &'static str) {
+    if state.is_over() || state.lost.is_some() { (sums.done, "done") } else { (sums.ended, "ended") }
 }
 
 /// How the run looks.

@@ -15,7 +15,7 @@ use crate::run::{
 };
 use crate::text::SafeText;
 
-/// Sixty steps in groups of five, most of them over.
+/// Sixty steps in groups of ten, most of them over.
 pub(super) fn many(stage: &mut Stage) {
     let names = ["scout", "planner", "worker", "reviewer", "acceptance"];
     let make = |n: u32| {
@@ -25,7 +25,7 @@ pub(super) fn many(stage: &mut Stage) {
             _ => StepPhase::Pending,
         };
         let at = n as usize;
-        let mut step = step(n, &format!("{}-{}", names[at % names.len()], at / names.len()), at / 5, phase.clone());
+        let mut step = step(n, &format!("{}-{}", names[at % names.len()], at / names.len()), at / 10, phase.clone());
         if phase != StepPhase::Pending {
             step.started_at = Some(ago(760 - 12 * u64::from(n)));
             step.cost = Some(CostUsd(0.01 * f64::from(n % 7 + 1)));
@@ -43,8 +43,8 @@ pub(super) fn many(stage: &mut Stage) {
         step
     };
     stage.feed.state.steps = (0..60).map(make).collect();
-    stage.feed.state.groups = (0..12).map(|g| Group { start: g * 5, count: 5, logical: g }).collect();
-    stage.feed.state.logical_count = 12;
+    stage.feed.state.groups = (0..6).map(|g| Group { start: g * 10, count: 10, logical: g }).collect();
+    stage.feed.state.logical_count = 6;
     for n in 40..48 {
         stage.feed.print(n, Stream::Out, &format!("working on part {n}"));
     }

@@ -196,7 +196,7 @@ pictures! {
     search_typed: |s| s.keys("/drain");
     search_found: |s| { s.keys("z"); cast::searched(s); };
     search_found_in_tools: |s| { s.keys("2"); cast::searched_in(s, "pool", 20, 2, 4); };
-    search_found_in_transcript: |s| { s.keys("3"); cast::searched_in(s, "the", 4, 1, 2); };
+    search_found_in_transcript: |s| { s.keys("3"); cast::searched_in(s, "the", 6, 2, 3); };
     search_found_in_changes: |s| { cast::changed(s); s.keys("5"); cast::searched_in(s, "self.drain", 14, 1, 2); };
     search_typed_in_a_reading: |s| { s.keys("3gj"); s.key(KeyCode::Enter); s.keys("/thin"); };
     search_found_in_a_reading: |s| { s.keys("3gj"); s.key(KeyCode::Enter); s.keys("/re"); s.key(KeyCode::Enter); s.keys("n"); };
@@ -216,6 +216,7 @@ pictures! {
     notice: |s| { s.ui.selected = StepId(5); s.keys("x"); };
     over: cast::over;
     over_go_on: |s| { cast::over(s); s.ui.can_go_on = true; s.keys("sTry the other lock."); };
+    over_with_a_session: |s| { cast::over(s); (s.ui.can_go_on, s.ui.can_retry) = (true, true); };
     lost: cast::lost;
     gone: |s| { s.feed.hands = Hands::Gone(SafeText::line("was removed")); s.read_only = Some(SafeText::line("the run's directory was removed")); };
     leaving: |s| { s.keys("qXy"); s.feed.state.stopped = true; };

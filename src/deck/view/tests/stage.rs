@@ -116,7 +116,7 @@ pub(crate) fn run() -> RunState {
     worker.pid = Some(48_213);
     worker.model = Some("m-large".to_owned());
     worker.last_activity = Some(ago(1));
-    worker.open = vec![call("edit", "src/pool.rs", 7)];
+    worker.open = vec![OpenCall { path: Some("src/pool.rs".to_owned()), ..call("edit", "src/pool.rs", 7) }];
     worker.turn_count = 14;
     worker.tool_count = 23;
     worker.timeout_ms = Some(600_000);

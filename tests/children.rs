@@ -408,8 +408,8 @@ fn a_message_that_cannot_arrive_fails_with_its_reason() {
     let world = World::new();
     let json = agent(&world, "json", &["silent"]);
     for (args, reason) in [
-        (vec![json.as_str()], "pi in json mode takes no messages"),
-        (vec!["--", "sh", "-c", "echo up; sleep 60"], "a plain command takes no messages"),
+        (vec![json.as_str()], "pi was started in json mode"),
+        (vec!["--", "sh", "-c", "echo up; sleep 60"], "it is a plain command"),
     ] {
         let run = world.detach(&args);
         run.wait("a child", |s| s["steps"][0]["subdeck"]["startTicks"].is_number());

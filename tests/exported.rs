@@ -41,7 +41,7 @@ fn played(world: &World) -> Run {
     world.file("words", &format!("{HOSTILE}\nexport ANTHROPIC_API_KEY={KEY}\n{}\n\u{1b}[31mred\u{1b}[0m\n", pem("\n")));
     // One that does not repeat what it was asked.
     let pem = pem("\\n");
-    world.file("scenes.toml", &format!("[scene.quiet]\n[[scene.quiet.turn]]\nsay = \"I look.\"\ntool = [{{ name = \"bash\", args = {{ command = \"ls\" }}, time_ms = 1, output = \"src\" }}]\n[[scene.quiet.turn]]\nsay = \"It is\\n{pem}\"\n"));
+    world.file("scenes.toml", &format!("[scene.quiet]\n[[scene.quiet.turn]]\nsay = \"I look.\"\ntool = [{{ name = \"bash\", args = {{ command = \"ls\", patience = 7 }}, time_ms = 1, output = \"src\" }}]\n[[scene.quiet.turn]]\nsay = \"It is\\n{pem}\"\n"));
     let plan = format!(
         "name = {}\n[[step]]\nagent = \"scout\"\nrunner = {{ type = \"demo\", script = \"scenes.toml#quiet\" }}\ntask = \"{PROMPT}\"\n\
          [[step]]\nlabel = {}\nrunner = {{ type = \"external-cli\", command = \"cat\", args = [\"words\"] }}\n",
@@ -234,6 +234,19 @@ fn a_browser_shows_the_document_without_an_error_and_asks_nobody() {
     let seen = look("Array.from(document.querySelectorAll('.l:not(.gone)')).map(l => l.textContent).join('|')");
     assert!(seen.as_str().unwrap().contains("127.0.0.1:9/x"), "{seen}");
     assert_eq!(look("CSS.highlights.get('found').size"), 1, "and what was looked for is marked");
+    let empty = "Array.from(document.querySelectorAll('details:not(.gone)')).filter(d => !d.querySelector('.l:not(.gone)')).length";
+    assert_eq!(look(empty), 0, "no fold is shown that has nothing in it");
+    // What was found in the arguments of a call stands below the call.
+    look("f.value = 'patience'; f.dispatchEvent(new Event('input'))");
+    let shown = "Array.from(document.querySelectorAll('.pane .l:not(.gone)')).map(l => l.textContent).join('|')";
+    while !look(shown).as_str().unwrap().contains("patience") {
+        assert!(Instant::now() < deadline, "the search finds no argument");
+    }
+    let seen = look(shown);
+    let (call, arguments) = seen.as_str().unwrap().split_once('|').unwrap();
+    assert!(call.contains("ok bash ls"), "{seen}");
+    assert!(arguments.contains("patience") && !arguments.contains('|'), "{seen}");
+    assert_eq!(look("document.getElementById('found').textContent"), "1 line", "the call itself is no match");
     look("f.value = ''; f.dispatchEvent(new Event('input'))");
     while look("document.getElementById('found').textContent") != "" {
         assert!(Instant::now() < deadline, "the search does not end");

@@ -118,6 +118,16 @@ fn check_prints_limits_and_the_thresholds_that_are_set() {
              no time limit for calls of bash",
         ]
     );
+    // How long a question waits, of all steps or of one.
+    let asks = |plan: &str| -> Vec<String> {
+        check(plan).lines().filter(|l| l.contains("questions")).map(|l| l.trim().to_owned()).collect()
+    };
+    assert_eq!(asks(plan), Vec::<String>::new());
+    let waits = format!("question_timeout = \"30m\"\n{plan}");
+    assert_eq!(asks(&waits), ["questions  refused when nobody answers for 30m"]);
+    let own = format!("{waits}[[step]]\nrunner = {{ command = \"sh\" }}\nquestion_timeout = \"2h\"\n");
+    let each = ["30m", "2h"].map(|time| format!("questions refused when nobody answers for {time}"));
+    assert_eq!(asks(&own), each);
     let two = format!("{plan}[[step]]\nrunner = {{ command = \"sh\" }}\nattention = {{ enabled = false }}\n");
     let shown = check(&two);
     let looks: Vec<&str> = shown.lines().filter(|l| l.contains("attention")).map(str::trim).collect();
@@ -244,7 +254,9 @@ fn config_explains_and_trusts() {
     assert_eq!(row(&output, "executables.pi"), "executables.pi pi built in");
     let file = file.canonicalize().unwrap();
     assert!(row(&output, "ui.ascii").ends_with(".subdeck/config.toml:6"), "{}", row(&output, "ui.ascii"));
-    assert!(text(&output.stderr).contains("subdeck config trust"), "{}", text(&output.stderr));
+    let told = text(&output.stderr);
+    assert!(told.contains("subdeck config trust"), "{told}");
+    assert!(told.contains("config.toml:4:1  env.TOKEN"), "the variable, not its table: {told}");
 
     let output = world.subdeck(&project, &["config", "trust"]);
     let expected = format!("trusted {}\nnames   executables.pi = my-pi\nsets    TOKEN\nsha256  ", file.display());
@@ -264,6 +276,18 @@ fn config_explains_and_trusts() {
     assert!(text(&output.stderr).contains("did you mean `theme`?"), "{}", text(&output.stderr));
     let report = json(&world.subdeck(&project, &["config", "explain", "--json"]).stdout);
     assert_eq!(report["problems"][0]["line"], 2);
+
+    // Keys that the deck does not use are told as such, not as what is in force.
+    let user = world.home().join(".config/subdeck/config.toml");
+    std::fs::create_dir_all(user.parent().unwrap()).unwrap();
+    std::fs::write(&user, "[keys]\nstop_step = \"F99\"\nhelp = \"h\"\n").unwrap();
+    let output = explain();
+    let ends = |key: &str, end: &str| row(&output, key).ends_with(end);
+    assert!(ends("keys.stop_step", "config.toml:2 (not used)"), "{}", row(&output, "keys.stop_step"));
+    assert!(ends("keys.help", "config.toml:3"), "{}", row(&output, "keys.help"));
+    let report = json(&world.subdeck(&project, &["config", "explain", "--json"]).stdout);
+    let used: Vec<_> = report["keys"].as_array().unwrap().iter().map(|k| (&k["action"], &k["used"])).collect();
+    assert_eq!(used, [(&"help".into(), &true.into()), (&"stop_step".into(), &false.into())]);
 }
 
 #[test]

@@ -289,7 +289,7 @@ fn with_the_flag_a_living_run_of_ours_is_asked_for_nothing() {
             words.extend(["--agent", "x", "task"].map(str::to_owned));
         }
         refused(&home, &words, &["--read-only"], &[], "read-only: --read-only was given; ");
-        let why = "read-only: `read_only` is set in the configuration; ";
+        let why = "read-only: SUBDECK_READ_ONLY is set; ";
         refused(&home, &words, &[], &[("SUBDECK_READ_ONLY", "true")], why);
     }
     assert_eq!(changes(&before, &dir), Vec::<String>::new());

@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Mutex;
 
-use subdeck::config::{KEYS, Key};
+use subdeck::config::{KEYS, Key, Kind};
 use subdeck::deck::actions::TABLE;
 use subdeck::deck::keymap::key_name;
 use subdeck::run::ExitCause;
@@ -83,13 +83,25 @@ fn the_exit_codes_are_those_of_the_program() {
 #[test]
 fn the_configuration_is_that_of_the_program() {
     let mut table = String::from("| key | built in | variable | in a project |\n|---|---|---|---|\n");
-    for Key { name, built_in, variables, needs_trust, .. } in KEYS {
-        let built_in = if built_in.is_empty() { "–".to_owned() } else { format!("`{built_in}`") };
+    for key @ Key { name, built_in, variables, needs_trust, .. } in KEYS {
+        let built_in = if built_in.is_empty() { key.built_in_words() } else { format!("`{built_in}`") };
         let variables: Vec<String> = variables.iter().map(|v| format!("`{v}`")).collect();
         let project = if *needs_trust { "needs trust" } else { "yes" };
         writeln!(table, "| `{name}` | {built_in} | {} | {project} |", variables.join(" ")).unwrap();
     }
     check_table("configuration", &table);
+}
+
+#[test]
+fn every_word_that_a_key_of_the_configuration_takes_is_there() {
+    let text = readme();
+    let said: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '-').collect();
+    for key in KEYS {
+        let Kind::Word(words) = key.kind else { continue };
+        for word in words {
+            assert!(said.contains(word), "{} takes {word}, of which the README says nothing", key.name);
+        }
+    }
 }
 
 #[test]

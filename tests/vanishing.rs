@@ -48,6 +48,9 @@ fn a_run_whose_directory_is_removed_is_stopped_and_nothing_is_made_again() {
     let done = done(child);
     assert_eq!(done.code, 7, "{done:?}");
     assert!(done.stderr.contains("was removed") && done.stderr.contains(run.id()), "{done:?}");
+    // The summary has the cause too, not what is seen of the runner that went for it.
+    let why = done.stdout.lines().find(|line| line.trim_start().starts_with("lost: "));
+    assert!(why.is_some_and(|why| why.contains("was removed")) && !done.stdout.contains("is gone"), "{done:?}");
     world.wait_until_empty();
     assert!(!run.dir.exists());
     let active = world.root().join("async-subagent-runs/.active-runs").join(run.id());

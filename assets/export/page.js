@@ -3,7 +3,8 @@
   const field = document.getElementById("find");
   const told = document.getElementById("found");
   const lines = Array.from(document.querySelectorAll(".l"));
-  const parts = Array.from(document.querySelectorAll(".pane, #events"));
+  const parts = Array.from(document.querySelectorAll(".pane, #events, details"));
+  const folds = Array.from(document.querySelectorAll(".pane details.whole"));
   const texts = lines.map((line) => line.textContent.toLowerCase());
   let waiting = 0;
   // Where the words stand in the lines that are shown; more than this many nobody looks at one by one.
@@ -32,6 +33,11 @@
         for (let fold = lines[i].closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
         mark(lines[i], wanted, ranges);
       }
+    }
+    // What was found in a fold stands below the line that it belongs to.
+    for (const fold of wanted === "" ? [] : folds) {
+      const head = fold.previousElementSibling;
+      if (head !== null && head.matches(".l") && fold.querySelector(".l:not(.gone)") !== null) head.classList.remove("gone");
     }
     for (const part of parts) {
       part.classList.toggle("gone", wanted !== "" && part.querySelector(".l:not(.gone)") === null);

@@ -6,7 +6,7 @@ use crate::run::{AgentEvent, SteerMode, Steerable};
 /// Hands nothing over and says why: the whole prompt is in the child's arguments or was written once.
 #[derive(Clone, Copy, Debug)]
 pub struct OneShot {
-    /// Why it takes no messages, as people are told.
+    /// Why it takes no messages: what follows "takes no messages: ".
     pub reason: &'static str,
 }
 

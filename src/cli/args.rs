@@ -393,8 +393,8 @@ fn size(text: &str) -> Result<u64, String> {
 /// `subdeck export`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The HTML document has the timeline, what happened, the tool calls, the costs and the end of each step's output, with a
-search; it fetches nothing. The JSON report has the run as `status --json` prints it, its events as `events --json`
+The HTML document has the timeline, what happened, the tool calls, the costs and the end of each step's output, with a \
+search; it fetches nothing. The JSON report has the run as `status --json` prints it, its events as `events --json` \
 prints them, its tool calls and its output. Prompts, messages to agents and what looks like a key are left out.")]
 pub struct ExportArgs {
     /// Which run.
@@ -424,7 +424,7 @@ pub struct ExportArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --yes nothing is removed: the runs that would go are printed with how they ended, how long ago, and their size.
-A run that goes on, or of which that is not known, is never removed, nor one with a session that a run which stays goes
+A run that goes on, or of which that is not known, is never removed, nor one with a session that a run which stays goes \
 on with.")]
 pub struct PruneArgs {
     /// Remove them.
@@ -563,7 +563,7 @@ pub struct BudgetArgs {
 /// `subdeck answer`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-ANSWER is allow or deny for a permission or a yes and no, the number, the id or the label of a choice, else a text; -
+ANSWER is allow or deny for a permission or a yes and no, the number, the id or the label of a choice, else a text; - \
 reads it from standard input. Without ANSWER the open questions are listed.
 
 Examples:
@@ -659,4 +659,35 @@ pub struct DemoArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub root: RootArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_help_breaks_lines_where_a_sentence_ends_or_leaves_it_to_the_width() {
+        let mut command = Cli::command();
+        command.build();
+        let mut looked = 0;
+        for command in std::iter::once(&command).chain(command.get_subcommands()) {
+            let Some(help) = command.get_after_help() else { continue };
+            let text = help.to_string();
+            let lines: Vec<&str> = text.lines().collect();
+            for pair in lines.windows(2) {
+                // An empty line and an indented one begin something new.
+                if let [above, below] = pair
+                    && !above.is_empty()
+                    && !below.is_empty()
+                    && !below.starts_with(' ')
+                {
+                    assert!(above.ends_with('.'), "{}: a line ends within a sentence: {above}", command.get_name());
+                }
+            }
+            looked += 1;
+        }
+        assert!(looked > 4, "{looked} commands say more behind their options");
+    }
 }

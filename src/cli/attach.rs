@@ -59,7 +59,7 @@ pub fn look(
     let mut above: Vec<(RunDir, StepId)> = Vec::new();
     let mut selected = None;
     loop {
-        let read_only = read_only::asked(world, root).map(str::to_owned);
+        let read_only = read_only::asked(world, root);
         let root = root.root.as_deref();
         let door: Option<GoOn<'_>> = read_only.is_none().then(|| -> GoOn<'_> {
             let dir = dir.clone();

@@ -140,13 +140,19 @@ fn show(to: &mut dyn Write, plan: &Plan) -> std::io::Result<()> {
     if let Some(looks) = common.and_then(attention) {
         lines::line(to, &format!("attention  {looks}"))?;
     }
+    let mut times = plan.flat().map(|s| s.question_timeout);
+    let one = times.next().filter(|first| times.all(|t| t == *first));
+    if let Some(time) = one.flatten() {
+        lines::line(to, &format!("questions  {}", unanswered(time)))?;
+    }
+    let common = Common { attention: common.is_some(), questions: one.is_some() };
     let mut number = 0;
     for logical in &plan.steps {
         writeln!(to)?;
         match logical {
             LogicalStep::Single(step) => {
                 number += 1;
-                show_step(to, plan, step, number, common.is_none(), "")?;
+                show_step(to, plan, step, number, common, "")?;
             }
             LogicalStep::Group { steps, concurrency, fail_fast } => {
                 // Said as it will be, not as it was asked for.
@@ -156,7 +162,7 @@ fn show(to: &mut dyn Write, plan: &Plan) -> std::io::Result<()> {
                 lines::line(to, &format!("group of {}, {at_once} at once{fail_fast}", steps.len()))?;
                 for step in steps {
                     number += 1;
-                    show_step(to, plan, step, number, common.is_none(), "  ")?;
+                    show_step(to, plan, step, number, common, "  ")?;
                 }
             }
         }
@@ -164,13 +170,24 @@ fn show(to: &mut dyn Write, plan: &Plan) -> std::io::Result<()> {
     Ok(())
 }
 
-/// One step; `looks` says whether its thresholds are its own.
+/// What holds for every step and was said of all of them.
+#[derive(Clone, Copy)]
+struct Common {
+    attention: bool,
+    questions: bool,
+}
+
+fn unanswered(time: Duration) -> String {
+    format!("refused when nobody answers for {}", written(time))
+}
+
+/// One step.
 fn show_step(
     to: &mut dyn Write,
     plan: &Plan,
     step: &Step,
     number: usize,
-    looks: bool,
+    common: Common,
     indent: &str,
 ) -> std::io::Result<()> {
     let mut title = format!("{indent}{number}. {}", step.key);
@@ -218,8 +235,14 @@ fn show_step(
     if !all.is_empty() {
         row("limits", all.join(", "))?;
     }
-    if let Some(looks) = attention(&step.attention).filter(|_| looks) {
+    if let Some(looks) = attention(&step.attention).filter(|_| !common.attention) {
         row("attention", looks)?;
+    }
+    if let Some(time) = step.question_timeout.filter(|_| !common.questions) {
+        row("questions", unanswered(time))?;
+    }
+    if step.completion_guard {
+        row("guard", "fails when its task demands changes of files and it began none".to_owned())?;
     }
     Ok(())
 }

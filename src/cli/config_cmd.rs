@@ -86,6 +86,7 @@ fn explain(config: &Config, problems: &[Problem], json: bool) -> anyhow::Result<
                 "value": value.or_else(|| built_in.map(Into::into)),
                 "from": layers.first().and_then(|l| l.get("from")).cloned().unwrap_or_else(|| "built in".into()),
                 "layers": layers,
+                "note": Some(key.note).filter(|note| !note.is_empty()),
                 "variables": key.variables,
             })
         });
@@ -95,27 +96,32 @@ fn explain(config: &Config, problems: &[Problem], json: bool) -> anyhow::Result<
             "values": values.collect::<Vec<_>>(),
             "env": variables,
             "keys": config.bindings().iter().map(|(action, s)| {
-                json!({ "action": action, "keys": show(&s.value), "from": origin(&s.origin) })
+                let used = !is_refused(problems, action);
+                json!({ "action": action, "keys": show(&s.value), "from": origin(&s.origin), "used": used })
             }).collect::<Vec<_>>(),
             "trusted": config.project_trusted(),
             "problems": problems.iter().map(problem_json).collect::<Vec<_>>(),
         });
         super::out::json(&report)?;
     } else {
-        lines::out(|to| table(to, config))?;
+        lines::out(|to| table(to, config, problems))?;
         print_problems(problems)?;
     }
     let wrong = problems.iter().any(|p| p.severity == Severity::Error);
     Ok(if wrong { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }
 
-fn table(to: &mut dyn Write, config: &Config) -> std::io::Result<()> {
+/// Whether the deck does not use the keys that an action was given.
+fn is_refused(problems: &[Problem], action: &str) -> bool {
+    problems.iter().any(|problem| problem.key.strip_prefix("keys.") == Some(action))
+}
+
+fn table(to: &mut dyn Write, config: &Config, problems: &[Problem]) -> std::io::Result<()> {
     let mut rows = Vec::new();
     for key in KEYS {
         let settings = config.settings(key.name);
         if settings.is_empty() {
-            let built_in = if key.built_in.is_empty() { crate::text::UNKNOWN } else { key.built_in };
-            rows.push(vec![key.name.to_owned(), built_in.to_owned(), "built in".to_owned()]);
+            rows.push(vec![key.name.to_owned(), key.built_in_words(), "built in".to_owned()]);
         }
         for (i, setting) in settings.iter().rev().enumerate() {
             let name = if i == 0 { key.name } else { "" };
@@ -128,7 +134,8 @@ fn table(to: &mut dyn Write, config: &Config) -> std::io::Result<()> {
         rows.push(vec![format!("env.{name}"), "set".to_owned(), origin(&setting.origin)]);
     }
     for (action, setting) in config.bindings() {
-        rows.push(vec![format!("keys.{action}"), show(&setting.value), origin(&setting.origin)]);
+        let not = if is_refused(problems, action) { " (not used)" } else { "" };
+        rows.push(vec![format!("keys.{action}"), show(&setting.value), format!("{}{not}", origin(&setting.origin))]);
     }
     lines::table(to, &rows)
 }

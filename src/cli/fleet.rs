@@ -35,7 +35,7 @@ pub fn fleet(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let doors = Doors {
         agents: Box::new(|folder| choices(&world, folder)),
         start: Box::new(|wish| {
-            if let Some(why) = read_only {
+            if let Some(why) = &read_only {
                 return Err(format!("read-only: {why}; no run was started"));
             }
             start(&world, root, wish).map(|dir| dir.path().to_owned()).map_err(|e| format!("{e:#}"))

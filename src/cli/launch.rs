@@ -256,20 +256,23 @@ fn foreground(prepared: &Prepared, output: Output) -> anyhow::Result<ExitCode> {
             break;
         }
         let (follower, fate) = shown.close().context("the run directory is gone")?;
-        let mut recorded = true;
         match aftermath {
             Aftermath::Ended => {}
             Aftermath::Lost => tell!("subdeck: the runner died; the run is recorded as lost"),
             Aftermath::Unrecorded(why) => {
-                recorded = false;
                 tell!("subdeck: {}", SafeText::line(&why));
+                let mut state = follower.state().clone();
+                if state.lost.is_some() || !state.is_over() {
+                    // Its files end before it did, and do not say why.
+                    (state.lost, state.last_update) = (Some(why), Some(engine::now()));
+                }
+                tell_summary(&state, output, fate);
+                tell_unanswered(&state);
+                return Ok(out::code(ExitCause::Lost));
             }
         }
         tell_summary(follower.state(), output, fate);
         tell_unanswered(follower.state());
-        if !recorded {
-            return Ok(out::code(ExitCause::Lost));
-        }
         Ok(out::code(exit_code(follower.state())))
     });
     // A thread that waits for a reader of standard output is not waited for.

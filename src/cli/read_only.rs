@@ -4,16 +4,23 @@ use anyhow::bail;
 
 use super::args::{Command, RootArgs};
 use super::load::World;
+use crate::config::Origin;
 
-/// Why nothing may be written, if that was asked for.
-pub fn asked(world: &World, root: &RootArgs) -> Option<&'static str> {
+/// Why nothing may be written, if that was asked for: what said so, and where.
+pub fn asked(world: &World, root: &RootArgs) -> Option<String> {
     if root.read_only {
-        Some("--read-only was given")
-    } else if world.config.read_only() {
-        Some("`read_only` is set in the configuration")
-    } else {
-        None
+        return Some("--read-only was given".to_owned());
     }
+    if !world.config.read_only() {
+        return None;
+    }
+    Some(match world.config.settings("read_only").last().map(|setting| &setting.origin) {
+        Some(Origin::Environment(name)) => format!("{name} is set"),
+        Some(Origin::User(file, line) | Origin::Project(file, line)) => {
+            format!("`read_only` is set in {}:{line}", file.display())
+        }
+        Some(Origin::BuiltIn | Origin::Fallback(_)) | None => "`read_only` is set".to_owned(),
+    })
 }
 
 /// Whether a command may begin.

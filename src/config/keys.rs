@@ -24,6 +24,8 @@ pub struct Key {
     pub needs_trust: bool,
     /// The built-in value as people write it; empty for none.
     pub built_in: &'static str,
+    /// What counts where nobody set it and there is no one value for it; empty for nothing.
+    pub note: &'static str,
 }
 
 /// What a value is.
@@ -107,7 +109,7 @@ impl Value {
 }
 
 const fn key(name: &'static str, kind: Kind, variables: &'static [&'static str], built_in: &'static str) -> Key {
-    Key { name, kind, variables, needs_trust: false, built_in }
+    Key { name, kind, variables, needs_trust: false, built_in, note: "" }
 }
 
 /// Every key but the variables of `[env]`.
@@ -122,7 +124,10 @@ pub const KEYS: &[Key] = &[
     Key { needs_trust: true, ..key("defaults.runner", Kind::Word(NamedRunner::WORDS), &["SUBDECK_RUNNER"], "pi") },
     key("defaults.concurrency", Kind::Count, &["SUBDECK_CONCURRENCY"], "4"),
     key("defaults.time", Kind::Time, &["SUBDECK_TIME"], ""),
-    key("defaults.tool_timeout", Kind::ToolTime, &["SUBDECK_TOOL_TIMEOUT"], ""),
+    Key {
+        note: "5m for read, grep, find, ls, edit, write and structured_output",
+        ..key("defaults.tool_timeout", Kind::ToolTime, &["SUBDECK_TOOL_TIMEOUT"], "")
+    },
     key("defaults.tool_timeout_exempt", Kind::Words, &["SUBDECK_TOOL_TIMEOUT_EXEMPT"], ""),
     Key {
         needs_trust: true,
@@ -144,12 +149,7 @@ pub const KEYS: &[Key] = &[
     key("defaults.attention.repeated_calls", Kind::CountRule, &["SUBDECK_ATTENTION_REPEATED_CALLS"], "5"),
     key("capture.step", Kind::Size, &["SUBDECK_CAPTURE_STEP"], "2GiB"),
     key("capture.run", Kind::Size, &["SUBDECK_CAPTURE_RUN"], "8GiB"),
-    key(
-        "ui.theme",
-        Kind::Word(&["auto", "dark", "light", "high-contrast", "16", "color", "mono"]),
-        &["SUBDECK_THEME"],
-        "auto",
-    ),
+    key("ui.theme", Kind::Word(&["auto", "dark", "light", "high-contrast", "16", "mono"]), &["SUBDECK_THEME"], "auto"),
     key("ui.ascii", Kind::Bool, &["SUBDECK_ASCII"], ""),
     key("ui.mouse", Kind::Bool, &["SUBDECK_MOUSE"], "false"),
     key("ui.notify", Kind::Word(&["auto", "off", "bell", "osc9", "osc777", "osc99"]), &["SUBDECK_NOTIFY"], "auto"),
@@ -165,6 +165,16 @@ impl Key {
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// What counts where nobody set it, in words.
+    #[must_use]
+    pub fn built_in_words(&self) -> String {
+        match (self.built_in, self.note) {
+            ("", "") => crate::text::UNKNOWN.to_owned(),
+            ("", note) => note.to_owned(),
+            (value, _) => value.to_owned(),
+        }
     }
 
     /// Its table, empty at the top, and its name there.

@@ -129,12 +129,12 @@ impl File<'_> {
     fn variables(&mut self, reader: &mut Reader<'_>, top: &Fields<'_>) {
         let Some(entry) = top.entry("env") else { return };
         for (name, value) in crate::plan::read::env(reader, &entry.node) {
+            let place = entry.node.entry(&name).map_or(&entry.key_span, |e| &e.key_span);
             if self.layer == Layer::Project && !self.trusted {
-                self.refused.push((entry.key_span.clone(), format!("env.{name}")));
+                self.refused.push((place.clone(), format!("env.{name}")));
                 continue;
             }
-            let at = entry.node.get(&name).map_or(entry.key_span.start, |n| n.span.start);
-            let origin = self.origin(reader, at);
+            let origin = self.origin(reader, place.start);
             self.config.variables.insert(name, Setting { value: Value::Text(value), origin });
             if self.layer == Layer::Project {
                 self.config.project_trusted = Some(true);

@@ -182,7 +182,7 @@ impl Config {
         self.size("capture.run").unwrap_or(8 << 30)
     }
 
-    /// The theme of the deck: `auto`, `dark`, `light`, `high-contrast`, `16`, `color` or `mono`.
+    /// The theme of the deck: `auto`, `dark`, `light`, `high-contrast`, `16` or `mono`.
     #[must_use]
     pub fn theme(&self) -> &str {
         self.text("ui.theme").unwrap_or("auto")

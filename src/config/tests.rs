@@ -166,6 +166,16 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
 }
 
 #[test]
+fn the_built_in_limits_of_single_tools_are_shown_as_they_are() {
+    use crate::run::Limits;
+    let note = Key::named("defaults.tool_timeout").unwrap().note;
+    let (time, tools) = note.split_once(" for ").unwrap();
+    assert_eq!(crate::text::parse_duration(time).unwrap().as_millis(), u128::from(Limits::TOOL_FAST_MS));
+    let tools: Vec<&str> = tools.split([',', ' ']).filter(|word| !matches!(*word, "" | "and")).collect();
+    assert_eq!(tools, Limits::TOOLS_FAST);
+}
+
+#[test]
 fn built_in_thresholds_are_shown_as_they_are() {
     let world = World::new();
     let text: String = KEYS
@@ -215,7 +225,7 @@ fn what_is_wrong_is_named_with_its_place_and_the_rest_holds() {
         (user, 7, "defaults.attention.tools.bash", "a time needs its unit"),
         (user, 9, "capture.step", "a size needs its unit"),
         (user, 10, "capture.run", "unknown unit"),
-        (user, 12, "ui.theme", "`color` or `mono` is needed"),
+        (user, 12, "ui.theme", "`16` or `mono` is needed"),
         (user, 13, "ui.ascii", "true or false is needed here, not a text"),
         (user, 14, "ui.muose", "unknown key `muose`"),
         ("environment SUBDECK_CONCURRENCY", 0, "defaults.concurrency", "`many`: a whole number"),

@@ -32,7 +32,7 @@ impl Palette {
     pub fn named(word: &str) -> Option<Self> {
         match word {
             "mono" => Some(Self::Mono),
-            "16" | "color" => Some(Self::Sixteen),
+            "16" => Some(Self::Sixteen),
             "dark" => Some(Self::Dark),
             "light" => Some(Self::Light),
             "high-contrast" => Some(Self::HighContrast),

@@ -209,12 +209,12 @@ impl Engine {
         match &target.phase {
             StepPhase::Pending => {
                 if let Steerable::No(reason) = &target.steerable {
-                    return Err(reason.clone());
+                    return Err(deaf(reason));
                 }
                 Ok(TargetState::Scheduled)
             }
             StepPhase::Running => match &target.steerable {
-                Steerable::No(reason) => Err(reason.clone()),
+                Steerable::No(reason) => Err(deaf(reason)),
                 _ if target.ending.is_some() => Err("the child is being ended".to_owned()),
                 _ => Ok(TargetState::Routed),
             },
@@ -321,4 +321,9 @@ impl Engine {
             self.fail_open_steers(step, "child terminated before steering delivery");
         }
     }
+}
+
+/// Why a message came to nothing that a step takes none of.
+fn deaf(reason: &str) -> String {
+    format!("the step takes no messages: {reason}")
 }

@@ -271,7 +271,7 @@ fn pi(
             let mut talk = PiTalk::new();
             (Input::Open(talk.prompt(task)), Box::new(talk))
         }
-        PiTransport::Json => (Input::Null, Box::new(OneShot { reason: "pi in json mode takes no messages" })),
+        PiTransport::Json => (Input::Null, Box::new(OneShot { reason: "pi was started in json mode" })),
     };
     Ok((args, stdin, Voice::Agent { adapter, talk: Some(talk) }, files))
 }

@@ -241,6 +241,9 @@ fn by_model(state: &RunState) -> Option<String> {
 }
 
 pub(super) fn took(step: &StepState) -> Option<String> {
+    if step.carried_over {
+        return Some("taken over".to_owned());
+    }
     let (start, end) = step.started_at.zip(step.ended_at).filter(|_| !step.never_ran())?;
     Some(clock(end.since(start)))
 }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::inner_runs::inner_runs;
 use super::json::without_nulls;
 use crate::run::{
-    AgentEvent, ControlSource, Event, Level, MessageRole, Question, RunState, StepId, SubAgentDid, Timestamp, Unknowns,
-    Usage, What,
+    AgentEvent, ControlSource, CostUsd, Event, Level, MessageRole, Question, RunState, StepId, SubAgentDid, Timestamp,
+    Unknowns, Usage, What,
 };
 use crate::rundir::LogLine;
 use crate::rundir::records::stream_word;
@@ -174,7 +174,9 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
         What::BudgetReached { step, metric, stage, used, message } => (
             "budget_reached",
             *step,
-            json!({ "metric": metric.key(), "stage": stage.as_str(), "used": used, "message": message }),
+            json!({
+                "metric": metric.key(), "stage": stage.as_str(), "used": CostUsd(*used).told(), "message": message,
+            }),
         ),
         What::BudgetRaised { step, raise, source } => (
             "budget_raised",
@@ -264,7 +266,7 @@ fn agent(event: &AgentEvent) -> Option<(&'static str, Value)> {
 fn usage_json(usage: &Usage) -> Value {
     json!({
         "input": usage.tokens.input, "output": usage.tokens.output, "cache_read": usage.tokens.cache_read,
-        "cache_write": usage.tokens.cache_write, "cost_usd": usage.cost.map(|c| c.0),
+        "cache_write": usage.tokens.cache_write, "cost_usd": usage.cost.map(CostUsd::told),
     })
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::run::{Limits, Meter, Metric, RunState, StepPhase, StepState, Timestamp, budget};
+use crate::run::{CostUsd, Limits, Meter, Metric, RunState, StepPhase, StepState, Timestamp, budget};
 use crate::text::{self as units, written};
 
 /// How much of something.
@@ -29,7 +29,7 @@ pub struct Gauge {
     pub soft: Option<Amount>,
     /// The end.
     pub hard: Option<Amount>,
-    /// When the end comes if it goes on like this, in milliseconds from now.
+    /// When the end comes if it goes on like this, in milliseconds from now; of a time what is left of it, while it runs.
     pub left_ms: Option<u64>,
 }
 
@@ -41,7 +41,10 @@ pub fn of_run(state: &RunState, now: Timestamp) -> Vec<Gauge> {
     let times = Times {
         used: awake(state.started_at, state.ended_at.unwrap_or(now)),
         limit_ms: state.timeout_ms,
+        running: !state.is_over() && state.lost.is_none(),
         silent: awake(silent, now),
+        // It counts in the steps.
+        silence_counts: false,
     };
     let told = |metric| metric != Metric::Cost || state.cost().is_some();
     let known = |metric| told(metric) && budget::is_known_of_run(state, metric);
@@ -53,23 +56,30 @@ pub fn of_run(state: &RunState, now: Timestamp) -> Vec<Gauge> {
 #[must_use]
 pub fn of_step(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Gauge> {
     let awake = |from: Option<Timestamp>, to: Timestamp| from.map(|from| state.gaps.awake(from, to));
-    let silent = step.last_activity.filter(|_| step.phase == StepPhase::Running);
+    let running = step.phase == StepPhase::Running && state.lost.is_none();
+    let silence_counts = running && step.may_be_idle();
+    // What is a sign of life ends the silence for as long as it lasts.
+    let silent = step.silent_since().filter(|_| step.phase == StepPhase::Running);
+    let silent = silent.map(|since| if silence_counts { since } else { now });
     let times = Times {
         used: awake(step.started_at.filter(|_| step.elapsed(now).is_some()), step.ended_at.unwrap_or(now)),
         limit_ms: step.timeout_ms,
+        running,
         silent: awake(silent, now),
+        silence_counts,
     };
     // No command costs money, and nobody says that it cost none.
     let told = |metric| metric != Metric::Cost || step.cost.is_some();
     let used = |metric| (told(metric) && budget::is_known(step, metric)).then(|| budget::used(step, metric));
     let mut gauges = all(&times, &step.limits, used, &budget::meters(state, step, now));
     // The call that is nearest to its end; quick tools have a limit though nobody set one.
-    let open = step.open.iter().filter(|_| step.current_call().is_some());
+    let open = step.open.iter().filter(|call| step.current_call().is_some() && !step.asks_about(call));
     let open = open.filter_map(|c| Some((ms(state.gaps.awake(c.started_at, now)), step.limits.tool_limit(&c.tool)?)));
     let nearest = open.min_by_key(|(used, most)| most.saturating_sub(*used));
     if let Some(most) = nearest.map(|(_, most)| most).or(step.limits.tool_ms) {
         let used = nearest.map(|(used, _)| Amount::Time(used));
-        gauges.push(Gauge { key: "tool_timeout", used, soft: None, hard: Some(Amount::Time(most)), left_ms: None });
+        let left_ms = nearest.filter(|_| running).map(|(used, most)| most.saturating_sub(used));
+        gauges.push(Gauge { key: "tool_timeout", used, soft: None, hard: Some(Amount::Time(most)), left_ms });
     }
     gauges
 }
@@ -89,20 +99,24 @@ pub fn counted(state: &RunState, step: Option<&StepState>) -> Vec<Gauge> {
 struct Times {
     used: Option<Duration>,
     limit_ms: Option<u64>,
+    /// Whether time is being used.
+    running: bool,
     /// Since the last sign of life, while one is to be expected.
     silent: Option<Duration>,
+    /// Whether silence is what a limit counts now.
+    silence_counts: bool,
 }
 
 fn all(times: &Times, limits: &Limits, used: impl Fn(Metric) -> Option<f64>, meters: &[Meter]) -> Vec<Gauge> {
-    let time = |key, used: Option<Duration>, hard: Option<u64>| Gauge {
+    let time = |key, used: Option<Duration>, hard: Option<u64>, counts: bool| Gauge {
         key,
         used: used.map(|used| Amount::Time(ms(used))),
         soft: None,
         hard: hard.map(Amount::Time),
-        left_ms: None,
+        left_ms: used.zip(hard).filter(|_| counts).map(|(used, hard)| hard.saturating_sub(ms(used))),
     };
-    let mut gauges = vec![time("time", times.used, times.limit_ms)];
-    gauges.extend(limits.idle_ms.map(|idle| time("idle", times.silent, Some(idle))));
+    let mut gauges = vec![time("time", times.used, times.limit_ms, times.running)];
+    gauges.extend(limits.idle_ms.map(|idle| time("idle", times.silent, Some(idle), times.silence_counts)));
     gauges.extend(Metric::ALL.map(|metric| {
         let limit = budget::limit(limits, metric);
         let amount = |value: f64| match metric {
@@ -189,7 +203,7 @@ impl Amount {
     fn json(self) -> Value {
         match self {
             Self::Time(n) | Self::Count(n) => json!(n),
-            Self::Money(usd) => json!(usd),
+            Self::Money(usd) => json!(CostUsd(usd).told()),
         }
     }
 }
@@ -213,6 +227,7 @@ mod tests {
             phase: StepPhase::Running,
             started_at: Some(at(0)),
             last_activity: Some(at(90)),
+            heard: true,
             turn_count: 40,
             tokens: Tokens { input: 60, output: 40, ..Tokens::default() },
             limits: Limits {
@@ -262,5 +277,46 @@ mod tests {
         assert!(counted(&state, None).is_empty());
         let run: Vec<String> = of_run(&state, at(100)).iter().map(Gauge::words).collect();
         assert_eq!(run, ["time 1m40s", "turns 40", "tool_calls 0", "tokens 100", "cost_usd –"]);
+    }
+
+    #[test]
+    fn what_is_left_of_a_time_is_told_while_it_runs() {
+        let call = |name: &str, s| crate::run::OpenCall {
+            call: Some(name.to_owned()),
+            tool: "bash".to_owned(),
+            args: String::new(),
+            path: None,
+            started_at: at(s),
+            seq: 0,
+            about: crate::run::CallFacts::default(),
+            heard: None,
+        };
+        let left = |step: StepState| {
+            let state = RunState { steps: vec![step], started_at: Some(at(0)), ..RunState::default() };
+            let told = of_step(&state, &state.steps[0], at(30)).into_iter();
+            let times = told.filter(|g| ["time", "idle", "tool_timeout"].contains(&g.key));
+            times.map(|g| (g.words(), g.left_ms)).collect::<Vec<_>>()
+        };
+        let quiet = StepState { last_activity: Some(at(10)), ..step() };
+        let time = ("time 30.0s of 90s".to_owned(), Some(60_000));
+        let silent = ("idle 20.0s of 1m".to_owned(), Some(40_000));
+        assert_eq!(left(quiet.clone()), [time.clone(), silent.clone(), ("tool_timeout – of 5s".to_owned(), None)]);
+        // An open call is a sign of life, and has a time of its own.
+        let busy = StepState { open: vec![call("a", 27), call("b", 28)], ..quiet.clone() };
+        let alive = ("idle 0.0s of 1m".to_owned(), None);
+        let tool = ("tool_timeout 3.0s of 5s".to_owned(), Some(2000));
+        assert_eq!(left(busy.clone()), [time.clone(), alive.clone(), tool]);
+        // One that waits for a permission has not begun.
+        let asking = crate::run::Asking { call: Some("a".to_owned()), ..crate::run::Asking::default() };
+        let question = crate::run::Question { id: "q".to_owned(), asking, asked_at: at(27), until: None };
+        let asked = StepState { questions: vec![question], ..busy };
+        assert_eq!(left(asked), [time, alive, ("tool_timeout 2.0s of 5s".to_owned(), Some(3000))]);
+        // What is over uses no more.
+        let over = StepState { phase: StepPhase::Complete, ended_at: Some(at(20)), ..quiet };
+        assert!(left(over).iter().all(|(_, left)| left.is_none()));
+        let state = RunState { timeout_ms: Some(90_000), started_at: Some(at(0)), ..RunState::default() };
+        let of = |state: &RunState| of_run(state, at(30)).first().and_then(|g| g.left_ms);
+        assert_eq!(of(&RunState { phase: crate::run::RunPhase::Running, ..state.clone() }), Some(60_000));
+        assert_eq!(of(&RunState { lost: Some("it is gone".to_owned()), ..state }), None);
     }
 }

@@ -8,8 +8,8 @@ use super::json::without_nulls;
 use super::jsonl::{VERSION, source_json};
 use super::status_watch;
 use crate::run::{
-    Metric, RunMode, RunState, RunnerKind, Steerable, Steering, StepFace, StepId, StepState, SubAgent, Timestamp,
-    Tokens, ToolOutcome, Unknowns, exit_code, resume_command,
+    CostUsd, Metric, RunMode, RunState, RunnerKind, Steerable, Steering, StepFace, StepId, StepState, SubAgent,
+    Timestamp, Tokens, ToolOutcome, Unknowns, exit_code, resume_command,
 };
 use crate::rundir::RunDir;
 
@@ -49,7 +49,7 @@ pub fn run(state: &RunState) -> Value {
             without_nulls(json!({ "run": place.run.as_str(), "step": place.step.map(StepId::number) }))
         }),
         "tokens": tokens(state.tokens()),
-        "cost_usd": state.cost().map(|c| c.0),
+        "cost_usd": state.cost().map(CostUsd::told),
         "limits": status_watch::limits(state, None),
         "over_budget": state.budget.exceeded.map(Metric::key),
         "needs": status_watch::needs(state),
@@ -132,7 +132,7 @@ fn step(state: &RunState, step: &StepState) -> Value {
         "turns": step.turn_count,
         "tool_calls": step.tool_count,
         "tokens": tokens(step.tokens),
-        "cost_usd": step.cost.map(|c| c.0),
+        "cost_usd": step.cost.map(CostUsd::told),
         "current_tool": current.map(|c| json!({
             "tool": c.tool, "args": c.args, "path": c.path, "started_at": ms(Some(c.started_at)),
         })),

@@ -7,6 +7,9 @@ use super::{inner_runs, sub_agents};
 use crate::run::{RunPhase, RunState, RunnerKind, Timestamp, cause, needs, resume_command};
 use crate::text::{self as units, SafeText, masked_lines};
 
+/// What stands in the place of the time of a step that an earlier run has done.
+const TAKEN_OVER: &str = "taken over";
+
 /// A few lines that say how the run ended (or stands), step by step. Ends with a line feed.
 #[must_use]
 pub fn summary(state: &RunState, now: Timestamp) -> String {
@@ -14,7 +17,13 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
     let name = state.name.as_deref().unwrap_or("run");
     let time = units::or_unknown(state.elapsed(now).map(units::clock));
     let tokens = state.tokens();
-    let mut facts = vec![format!("{} of {} steps", state.steps_ended(), state.steps.len()), time];
+    let mut facts = vec![format!("{} of {} steps ended", state.steps_ended(), state.steps.len())];
+    // What an earlier run had done is no work of this one.
+    match state.steps.iter().filter(|step| step.carried_over).count() {
+        0 => {}
+        n => facts.push(format!("{n} taken over")),
+    }
+    facts.push(time);
     if !tokens.is_zero() {
         facts.push(format!("{} tokens", units::count(tokens.total())));
     }
@@ -30,11 +39,15 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
         SafeText::line(word),
         facts.join(", ")
     );
+    if let Some(from) = &state.resumed_from {
+        let _ = writeln!(out, "  goes on from run {}", SafeText::line(from.as_str()));
+    }
     let width = state.steps.iter().map(|s| SafeText::line(s.title()).width()).max().unwrap_or(0).min(32);
     for step in &state.steps {
         let title = SafeText::line(step.title()).truncate(32);
         let pad = " ".repeat(width.saturating_sub(title.width()));
-        let time = units::or_unknown(step.took(now).map(units::span));
+        let time =
+            if step.carried_over { TAKEN_OVER.to_owned() } else { units::or_unknown(step.took(now).map(units::span)) };
         let word = state.face(step).word();
         let line = format!("  {:>3}  {title}{pad}  {:<11}  {time:>7}", step.id.number(), word);
         let _ = writeln!(out, "{}", line.trim_end());
@@ -129,4 +142,45 @@ pub fn not_kept(cap: u64) -> String {
 fn pids(pids: &[u32]) -> String {
     let list: Vec<_> = pids.iter().map(u32::to_string).collect();
     format!("pid {}", list.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{RunId, StepId, StepPhase, StepState};
+
+    #[test]
+    fn what_an_earlier_run_had_done_is_told_as_such() {
+        let at = |s: i64| Timestamp::from_millis(s * 1000);
+        let step = |id: u32, carried_over: bool, phase: StepPhase| StepState {
+            id: StepId(id),
+            key: format!("s{id}"),
+            carried_over,
+            started_at: Some(at(1)),
+            ended_at: phase.is_terminal().then(|| at(1 + i64::from(id))),
+            phase,
+            ..StepState::default()
+        };
+        let state = RunState {
+            id: RunId("new".to_owned()),
+            phase: RunPhase::Running,
+            resumed_from: Some(RunId("old".to_owned())),
+            started_at: Some(at(1)),
+            steps: vec![
+                step(0, true, StepPhase::Complete),
+                step(1, false, StepPhase::Complete),
+                step(2, false, StepPhase::Running),
+            ],
+            ..RunState::default()
+        };
+        let told = summary(&state, at(61));
+        let lines: Vec<&str> = told.lines().map(str::trim).take(4).collect();
+        let facts = "run new: running  (2 of 3 steps ended, 1 taken over, 1:00)";
+        assert_eq!(lines[..2], [facts, "goes on from run old"], "{told}");
+        let [done, own] = [lines[2], lines[3]].map(|line| line.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(done[2..], ["done", "taken", "over"], "{told}");
+        assert_eq!(own[2..], ["done", "1.0s"], "{told}");
+        let alone = RunState { resumed_from: None, steps: vec![step(1, false, StepPhase::Complete)], ..state };
+        assert!(!summary(&alone, at(61)).contains("over"), "{}", summary(&alone, at(61)));
+    }
 }

@@ -102,7 +102,11 @@ impl TextPrinter {
             }
             What::StepEnded { step: id, outcome } => {
                 let found = state.step(*id)?;
-                let time = found.took(event.at).map(|time| format!(" after {}", units::span(time))).unwrap_or_default();
+                let time = match found.took(event.at) {
+                    Some(_) if found.carried_over => ", taken over from an earlier run".to_owned(),
+                    Some(time) => format!(" after {}", units::span(time)),
+                    None => String::new(),
+                };
                 let error = outcome.error.as_deref().map(cause).unwrap_or_default();
                 let error = error.lines().next().unwrap_or("");
                 let face = found.face();

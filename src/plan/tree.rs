@@ -67,8 +67,14 @@ impl Node {
     /// The value of a key, when this is a table that has it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {
+        self.entry(key).map(|e| &e.node)
+    }
+
+    /// The same with where the key stands.
+    #[must_use]
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
         let Kind::Table(entries) = &self.kind else { return None };
-        entries.iter().find(|e| e.key == key).map(|e| &e.node)
+        entries.iter().find(|e| e.key == key)
     }
 
     /// The value without its places.

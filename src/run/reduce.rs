@@ -144,7 +144,7 @@ fn run_started(state: &mut RunState, meta: &RunMeta, at: Timestamp) {
             steerable: if step.runner.is_agent() {
                 Steerable::Unknown
             } else {
-                Steerable::No("a plain command takes no messages".into())
+                Steerable::No("it is a plain command".into())
             },
             ..StepState::default()
         });

@@ -217,6 +217,14 @@ impl StepState {
         own.or(began).max(self.inner_heard)
     }
 
+    /// Whether the limit on silence counts: an open tool is a sign of life, and so is an agent that waits for its provider
+    /// or for a person, also for one whom a run asks that was started in the step.
+    #[must_use]
+    pub fn may_be_idle(&self) -> bool {
+        let asks = self.inner.iter().any(|run| run.needs.is_some());
+        self.open.is_empty() && self.retrying.is_none() && self.questions.is_empty() && !asks
+    }
+
     /// Whether the agent went on after a call that its budget blocks, though a guard in it would have refused that one.
     #[must_use]
     pub fn has_no_guard(&self) -> bool {

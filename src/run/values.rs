@@ -196,6 +196,13 @@ impl CostUsd {
     pub fn reported(amount: f64) -> Option<Self> {
         (0.0..=Self::MOST).contains(&amount).then_some(Self(amount))
     }
+
+    /// Dollars as documents and lines tell them: to a billionth, beyond which a sum of binary fractions says nothing.
+    #[must_use]
+    pub fn told(self) -> f64 {
+        const PART: f64 = 1e9;
+        (self.0 * PART).round() / PART
+    }
 }
 
 impl AddAssign for CostUsd {
@@ -216,6 +223,17 @@ mod tests {
             assert_eq!(unknown.share(), None, "{unknown:?}");
         }
         assert_eq!(told(Some(1), None).or(told(Some(2), Some(3))), told(Some(1), Some(3)));
+    }
+
+    #[test]
+    fn a_sum_of_money_is_told_without_the_dust_of_its_fractions() {
+        let mut sum = CostUsd(0.0009040000000000001);
+        sum += CostUsd(0.000644);
+        assert_ne!(sum.0, 0.001548);
+        assert_eq!(serde_json::json!(sum.told()).to_string(), "0.001548");
+        for whole in [0.0, 0.25, 2.5, 1e6, 0.000000001] {
+            assert_eq!(CostUsd(whole).told(), whole);
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ const FILE_MOST: u64 = 64 * 1024;
 /// The most steps that are asked; more never run at once.
 const STEPS_MOST: usize = 64;
 /// Why nobody takes a message any more.
-const CLOSED: &str = "the run takes no messages any more";
+const CLOSED: &str = "the inbox of the run is closed";
 
 /// What the files say.
 #[derive(Debug)]

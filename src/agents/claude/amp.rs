@@ -39,7 +39,7 @@ impl Agents for Amp {
         };
         Voice {
             adapter: Box::new(ClaudeAdapter::new(start.resume.is_some())),
-            talk: Box::new(OneShot { reason: "Amp with one prompt takes no messages" }),
+            talk: Box::new(OneShot { reason: "Amp was started with one prompt" }),
             input: Input::Once(task.into_bytes()),
         }
     }

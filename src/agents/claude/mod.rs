@@ -41,7 +41,7 @@ impl Agents for Claude {
                 Voice { adapter, input: Input::Open(talk.prompt(start.task)), talk: Box::new(talk) }
             }
             Transport::OneShot => {
-                let talk = OneShot { reason: "Claude Code with one prompt takes no messages" };
+                let talk = OneShot { reason: "Claude Code was started with one prompt" };
                 Voice { adapter, input: Input::Once(talk::task(start.task).into_bytes()), talk: Box::new(talk) }
             }
         }

@@ -47,7 +47,7 @@ impl Agents for Codex {
             }
             Transport::OneShot => {
                 let adapter = Box::new(ExecAdapter::new(start.resume.is_some()));
-                let talk = OneShot { reason: "Codex with one prompt takes no messages" };
+                let talk = OneShot { reason: "Codex was started with one prompt" };
                 Voice { adapter, input: Input::Once(command::task(start).into_bytes()), talk: Box::new(talk) }
             }
         }

@@ -36,12 +36,10 @@ pub(in crate::agents) fn arguments(start: &Start<'_>) -> Vec<String> {
 /// Who understands such an agent, and its prompt.
 pub(in crate::agents) fn voice(start: &Start<'_>, task: String) -> Voice {
     let (adapter, reason): (Box<dyn Adapter>, _) = match start.kind.family {
-        Family::OpenCode => (Box::new(OpenCodeAdapter::new()), "OpenCode with one prompt takes no messages"),
-        Family::Copilot => (Box::new(CopilotAdapter::new()), "Copilot CLI with one prompt takes no messages"),
-        Family::Qwen => {
-            (Box::new(QwenAdapter::new(start.resume.is_some())), "Qwen Code with one prompt takes no messages")
-        }
-        _ => (Box::new(GeminiAdapter::new()), "Gemini CLI with one prompt takes no messages"),
+        Family::OpenCode => (Box::new(OpenCodeAdapter::new()), "OpenCode was started with one prompt"),
+        Family::Copilot => (Box::new(CopilotAdapter::new()), "Copilot CLI was started with one prompt"),
+        Family::Qwen => (Box::new(QwenAdapter::new(start.resume.is_some())), "Qwen Code was started with one prompt"),
+        _ => (Box::new(GeminiAdapter::new()), "Gemini CLI was started with one prompt"),
     };
     Voice { adapter, talk: Box::new(OneShot { reason }), input: Input::Once(task.into_bytes()) }
 }

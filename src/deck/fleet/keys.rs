@@ -67,7 +67,7 @@ pub const TABLE: &[Row] = &[
         keys: &[code(KeyCode::Enter), ch('z')],
     },
     Row { act: Act::Replay, short: "", help: "play the selected run again, where it is over", keys: &[ch('P')] },
-    Row { act: Act::Start, short: "start", help: "start a run: an agent, a folder, a task", keys: &[ch('c')] },
+    Row { act: Act::Start, short: "start", help: "start a run: agent, runner, folder, task", keys: &[ch('c')] },
     Row { act: Act::NextNeed, short: "jump", help: "the next run that needs a person", keys: &[ch('!')] },
     Row { act: Act::Group, short: "group", help: "group by state, project, root, day, not at all", keys: &[ch('v')] },
     Row { act: Act::Sort, short: "sort", help: "sort by age, need, cost, tokens, time, name", keys: &[ch('s')] },

@@ -177,10 +177,7 @@ impl Rules<'_> {
     /// The oldest call that is open for too long (runner-behaviour 4.3).
     fn tools(&mut self) {
         let rules = &self.step.thresholds;
-        let asked = |call: &crate::run::OpenCall| {
-            call.call.is_some() && self.step.questions.iter().any(|question| question.asking.call == call.call)
-        };
-        let open = self.step.open.iter().filter(|call| !asked(call));
+        let open = self.step.open.iter().filter(|call| !self.step.asks_about(call));
         let mut waiting: Vec<_> = open.filter_map(|call| rules.tool_open(&call.tool).map(|ms| (call, ms))).collect();
         // What waits for somebody inside is told by that.
         let asks = |call: &OpenCall| {
@@ -283,8 +280,9 @@ impl Rules<'_> {
         for metric in Metric::ALL {
             let of = |used: f64, limits: &Limits| {
                 let limit = budget::limit(limits, metric);
-                let most = limit.hard.or(limit.soft).unwrap_or_default();
-                format!("{} of {}", metric.amount(used), metric.words(most))
+                let at = limit.soft.map(|soft| format!("; the warning is at {}", metric.amount(soft)));
+                let end = limit.hard.map(|hard| format!(", the end at {}", metric.amount(hard)));
+                format!("{}{}{}", metric.words(used), at.unwrap_or_default(), end.unwrap_or_default())
             };
             if let Some(reached) = step.budget.at(metric, Stage::Soft) {
                 let evidence = of(budget::used(step, metric), &step.limits);

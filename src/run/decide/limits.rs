@@ -100,11 +100,10 @@ fn time(state: &RunState, step: &StepState) -> Option<End> {
     Some((due, EndingCause::StepTimeout, format!("{} timed out after {ms}ms.", who(step))))
 }
 
-/// No sign of life. An open tool is one, and so is an agent that waits for its provider or for a person.
+/// No sign of life.
 fn idle(state: &RunState, step: &StepState) -> Option<End> {
     let ms = step.limits.idle_ms.or(state.limits.idle_ms)?;
-    let asks = step.inner.iter().any(|run| run.needs.is_some());
-    if !step.open.is_empty() || step.retrying.is_some() || !step.questions.is_empty() || asks {
+    if !step.may_be_idle() {
         return None;
     }
     let due = state.gaps.due(step.silent_since()?, Duration::from_millis(ms));

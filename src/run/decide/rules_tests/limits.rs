@@ -146,7 +146,7 @@ fn the_warning_of_a_run_is_told_as_one_by_the_first_step_that_runs() {
     assert_eq!(told, [1, 0]);
     let notice = &play.state.steps[0].attention[0];
     assert_eq!((notice.id.as_str(), notice.level()), ("0:budget_soft:run.tokens", crate::run::Level::Note));
-    assert_eq!(notice.condition.evidence, "the run: 20 of 1,000 tokens");
+    assert_eq!(notice.condition.evidence, "the run: 20 tokens; the warning is at 5, the end at 1,000");
     let raise = crate::run::Raise::Tokens(crate::run::End::Soft, 500);
     play.at(20, What::BudgetRaised { step: None, raise, source: None }).until(30);
     let words: Vec<&str> = play.done().into_iter().map(|(_, word)| word).collect();

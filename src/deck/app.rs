@@ -2,6 +2,7 @@
 //! second, and once a second while a clock runs.
 
 mod drawing;
+mod earlier;
 mod effects;
 mod git;
 mod hook;
@@ -29,10 +30,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
 use tokio_stream::Stream;
 
+use super::entries::Entries;
 use super::feed::{Feed, StepFacts};
 use super::history::History;
 use super::model::{UiState, ViewMode};
 use super::notify::{Channel, Notifier};
+use super::older::Older;
 use super::reading::Message;
 use super::replay::{Known, Player};
 use super::sums::Sums;
@@ -88,6 +91,7 @@ pub(super) struct App<'a, S> {
     source: S,
     ui: UiState,
     history: History,
+    older: Older,
     facts: (Option<StepId>, StepFacts),
     /// How far that step was: what it was asked is known only once its child was started.
     facts_then: Option<(Option<Timestamp>, Option<u32>, bool)>,
@@ -176,6 +180,12 @@ pub(super) fn wall() -> Timestamp {
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
+/// The run and what happened in it at the moment that is shown.
+fn then<'a>(source: &'a impl Source, history: &'a History, moment: Option<&'a Moment>) -> (&'a RunState, &'a History) {
+    let then = moment.map(Moment::known);
+    then.map_or((source.state(), history), |then| (&then.state, &then.history))
+}
+
 impl<'a, S: Source> App<'a, S> {
     pub(super) fn new(source: S, options: DeckOptions<'a>) -> Self {
         let DeckOptions {
@@ -209,6 +219,7 @@ impl<'a, S: Source> App<'a, S> {
                 ..UiState::new(Screen::size())
             },
             history: History::default(),
+            older: Older::default(),
             facts: (None, StepFacts::default()),
             facts_then: None,
             kept: kept::Kept::default(),
@@ -314,6 +325,7 @@ impl<'a, S: Source> App<'a, S> {
                 return Ok(DeckExit::Stopped);
             }
             dirty |= expire(&mut self.ui, wall());
+            dirty |= self.read_older();
             dirty |= self.find_on();
             dirty |= self.play_on();
             self.tell(&mut screen);
@@ -456,6 +468,7 @@ impl<'a, S: Source> App<'a, S> {
             self.newest = Some(newest);
         }
         self.history.add(self.source.state(), &changes.news, &changes.places);
+        self.older.add(&changes.news, &changes.places);
         self.history.miss(&changes.cut);
         if (changes.state || self.ui.known.is_none()) && self.moment.is_none() {
             self.ui.known = Some(Arc::new(Sums::of(self.source.state())));
@@ -508,7 +521,7 @@ impl<'a, S: Source> App<'a, S> {
 
     /// When something has to be done without being woken.
     fn deadline(&self, due_since: Option<Instant>) -> Option<Instant> {
-        if self.finding.is_some() || self.sifting.is_some() || self.to_index().is_some() {
+        if self.finding.is_some() || self.sifting.is_some() || self.to_index().is_some() || self.wants_older() {
             return Some(Instant::now());
         }
         let now = wall();
@@ -529,9 +542,9 @@ impl<'a, S: Source> App<'a, S> {
         }
         let read_only = self.why_read_only(&self.source.hands());
         let now = wall();
-        let then = self.moment.as_ref().map(Moment::known);
-        let (state, history) = then.map_or((self.source.state(), &self.history), |then| (&then.state, &then.history));
-        let cx = Context { state, read_only: read_only.as_ref(), history, now };
+        let (state, history) = then(&self.source, &self.history, self.moment.as_ref());
+        let entries = Entries { history, older: &self.older };
+        let cx = Context { state, read_only: read_only.as_ref(), entries, now };
         for effect in update(&mut self.ui, cx, input) {
             if let Then::Leave(exit) = self.perform(effect, now, screen, keys)? {
                 return Ok(Then::Leave(exit));

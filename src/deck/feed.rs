@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::run::replay::Tape;
+use crate::run::replay::{Spot, Tape};
 use crate::run::{Event, Raise, RunState, SteerMode, StepId, Stream, Timestamp};
 use crate::rundir::{Match, StepLog};
 use crate::text::SafeText;
@@ -18,8 +18,8 @@ pub struct Changes {
     pub output: Vec<StepId>,
     /// What happened, oldest first.
     pub news: Vec<Event>,
-    /// Where the record of each of them begins, for [`Feed::record`].
-    pub places: Vec<u64>,
+    /// Where each of them stands in the event log; its record is for [`Feed::record`].
+    pub places: Vec<Spot>,
     /// The steps of which older news than these were left out, and whether what their agents said is among that.
     pub cut: BTreeMap<StepId, bool>,
 }
@@ -299,7 +299,7 @@ pub mod fake {
             let to =
                 from.saturating_add(usize::try_from(most / 100).unwrap_or(usize::MAX).max(1)).min(self.events.len());
             let recorded =
-                |(event, place): (&Event, u64)| Recorded { event: event.clone(), place, record: Some(place) };
+                |(event, place): (&Event, u64)| Recorded { event: event.clone(), place, nth: 0, record: Some(place) };
             Piece {
                 events: self.events[from..to].iter().zip(place..).map(recorded).collect(),
                 next: (to < self.events.len()).then_some(to as u64),

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::said::{Said, asked, said};
+use crate::run::replay::Spot;
 use crate::run::{
     AgentEvent, Event, MessageRole, Metric, RunPhase, RunState, STOPPED, Stage, StepFace, StepId, StepPhase,
     SubAgentDid, TargetState, Timestamp, ToolOutcome, What, broken_off, cause, words,
@@ -23,8 +24,10 @@ pub struct History {
     pub said: BTreeMap<StepId, VecDeque<Said>>,
     /// The steps of which older entries are not here, and whether what was said is among that.
     cut: BTreeMap<StepId, bool>,
-    /// The number of the newest entry; the first one has 1.
-    next: u64,
+    /// The number of the newest event.
+    newest: u64,
+    /// Something stood in no recording, or came in another order: the numbers are those of this history only.
+    loose: bool,
     /// How many are kept in all rings of steps.
     kept: usize,
     /// How often the rings of steps were made half as long, because there are so many of them.
@@ -61,7 +64,7 @@ pub struct Entry {
     pub text: SafeText,
     /// How it is meant.
     pub tone: Tone,
-    /// Its number among all entries; later ones are larger.
+    /// Its number among all entries; later ones are larger. Of what was recorded it is that of [`Spot`].
     pub seq: u64,
     /// Where its record begins in the event log, where that is known.
     pub place: Option<u64>,
@@ -73,12 +76,16 @@ impl History {
     /// How many all rings of steps keep together: the more steps there are the fewer are kept of each.
     pub const OF_ALL: usize = 20_000;
 
-    /// Takes events in, in their order; `places` tells where their records begin, as far as that is known.
-    pub fn add(&mut self, state: &RunState, events: &[Event], places: &[u64]) {
+    /// Takes events in, in their order; `spots` tells where they stand, as far as that is known.
+    pub fn add(&mut self, state: &RunState, events: &[Event], spots: &[Spot]) {
         for (n, event) in events.iter().enumerate() {
-            let place = places.get(n).copied();
-            self.next += 1;
-            let seq = self.next;
+            let spot = spots.get(n).copied().unwrap_or_default();
+            let place = spot.record;
+            // What stands in no recording, or was recorded before what is here, is numbered as it comes.
+            let number = spot.number.filter(|number| *number > self.newest);
+            self.loose |= number.is_none();
+            self.newest = number.unwrap_or(self.newest + 1);
+            let seq = self.newest;
             if let What::Agent { step, event: agent } = &event.what
                 && let Some(what) = said(state, *step, agent)
             {
@@ -179,6 +186,18 @@ impl History {
     #[must_use]
     pub fn is_cut(&self, step: StepId, said: bool) -> bool {
         self.cut.get(&step).is_some_and(|of_said| *of_said || !said)
+    }
+
+    /// The number of the newest event that came here; 0 before the first.
+    #[must_use]
+    pub const fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// Whether the numbers are those of this history only: who reads the recording again finds others.
+    #[must_use]
+    pub const fn is_loose(&self) -> bool {
+        self.loose
     }
 
     /// The entries of a step, oldest first.
@@ -474,7 +493,7 @@ mod tests {
                     }),
                 }),
             ],
-            &[0, 10, 20],
+            &[Spot::of(0, 0), Spot::of(10, 0)],
         );
         let lines: Vec<&str> = history.ticker.iter().map(|e| e.text.as_str()).collect();
         assert_eq!(lines, ["started", "› bash\u{fffd} ls\u{fffd}", "failed with exit 3: no"]);

@@ -72,6 +72,8 @@ pub struct UiState {
     pub searching: Option<u8>,
     /// How much of what happened was read, in per cent, while there is more.
     pub reading: Option<u8>,
+    /// Where the keys go among entries that were not read yet.
+    pub above: Option<Above>,
     /// The mouse is ours.
     pub mouse: bool,
     /// Whose the steps were that everything here is kept by.
@@ -106,6 +108,19 @@ pub struct UiState {
     pub inside: Vec<InnerRun>,
     /// The run is over and plays again.
     pub replay: Option<Replay>,
+}
+
+/// A place among the entries of a step's tab before those that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Above {
+    /// The step.
+    pub step: StepId,
+    /// The tab.
+    pub tab: Tab,
+    /// The number of the first one that was kept then.
+    pub first: u64,
+    /// How many entries behind that; all are negative.
+    pub by: isize,
 }
 
 /// How steps are laid out.

@@ -1,18 +1,23 @@
 //! An entry of a tab in full: a call with all its arguments and what it gave, a message with what was thought before it,
 //! the record of an event. Read from the event log when somebody opens it.
 
+use std::borrow::Cow;
+
 use jiff::tz::TimeZone;
 
 use super::changes::{Diff, Opens, same_file};
-use super::entries::{self, Listed};
+use super::entries::{self, Call, Entries, Listed};
 use super::feed::{Feed, StepFacts};
-use super::history::{Entry, History};
+use super::history::Entry;
 use super::model::Tab;
 use super::said::{Said, SaidWhat};
 use super::sheet::{Goal, Needle};
 use crate::run::{OpenCall, RunState, StepId, Timestamp, ToolCall, ToolOutcome};
 use crate::rundir::record::{self, Kind, Part};
 use crate::text::{SafeText, lasted};
+
+/// What is said of an entry whose record is not there any more, or not as it was.
+pub const UNREADABLE: &str = "its record cannot be read";
 
 /// No more lines than these are shown of an entry; the event log has all.
 const MOST: usize = 5000;
@@ -83,35 +88,44 @@ pub struct Reader<'a> {
     /// The run.
     pub state: &'a RunState,
     /// What happened in it.
-    pub history: &'a History,
+    pub entries: Entries<'a>,
     /// Where times of day are told.
     pub zone: &'a TimeZone,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     /// The entry of a step's tab that the keys are at.
     #[must_use]
-    pub fn open(&self, feed: &dyn Feed, facts: &StepFacts, step: StepId, tab: Tab, listed: &Listed) -> Option<Reading> {
-        let number = *listed.numbers.get(listed.at)?;
+    pub fn open(
+        &self,
+        feed: &dyn Feed,
+        facts: &StepFacts,
+        step: StepId,
+        tab: Tab,
+        listed: &Listed<'_>,
+    ) -> Option<Reading> {
+        let number = listed.number(listed.at)?;
+        let unread = || ("not to be read".to_owned(), vec![SafeText::line(UNREADABLE)]);
         let (title, lines) = match tab {
-            Tab::Tools => self.call(feed, step, number)?,
+            Tab::Tools => self.call(feed, step, number).unwrap_or_else(unread),
             Tab::Transcript if number == entries::TASK => {
                 let none = facts.task.is_empty().then(|| SafeText::line("its runner keeps it to itself"));
                 (format!("task of step {step}"), facts.task.iter().cloned().chain(none).collect())
             }
-            Tab::Transcript => {
-                let ring = self.history.said.get(&step)?;
-                let said = ring.iter().find(|s| s.seq == number)?;
-                let mut lines = full(feed, said);
-                if said.is_message() && lines.iter().all(SafeText::is_empty) {
-                    lines = calls(feed, ring.iter().skip_while(|s| s.seq <= number));
+            Tab::Transcript => match self.entries.said(step, number) {
+                Some(said) => {
+                    let mut lines = full(feed, &said);
+                    if said.what.is_message() && lines.iter().all(SafeText::is_empty) {
+                        lines = calls(feed, self.entries.said_after(step, number));
+                    }
+                    (self.title(&said), lines)
                 }
-                (self.title(said), lines)
-            }
-            Tab::Events => {
-                let entry = self.history.of(step).find(|e| e.seq == number)?;
-                (format!("event of {}", self.time(entry.at)), event(feed, entry))
-            }
+                None => unread(),
+            },
+            Tab::Events => match self.entries.told(step, number) {
+                Some(entry) => (format!("event of {}", self.time(entry.at)), event(feed, &entry)),
+                None => unread(),
+            },
             Tab::Output | Tab::Budget | Tab::Changes => return None,
         };
         let hidden = lines.len().saturating_sub(MOST);
@@ -128,7 +142,7 @@ impl Reader<'_> {
         match what {
             Opens::Nothing => None,
             Opens::Event(number) => {
-                let entry = self.history.budget.iter().find(|entry| entry.seq == *number)?;
+                let entry = self.entries.history.budget.iter().find(|entry| entry.seq == *number)?;
                 let title = SafeText::line(&format!("event of {}", self.time(entry.at)));
                 Some(Reading { title, lines: event(feed, entry), ..Reading::default() })
             }
@@ -160,19 +174,11 @@ impl Reader<'_> {
     /// Everything that an entry of a step's tab says, to be looked through.
     #[must_use]
     pub fn said(&self, feed: &dyn Feed, facts: &StepFacts, step: StepId, tab: Tab, number: u64) -> Vec<SafeText> {
-        let said = || {
-            let ring = self.history.said.get(&step)?;
-            ring.get(ring.partition_point(|said| said.seq < number)).filter(|said| said.seq == number)
-        };
         match tab {
             Tab::Tools => self.told_call(feed, step, number).unwrap_or_default(),
             Tab::Transcript if number == entries::TASK => facts.task.clone(),
-            Tab::Transcript => said().map(|said| full(feed, said)).unwrap_or_default(),
-            Tab::Events => {
-                let ring = self.history.steps.get(&step);
-                let entry = ring.and_then(|ring| ring.get(ring.partition_point(|entry| entry.seq < number)));
-                entry.map(|entry| entry.text.clone()).into_iter().collect()
-            }
+            Tab::Transcript => self.entries.said(step, number).map(|said| full(feed, &said)).unwrap_or_default(),
+            Tab::Events => self.entries.told(step, number).map(|entry| entry.text.clone()).into_iter().collect(),
             Tab::Output | Tab::Budget | Tab::Changes => Vec::new(),
         }
     }
@@ -194,30 +200,24 @@ impl Reader<'_> {
     /// What a list shows of an entry, about: the rest is seen when it is opened.
     #[must_use]
     pub fn in_sight(&self, step: StepId, tab: Tab, number: u64) -> Option<Vec<SafeText>> {
-        let state = self.state.step(step)?;
         match tab {
             Tab::Tools => {
-                let place = usize::try_from(number.checked_sub(entries::call_number(state, 0))?).ok()?;
                 let row = |tool: &str, path: Option<&str>, args: &str, gave: &str| {
                     let gave = gave.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
                     [tool, path.unwrap_or_default(), args, gave].map(SafeText::line).to_vec()
                 };
-                let open = || state.open.get(place.checked_sub(state.recent_tools.len())?);
-                let ended = state.recent_tools.get(place);
-                ended
-                    .map(|call| row(&call.tool, call.path.as_deref(), &call.args, &call.preview))
-                    .or_else(|| open().map(|call| row(&call.tool, call.path.as_deref(), &call.args, "")))
+                Some(match self.entries.call(self.state.step(step)?, number)? {
+                    Call::Ended(call, _) => row(&call.tool, call.path.as_deref(), &call.args, &call.preview),
+                    Call::Open(call) => row(&call.tool, call.path.as_deref(), &call.args, ""),
+                })
             }
-            Tab::Transcript => {
-                let ring = self.history.said.get(&step)?;
-                match &ring.get(ring.partition_point(|said| said.seq < number))?.what {
-                    SaidWhat::Message { text, error, .. } => Some(text.iter().chain(error).cloned().collect()),
-                    SaidWhat::Call { tool, args, .. } => Some(vec![tool.clone(), args.clone()]),
-                    SaidWhat::Result { tool, text, .. } => {
-                        Some(text.iter().find(|line| !line.is_empty()).into_iter().chain([tool]).cloned().collect())
-                    }
+            Tab::Transcript => match &self.entries.said(step, number)?.what {
+                SaidWhat::Message { text, error, .. } => Some(text.iter().chain(error).cloned().collect()),
+                SaidWhat::Call { tool, args, .. } => Some(vec![tool.clone(), args.clone()]),
+                SaidWhat::Result { tool, text, .. } => {
+                    Some(text.iter().find(|line| !line.is_empty()).into_iter().chain([tool]).cloned().collect())
                 }
-            }
+            },
             Tab::Output | Tab::Budget | Tab::Changes | Tab::Events => None,
         }
     }
@@ -231,8 +231,8 @@ impl Reader<'_> {
         at: Timestamp,
         id_of: fn(&SaidWhat) -> Option<&Option<String>>,
         alike: impl Fn(&SaidWhat) -> usize,
-    ) -> Option<&Said> {
-        let said = self.history.said.get(&step)?.iter().rev().filter(|said| id_of(&said.what).is_some());
+    ) -> Option<&'a Said> {
+        let said = self.entries.history.said.get(&step)?.iter().rev().filter(|said| id_of(&said.what).is_some());
         if let Some(id) = id {
             // An agent that is started anew may begin its ids anew; a log that was merged may be a millisecond off.
             let mut of_it = said.filter(|said| id_of(&said.what).is_some_and(|other| other.as_deref() == Some(id)));
@@ -251,13 +251,17 @@ impl Reader<'_> {
             }
             _ => 0,
         };
-        let found =
-            call.at.and_then(|at| self.of_call(step, call.id, at, begun_id, alike)).map(|said| full(feed, said));
+        let found = match call.begin {
+            Some(number) => self.entries.said(step, number).map(|said| full(feed, &said)),
+            None => {
+                call.at.and_then(|at| self.of_call(step, call.id, at, begun_id, alike)).map(|said| full(feed, said))
+            }
+        };
         found.filter(|lines| !lines.is_empty()).unwrap_or_else(|| SafeText::block(call.args))
     }
 
-    /// What a call gave, whole where its record is known.
-    fn gave(&self, feed: &dyn Feed, step: StepId, call: &ToolCall) -> Vec<SafeText> {
+    /// What a call gave, whole where its record is known; `end` is the number of its end, where that is.
+    fn gave(&self, feed: &dyn Feed, step: StepId, call: &ToolCall, end: Option<u64>) -> Vec<SafeText> {
         let first = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty());
         let alike = |what: &SaidWhat| match what {
             SaidWhat::Result { outcome, text, .. } if Some(*outcome) == call.outcome => {
@@ -265,58 +269,64 @@ impl Reader<'_> {
             }
             _ => 0,
         };
-        let found =
-            self.of_call(step, call.call.as_deref(), call.ended_at, ended_id, alike).map(|said| full(feed, said));
+        let found = match end {
+            Some(number) => self.entries.said(step, number).map(|said| full(feed, &said)),
+            None => {
+                let said = self.of_call(step, call.call.as_deref(), call.ended_at, ended_id, alike);
+                said.map(|said| full(feed, said))
+            }
+        };
         found.filter(|lines| !lines.is_empty()).unwrap_or_else(|| SafeText::block(&call.preview))
     }
 
     /// What is said by and about a call, without the words that the deck finds for it.
     fn told_call(&self, feed: &dyn Feed, step: StepId, number: u64) -> Option<Vec<SafeText>> {
-        let state = self.state.step(step)?;
-        let place = usize::try_from(number.checked_sub(entries::call_number(state, 0))?).ok()?;
         let mut lines;
-        if let Some(call) = state.recent_tools.get(place) {
-            lines = vec![SafeText::line(&call.tool)];
-            lines.extend(call.path.as_deref().map(SafeText::line));
-            lines.extend(self.arguments(feed, step, Begun::ended(call)));
-            lines.extend(self.gave(feed, step, call));
-        } else {
-            let call = state.open.get(place.checked_sub(state.recent_tools.len())?)?;
-            lines = vec![SafeText::line(&call.tool)];
-            lines.extend(call.path.as_deref().map(SafeText::line));
-            lines.extend(self.arguments(feed, step, Begun::open(call)));
+        match self.entries.call(self.state.step(step)?, number)? {
+            Call::Ended(call, spots) => {
+                lines = vec![SafeText::line(&call.tool)];
+                lines.extend(call.path.as_deref().map(SafeText::line));
+                lines.extend(self.arguments(feed, step, Begun::ended(&call, spots)));
+                lines.extend(self.gave(feed, step, &call, spots.map(|(_, end)| end)));
+            }
+            Call::Open(call) => {
+                lines = vec![SafeText::line(&call.tool)];
+                lines.extend(call.path.as_deref().map(SafeText::line));
+                lines.extend(self.arguments(feed, step, Begun::open(call)));
+            }
         }
         Some(lines)
     }
 
     /// A call: how it went, its arguments, what it gave.
     fn call(&self, feed: &dyn Feed, step: StepId, number: u64) -> Option<(String, Vec<SafeText>)> {
-        let state = self.state.step(step)?;
-        let place = usize::try_from(number.checked_sub(entries::call_number(state, 0))?).ok()?;
-        let kept = state.recent_tools.len();
         let fact = |name: &str, value: String| SafeText::line(&format!("{name:<10}{value}"));
         let heading = |name: &str| [SafeText::default(), SafeText::line(name)];
-        if let Some(call) = state.recent_tools.get(place) {
-            let mut lines = vec![fact("outcome", outcome(call).to_owned())];
-            lines.extend(call.started_at.map(|at| fact("started", self.time(at))));
-            lines.extend(call.started_at.map(|at| fact("took", lasted(call.ended_at.since(at)))));
-            let args = self.arguments(feed, step, Begun::ended(call));
-            lines.extend(unsaid(call.path.as_deref(), &args).map(|path| fact("path", path.to_owned())));
-            lines.extend(heading("arguments"));
-            lines.extend(args);
-            lines.extend(heading("result"));
-            let gave = self.gave(feed, step, call);
-            let nothing = gave.is_empty().then(|| SafeText::line("no text"));
-            lines.extend(gave.into_iter().chain(nothing));
-            return Some((format!("call of {}", call.tool), lines));
+        match self.entries.call(self.state.step(step)?, number)? {
+            Call::Ended(call, spots) => {
+                let mut lines = vec![fact("outcome", outcome(&call).to_owned())];
+                lines.extend(call.started_at.map(|at| fact("started", self.time(at))));
+                lines.extend(call.started_at.map(|at| fact("took", lasted(call.ended_at.since(at)))));
+                let args = self.arguments(feed, step, Begun::ended(&call, spots));
+                lines.extend(unsaid(call.path.as_deref(), &args).map(|path| fact("path", path.to_owned())));
+                lines.extend(heading("arguments"));
+                lines.extend(args);
+                lines.extend(heading("result"));
+                let gave = self.gave(feed, step, &call, spots.map(|(_, end)| end));
+                let nothing = gave.is_empty().then(|| SafeText::line("no text"));
+                lines.extend(gave.into_iter().chain(nothing));
+                Some((format!("call of {}", call.tool), lines))
+            }
+            Call::Open(call) => {
+                let mut lines =
+                    vec![fact("outcome", "it is open".to_owned()), fact("started", self.time(call.started_at))];
+                let args = self.arguments(feed, step, Begun::open(call));
+                lines.extend(unsaid(call.path.as_deref(), &args).map(|path| fact("path", path.to_owned())));
+                lines.extend(heading("arguments"));
+                lines.extend(args);
+                Some((format!("call of {}", call.tool), lines))
+            }
         }
-        let call = state.open.get(place.checked_sub(kept)?)?;
-        let mut lines = vec![fact("outcome", "it is open".to_owned()), fact("started", self.time(call.started_at))];
-        let args = self.arguments(feed, step, Begun::open(call));
-        lines.extend(unsaid(call.path.as_deref(), &args).map(|path| fact("path", path.to_owned())));
-        lines.extend(heading("arguments"));
-        lines.extend(args);
-        Some((format!("call of {}", call.tool), lines))
     }
 }
 
@@ -357,15 +367,18 @@ struct Begun<'a> {
     tool: &'a str,
     args: &'a str,
     at: Option<Timestamp>,
+    /// The number of its beginning, where that is known.
+    begin: Option<u64>,
 }
 
 impl<'a> Begun<'a> {
-    fn ended(call: &'a ToolCall) -> Self {
-        Self { id: call.call.as_deref(), tool: &call.tool, args: &call.args, at: call.started_at }
+    fn ended(call: &'a ToolCall, spots: Option<(u64, u64)>) -> Self {
+        let begin = spots.map(|(begin, _)| begin);
+        Self { id: call.call.as_deref(), tool: &call.tool, args: &call.args, at: call.started_at, begin }
     }
 
     fn open(call: &'a OpenCall) -> Self {
-        Self { id: call.call.as_deref(), tool: &call.tool, args: &call.args, at: Some(call.started_at) }
+        Self { id: call.call.as_deref(), tool: &call.tool, args: &call.args, at: Some(call.started_at), begin: None }
     }
 }
 
@@ -415,15 +428,15 @@ fn full(feed: &dyn Feed, said: &Said) -> Vec<SafeText> {
 }
 
 /// The calls of a message that says nothing else: those that follow it.
-fn calls<'a>(feed: &dyn Feed, after: impl Iterator<Item = &'a Said>) -> Vec<SafeText> {
+fn calls<'a>(feed: &dyn Feed, after: impl Iterator<Item = Cow<'a, Said>>) -> Vec<SafeText> {
     let mut lines = Vec::new();
-    for said in after.take_while(|said| !said.is_message()) {
+    for said in after.take_while(|said| !said.what.is_message()) {
         if let SaidWhat::Call { tool, .. } = &said.what {
             if !lines.is_empty() {
                 lines.push(SafeText::default());
             }
             lines.push(SafeText::line(&format!("calls {tool}")));
-            lines.extend(full(feed, said).iter().map(|line| SafeText::line(&format!("  {line}"))));
+            lines.extend(full(feed, &said).iter().map(|line| SafeText::line(&format!("  {line}"))));
         }
     }
     if lines.is_empty() {

@@ -42,8 +42,7 @@ pub(super) struct Known {
 impl Known {
     fn take(&mut self, recorded: &Recorded) {
         reduce(&mut self.state, &recorded.event);
-        let places: &[u64] = recorded.record.as_slice();
-        self.history.add(&self.state, std::slice::from_ref(&recorded.event), places);
+        self.history.add(&self.state, std::slice::from_ref(&recorded.event), &[recorded.spot()]);
     }
 
     /// About how many bytes it takes.

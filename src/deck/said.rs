@@ -71,21 +71,23 @@ impl Said {
         };
         texts + size_of::<Self>()
     }
+}
 
+impl SaidWhat {
     /// Whether something went wrong.
     #[must_use]
     pub const fn is_bad(&self) -> bool {
-        match &self.what {
-            SaidWhat::Message { error, .. } => error.is_some(),
-            SaidWhat::Call { .. } => false,
-            SaidWhat::Result { outcome, .. } => !matches!(outcome, ToolOutcome::Ok),
+        match self {
+            Self::Message { error, .. } => error.is_some(),
+            Self::Call { .. } => false,
+            Self::Result { outcome, .. } => !matches!(outcome, ToolOutcome::Ok),
         }
     }
 
     /// Whether it is a message.
     #[must_use]
     pub const fn is_message(&self) -> bool {
-        matches!(self.what, SaidWhat::Message { .. })
+        matches!(self, Self::Message { .. })
     }
 }
 

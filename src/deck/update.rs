@@ -14,7 +14,7 @@ use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind};
 
 use super::actions::{self, Action, Situation};
 use super::attention::{Attention, attention, foremost};
-use super::entries;
+use super::entries::{self, Entries};
 use super::history::History;
 use super::model::{
     Danger, Focus, Notice, Overlay, Position, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, inner_run,
@@ -40,7 +40,7 @@ pub struct Context<'a> {
     /// Why nothing may be written, if so.
     pub read_only: Option<&'a SafeText>,
     /// What happened in it.
-    pub history: &'a History,
+    pub entries: Entries<'a>,
     /// Now.
     pub now: Timestamp,
 }
@@ -373,7 +373,7 @@ fn scroll(ui: &mut UiState, cx: Context<'_>, scroll: Scroll) {
     let tab = ui.tab(selected);
     if zoomed && entries::lists(tab) {
         if let Some(step) = cx.state.step(selected) {
-            entries::scroll(ui, step, cx.history, scroll);
+            entries::scroll(ui, step, cx.entries, scroll);
         }
         return;
     }

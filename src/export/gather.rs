@@ -133,7 +133,7 @@ pub fn gather(dir: &RunDir, bounds: Bounds, mut read: impl FnMut(u64, u64)) -> i
     loop {
         let changes = follower.poll();
         for (event, place) in changes.news.into_iter().zip(changes.places) {
-            kept.take(event, place, bounds);
+            kept.take(event, place.record.unwrap_or(u64::MAX), bounds);
         }
         if !changes.behind {
             break;

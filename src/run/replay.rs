@@ -10,5 +10,5 @@ mod timeline;
 
 pub use cursor::{Cursor, SPEEDS, Step};
 pub use keeps::Keeps;
-pub use tape::{Piece, Recorded, Tape};
+pub use tape::{Piece, Recorded, Spot, Tape};
 pub use timeline::{IDLE, MarkKind, Timeline};

@@ -24,12 +24,13 @@ use super::tail::{self, Tail};
 use super::unrecorded::{self, Told};
 use super::watch::{self, Watch};
 use super::{RunDir, merge, open, plan_doc, records, session_log, status_read};
+use crate::run::replay::Spot;
 use crate::run::{Event, RunMode, RunState, StepId, StepPhase, What, reduce};
 
 /// A status that cannot be read for this long is not just being written.
 pub const HALF_WRITTEN: Duration = Duration::from_secs(2);
-/// The place of what stands in no event log.
-const NOWHERE: u64 = u64::MAX;
+/// Where stands what is in no event log.
+const NOWHERE: Spot = Spot::loose(None);
 /// How long changes are gathered while much happens.
 pub const GATHER: Duration = Duration::from_millis(40);
 /// A runner of others may tell the end of a child before it has written what the child printed last.
@@ -43,8 +44,8 @@ pub struct Changes {
     pub output: Vec<StepId>,
     /// What happened, oldest first.
     pub news: Vec<Event>,
-    /// Where the record of each of them begins in the event log, for [`super::record`].
-    pub places: Vec<u64>,
+    /// Where each of them stands in the event log; its record is what [`super::record`] reads.
+    pub places: Vec<Spot>,
     /// The steps of which older news than these were left out, and whether what their agents said is among that.
     pub cut: BTreeMap<StepId, bool>,
     /// The health is another.
@@ -420,8 +421,9 @@ impl Follower {
     fn read_more_events(&mut self, changes: &mut Changes) -> bool {
         let (mut events, mut places) = (Vec::new(), Vec::new());
         let piece = self.events.read(|start, line| {
+            let known = events.len();
             let good = records::decode(line, &mut events);
-            places.resize(events.len(), start);
+            places.extend(events.iter().skip(known).zip(0..).map(|(_, nth)| Spot::of(start, nth)));
             good
         });
         if piece.restarted {
@@ -480,7 +482,7 @@ impl Follower {
             return;
         }
         let known = std::mem::take(&mut changes.news).into_iter().zip(std::mem::take(&mut changes.places));
-        let mut all: Vec<(Event, u64)> = known.chain(missing.into_iter().map(|event| (event, NOWHERE))).collect();
+        let mut all: Vec<(Event, Spot)> = known.chain(missing.into_iter().map(|event| (event, NOWHERE))).collect();
         all.sort_by_key(|(event, _)| (event.at, unrecorded::rank(event)));
         (changes.news, changes.places) = all.into_iter().unzip();
     }

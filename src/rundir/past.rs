@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use super::merge::know_steps;
 use super::records;
 use super::tail::Tail;
+use crate::run::replay::Spot;
 use crate::run::{AgentEvent, Event, RunState, StepId, What, reduce};
 
 /// So many bytes are read between two looks at whether anybody still waits.
@@ -31,8 +32,8 @@ pub(super) struct Found {
     pub(super) tail: Tail,
     /// The state by all that was read.
     pub(super) reduced: RunState,
-    /// The newest events and where their records begin, oldest first.
-    pub(super) newest: Vec<(Event, u64)>,
+    /// The newest events and where they stand, oldest first.
+    pub(super) newest: Vec<(Event, Spot)>,
     /// The steps of which older ones were left out, and whether what their agents said is among that.
     pub(super) cut: BTreeMap<StepId, bool>,
 }
@@ -112,10 +113,10 @@ fn read_all(
     loop {
         let piece = tail.read_on(PIECE, |start, line| {
             let good = records::decode(line, &mut events);
-            for mut event in events.drain(..) {
+            for (mut event, nth) in events.drain(..).zip(0..) {
                 know_steps(status, &mut reduced, &mut event);
                 reduce(&mut reduced, &event);
-                newest.add(event, start);
+                newest.add(event, Spot::of(start, nth));
             }
             good
         });
@@ -140,12 +141,12 @@ fn read_all(
     }
 }
 
-/// An event, its number among all, and where its record begins.
+/// An event, its number among all, and where it stands.
 #[derive(Debug)]
 struct Kept {
     number: u64,
     event: Event,
-    place: u64,
+    place: Spot,
 }
 
 /// The newest events of each step, and of each step those that its agent did not say apart, which are few and matter
@@ -180,7 +181,7 @@ impl Newest {
     /// Kept at most.
     const OF_ALL: usize = 20_000;
 
-    fn add(&mut self, event: Event, place: u64) {
+    fn add(&mut self, event: Event, place: Spot) {
         let said = matches!(event.what, What::Agent { .. });
         if let What::Agent { event: AgentEvent::TurnStarted | AgentEvent::TurnEnded, .. } = event.what {
             return;
@@ -208,7 +209,7 @@ impl Newest {
         }
     }
 
-    fn in_order(self) -> Vec<(Event, u64)> {
+    fn in_order(self) -> Vec<(Event, Spot)> {
         let mut all: Vec<_> = self.rings.into_values().flatten().collect();
         all.sort_unstable_by_key(|kept| kept.number);
         all.into_iter().map(|kept| (kept.event, kept.place)).collect()
@@ -263,7 +264,7 @@ mod tests {
     }
 
     /// Follows until everything is read; what was given, and how far it was each time.
-    fn read(follower: &mut Follower) -> (Vec<(Event, u64)>, Vec<u64>) {
+    fn read(follower: &mut Follower) -> (Vec<(Event, Spot)>, Vec<u64>) {
         let (mut given, mut progress) = (Vec::new(), Vec::new());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let begun = Instant::now();
@@ -298,7 +299,7 @@ mod tests {
         // The last ones of each step, in the order of the log, with the places of their records.
         assert_eq!(newest.len(), 2 * Newest::OF_ONE);
         assert_eq!(newest, all[all.len() - newest.len()..]);
-        let line = record::read(&dir, newest.last().unwrap().1).unwrap();
+        let line = record::read(&dir, newest.last().unwrap().1.record.unwrap()).unwrap();
         assert!(String::from_utf8_lossy(&line).contains("thing 19999 "));
     }
 
@@ -331,14 +332,18 @@ mod tests {
             used: 1.0,
             message: String::new(),
         };
-        newest.add(Event { at: Timestamp::default(), what: limit.clone() }, 0);
+        newest.add(Event { at: Timestamp::default(), what: limit.clone() }, Spot::of(0, 0));
         for n in 0..200_000 {
-            newest.add(event(n), u64::from(n));
+            newest.add(event(n), Spot::of(u64::from(n), 1));
             assert!(newest.kept <= Newest::OF_ALL + 1);
         }
         assert_eq!(newest.cut.get(&StepId(0)), Some(&true), "what was left out is known");
         let kept = newest.in_order();
-        assert!(kept.len() > Newest::OF_ALL / 4 && kept[1..].is_sorted_by_key(|(_, place)| *place), "{}", kept.len());
+        assert!(
+            kept.len() > Newest::OF_ALL / 4 && kept[1..].is_sorted_by_key(|(_, place)| place.number),
+            "{}",
+            kept.len()
+        );
         // What is rare and matters long is there still, and so is what each step said last.
         assert_eq!(kept[0].0.what, limit);
         let last: std::collections::BTreeSet<_> =

@@ -116,7 +116,8 @@ fn from_log(path: PathBuf, place: u64, most: u64) -> Piece {
     loop {
         let more = tail.read_on(most.max(1), |start, line| {
             let good = records::decode(line, &mut said);
-            events.extend(said.drain(..).map(|event| Recorded { event, place: start, record: Some(start) }));
+            let numbered = said.drain(..).zip(0..);
+            events.extend(numbered.map(|(event, nth)| Recorded { event, place: start, nth, record: Some(start) }));
             good
         });
         if !more.behind {
@@ -145,8 +146,7 @@ fn held(dir: &RunDir, status: &RunState) -> (Vec<Recorded>, bool) {
     let mut events: Vec<(Event, Option<u64>)> = Vec::new();
     loop {
         let changes = follower.poll();
-        let places = changes.places.into_iter().map(|place| Some(place).filter(|place| *place != u64::MAX));
-        events.extend(changes.news.into_iter().zip(places));
+        events.extend(changes.news.into_iter().zip(changes.places.into_iter().map(|spot| spot.record)));
         if !changes.behind || events.len() > HELD_MOST {
             break;
         }
@@ -159,7 +159,7 @@ fn held(dir: &RunDir, status: &RunState) -> (Vec<Recorded>, bool) {
     // Stable: what has the same time stays in the order in which it was recorded.
     events.sort_by_key(|(event, _)| (event.at, rank(event)));
     let numbered = events.into_iter().zip(0_u64..);
-    (numbered.map(|((event, record), place)| Recorded { event, place, record }).collect(), cut)
+    (numbered.map(|((event, record), place)| Recorded { event, place, nth: 0, record }).collect(), cut)
 }
 
 /// A run as it was before anything happened, from its status.

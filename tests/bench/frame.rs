@@ -19,6 +19,7 @@ use rustix::time::{ClockId, clock_gettime};
 use subdeck::deck::feed::{Hands, StepFacts};
 use subdeck::deck::history::History;
 use subdeck::deck::model::{Anchor, UiState, ViewMode};
+use subdeck::deck::older::Older;
 use subdeck::deck::theme::Theme;
 use subdeck::deck::view::{self, Scene, layout};
 use subdeck::deck::window::{Row, Window, Windows};
@@ -93,7 +94,7 @@ fn draw(count: u64, counted: bool) -> (Samples, Samples) {
     let state = state();
     let mut ui = UiState::new(SIZE);
     ui.mode = ViewMode::Grid;
-    let (history, facts) = (History::default(), StepFacts::default());
+    let (history, older, facts) = (History::default(), Older::default(), StepFacts::default());
     let area = Rect::new(0, 0, SIZE.0, SIZE.1);
     let (mut shown, mut next) = (Buffer::empty(area), Buffer::empty(area));
     let written = Rc::new(Cell::new(0));
@@ -114,6 +115,7 @@ fn draw(count: u64, counted: bool) -> (Samples, Samples) {
             wall: now,
             theme: Theme::default(),
             history: &history,
+            older: &older,
             facts: &facts,
             facts_of: None,
             trouble: None,

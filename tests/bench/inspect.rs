@@ -30,6 +30,7 @@ use ratatui::layout::Rect;
 use subdeck::deck::feed::{Hands, StepFacts};
 use subdeck::deck::history::History;
 use subdeck::deck::model::UiState;
+use subdeck::deck::older::Older;
 use subdeck::deck::sums::Sums;
 use subdeck::deck::theme::Theme;
 use subdeck::deck::view::{Scene, draw};
@@ -327,7 +328,8 @@ fn steps() {
         ui.selected = StepId(count / 2);
         // Counted when the state changes, not for each frame.
         ui.known = Some(Arc::new(Sums::of(&state)));
-        let (facts, history, zone) = (StepFacts::default(), History::default(), TimeZone::UTC);
+        let (facts, history, older) = (StepFacts::default(), History::default(), Older::default());
+        let zone = TimeZone::UTC;
         let scene = Scene {
             state: &state,
             hands: &Hands::Over,
@@ -338,6 +340,7 @@ fn steps() {
             reveal: false,
             theme: Theme::default(),
             history: &history,
+            older: &older,
             facts: &facts,
             facts_of: None,
             zone: &zone,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::kept::Asked;
 use super::{App, Moment, Source, wall};
 use crate::deck::changes::Diff;
-use crate::deck::entries;
 use crate::deck::feed::Hands;
 use crate::deck::model::{Position, Tab, UiState};
 use crate::deck::reading;
@@ -69,6 +68,7 @@ impl<S: Source> App<'_, S> {
             reveal: self.ui.reveal,
             theme: self.theme,
             history,
+            older: &self.older,
             facts: &self.facts.1,
             facts_of: self.facts.0,
             zone: &self.zone,
@@ -79,6 +79,7 @@ impl<S: Source> App<'_, S> {
     pub(super) fn windows(&mut self) -> Windows {
         let mut windows = Windows::default();
         self.kept.forget_old();
+        self.fetch_older();
         let tab = self.ui.zoom.then(|| self.ui.tab(self.ui.selected));
         if tab != Some(Tab::Changes) {
             self.git.forget();
@@ -123,18 +124,15 @@ impl<S: Source> App<'_, S> {
 
     /// Reads the messages that a transcript may show around the entry that the keys are at.
     fn read_messages(&mut self) {
-        let then = self.moment.as_ref().map(Moment::known);
-        let (state, history) = then.map_or((self.source.state(), &self.history), |then| (&then.state, &then.history));
+        let (state, entries) = self.then();
         let Some(step) = state.step(self.ui.selected) else { return };
-        let listed = entries::listed(&self.ui, step, history);
+        let listed = entries.listed(&self.ui, step);
         let high = usize::from(self.ui.size.1);
-        let around = listed.at.saturating_sub(high)..(listed.at + high).min(listed.numbers.len());
-        let (Some(said), Some(wanted)) = (history.said.get(&step.id), listed.numbers.get(around)) else { return };
-        let places: Vec<u64> = wanted
-            .iter()
-            .filter_map(|number| said.get(said.partition_point(|s| s.seq < *number)))
-            .filter(|s| s.is_message())
-            .filter_map(|s| s.place)
+        let places: Vec<u64> = (listed.at.saturating_sub(high)..listed.at + high)
+            .map_while(|place| listed.number(place))
+            .filter_map(|number| entries.said(step.id, number))
+            .filter(|said| said.what.is_message())
+            .filter_map(|said| said.place)
             .filter(|place| !self.messages.contains_key(place))
             .collect();
         if places.is_empty() {

@@ -147,17 +147,18 @@ impl<S: Source> App<'_, S> {
     fn behind(&mut self, step: StepId) -> Option<Reading> {
         let windows = self.windows();
         let opens = self.scene(|scene, ui| view::opens(scene, ui, &windows));
-        let (state, history) = self.then();
-        let reader = Reader { state, history, zone: &self.zone };
+        let (state, entries) = self.then();
+        let reader = Reader { state, entries, zone: &self.zone };
         let diff = windows.diff.as_deref().filter(|diff| diff.step == Some(step));
         reader.behind(&self.source, step, &opens, diff)
     }
 
     /// The entry that the keys are at in full.
-    fn entry(&self, step: StepId) -> Option<Reading> {
-        let (state, history) = self.then();
-        let listed = entries::listed(&self.ui, state.step(step)?, history);
-        let reader = Reader { state, history, zone: &self.zone };
+    fn entry(&mut self, step: StepId) -> Option<Reading> {
+        self.fetch_older();
+        let (state, entries) = self.then();
+        let listed = entries.listed(&self.ui, state.step(step)?);
+        let reader = Reader { state, entries, zone: &self.zone };
         reader.open(&self.source, &self.facts.1, step, self.ui.tab(step), &listed)
     }
 

@@ -19,6 +19,10 @@ const SHOWN: Duration = Duration::from_secs(1);
 impl<S: Source> App<'_, S> {
     /// Begins to play the run from its start.
     pub(super) fn begin_replay(&mut self) {
+        if self.history.is_loose() {
+            // What was read again was another recording.
+            self.older.forget();
+        }
         self.moment = Some(Moment::Replay(Box::new(Player::new(self.source.tape()))));
         self.ui.frozen = None;
         self.ui.begin_replay(Replay { reading: Some(0), ..Replay::default() });

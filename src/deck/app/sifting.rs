@@ -3,14 +3,14 @@
 
 use std::collections::VecDeque;
 
-use super::{App, Moment, Source, wall};
+use super::{App, Source, wall};
 use crate::deck::actions::Action;
-use crate::deck::entries::{self, lists};
+use crate::deck::entries::{Entries, lists};
 use crate::deck::model::{Count, Tab};
 use crate::deck::reading::Reader;
 use crate::deck::sheet::{Goal, Needle};
 use crate::deck::update::say;
-use crate::run::StepId;
+use crate::run::{RunState, StepId};
 use crate::text::SafeText;
 
 /// As many bytes of entries are looked through between two looks at the keys.
@@ -24,9 +24,12 @@ pub(super) struct Sifting {
     tab: Tab,
     needle: Needle,
     goal: Goal,
-    /// The numbers of the entries, oldest first, and how many of them were looked through.
-    numbers: Vec<u64>,
+    /// How many entries there are, and how many of them were looked through, oldest first. Not known while those before
+    /// what is kept are still read.
+    len: Option<usize>,
     done: usize,
+    /// The number of the newest.
+    upto: u64,
     /// Those that have the text.
     hits: Vec<u64>,
     /// The steps whose tab is looked through when this one has nothing.
@@ -57,19 +60,12 @@ impl<S: Source> App<'_, S> {
     }
 
     fn sifting_of(&mut self, step: StepId, tab: Tab, needle: Needle, goal: Goal, others: VecDeque<StepId>) -> Sifting {
-        let mut sifting = Sifting { step, tab, needle, goal, numbers: Vec::new(), done: 0, hits: Vec::new(), others };
-        if lists(tab) {
-            let (state, history) = self.then();
-            let sieve = self.ui.panes.get(&step).and_then(|pane| pane.sieve.get(&tab)).copied().unwrap_or_default();
-            if let Some(found) = state.step(step) {
-                sifting.numbers = entries::numbers(tab, sieve, found, history);
-            }
-        } else {
+        let mut sifting = Sifting { step, tab, needle, goal, len: None, done: 0, upto: 0, hits: Vec::new(), others };
+        if !lists(tab) {
             let lines = self.tab_text();
             let has = |(_, line): &(u64, &SafeText)| sifting.needle.is_in(line.as_str());
             sifting.hits = (0..).zip(&lines).filter(has).map(|(n, _)| n).collect();
-            sifting.numbers = (0..).zip(&lines).map(|(n, _)| n).collect();
-            sifting.done = lines.len();
+            (sifting.len, sifting.done, sifting.upto) = (Some(lines.len()), lines.len(), lines.len() as u64);
         }
         sifting
     }
@@ -92,9 +88,15 @@ impl<S: Source> App<'_, S> {
             self.ui.searching = None;
             return true;
         }
-        self.look_through(&mut sifting);
-        if sifting.done < sifting.numbers.len() {
-            let percent = sifting.done.saturating_mul(100) / sifting.numbers.len().max(1);
+        if self.waits_for_older(sifting.step, sifting.tab) {
+            let before = self.ui.searching;
+            self.ui.searching = self.older.reading().or(before);
+            self.sifting = Some(sifting);
+            return self.ui.searching != before;
+        }
+        let len = self.look_through(&mut sifting);
+        if sifting.done < len {
+            let percent = sifting.done.saturating_mul(100) / len.max(1);
             self.ui.searching = u8::try_from(percent.min(99)).ok();
             self.sifting = Some(sifting);
             return true;
@@ -104,24 +106,49 @@ impl<S: Source> App<'_, S> {
         true
     }
 
-    fn look_through(&mut self, sifting: &mut Sifting) {
-        let own = self.facts.0 == Some(sifting.step);
-        let facts = if own { self.facts.1.clone() } else { self.source.facts(sifting.step) };
-        let (state, history) = self.then();
-        let reader = Reader { state, history, zone: &self.zone };
-        let (mut bytes, mut entries) = (0, 0);
-        while let Some(number) = sifting.numbers.get(sifting.done).copied() {
-            if bytes > SLICE || entries > ENTRIES {
-                return;
+    /// Whether it waits for what happened before everything that is kept.
+    pub(super) fn sifts_older(&self) -> bool {
+        self.sifting.as_ref().is_some_and(|sifting| self.waits_for_older(sifting.step, sifting.tab))
+    }
+
+    /// Looks through the next entries of a list. How many there are in all.
+    fn look_through(&mut self, sifting: &mut Sifting) -> usize {
+        let Sifting { step, tab, .. } = *sifting;
+        if !lists(tab) {
+            return sifting.done;
+        }
+        let own = self.facts.0 == Some(step);
+        let facts = if own { self.facts.1.clone() } else { self.source.facts(step) };
+        let sieve = self.ui.panes.get(&step).and_then(|pane| pane.sieve.get(&tab)).copied().unwrap_or_default();
+        let (state, entries) = self.then();
+        let Some(found) = state.step(step) else { return sifting.done };
+        let listed = entries.all(found, tab, sieve);
+        let len = *sifting.len.get_or_insert(listed.len());
+        if sifting.done == 0 {
+            sifting.upto = listed.newest().unwrap_or_default();
+        }
+        let next: Vec<u64> = (sifting.done..len).take(ENTRIES).map_while(|place| listed.number(place)).collect();
+        let needs = entries.needs(found, tab, &listed, sifting.done..sifting.done + next.len());
+        if next.is_empty() {
+            // There are fewer by now.
+            sifting.done = len;
+        }
+        self.older.fetch(&needs);
+        let (state, entries) = self.then();
+        let reader = Reader { state, entries, zone: &self.zone };
+        let mut bytes = 0;
+        for number in next {
+            if bytes > SLICE {
+                break;
             }
-            let lines = reader.said(&self.source, &facts, sifting.step, sifting.tab, number);
+            let lines = reader.said(&self.source, &facts, step, tab, number);
             bytes += lines.iter().map(|line| line.as_str().len()).sum::<usize>();
-            entries += 1;
             sifting.done += 1;
             if sifting.needle.is_in_any(&lines) {
                 sifting.hits.push(number);
             }
         }
+        len
     }
 
     /// Everything was looked through: goes to what was found, on the other side or in the next step where there is nothing
@@ -204,27 +231,22 @@ impl<S: Source> App<'_, S> {
 
     /// Whether what was found is in a part of the entry that the list has no room for.
     fn is_hidden(&self, sifting: &Sifting, number: u64) -> bool {
-        let (state, history) = self.then();
-        let reader = Reader { state, history, zone: &self.zone };
+        let (state, entries) = self.then();
+        let reader = Reader { state, entries, zone: &self.zone };
         let seen = reader.in_sight(sifting.step, sifting.tab, number);
         seen.is_some_and(|seen| !sifting.needle.is_in_any(&seen))
     }
 
     fn note_count(&mut self, sifting: &Sifting, nth: u64) {
-        let upto = if lists(sifting.tab) {
-            sifting.numbers.last().copied().unwrap_or_default()
-        } else {
-            sifting.numbers.len() as u64
-        };
         let total = sifting.hits.len() as u64;
         if let Some(search) = &mut self.ui.search {
-            search.count = Some(Count { step: sifting.step, nth, total, upto });
+            search.count = Some(Count { step: sifting.step, nth, total, upto: sifting.upto });
         }
     }
 
     /// The run and what happened in it at the moment that is shown.
-    pub(super) fn then(&self) -> (&crate::run::RunState, &crate::deck::history::History) {
-        let then = self.moment.as_ref().map(Moment::known);
-        then.map_or((self.source.state(), &self.history), |then| (&then.state, &then.history))
+    pub(super) fn then(&self) -> (&RunState, Entries<'_>) {
+        let (state, history) = super::then(&self.source, &self.history, self.moment.as_ref());
+        (state, Entries { history, older: &self.older })
     }
 }

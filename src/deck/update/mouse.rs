@@ -5,7 +5,6 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent,
 use super::overlays::on_reading_key;
 use super::{Context, on_key, perform, replay, scroll};
 use crate::deck::actions::Action;
-use crate::deck::entries;
 use crate::deck::feed::{Hands, StepFacts};
 use crate::deck::model::{Focus, Overlay, Scroll, UiEffect, UiState};
 use crate::deck::theme::Theme;
@@ -26,8 +25,8 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
             return perform(ui, cx, action);
         }
         if let (Some(number), Some(step)) = (entry, cx.state.step(ui.selected)) {
-            let listed = entries::listed(ui, step, cx.history);
-            if listed.numbers.get(listed.at) == Some(&number) {
+            let listed = cx.entries.listed(ui, step);
+            if listed.number(listed.at) == Some(number) {
                 return perform(ui, cx, Action::Open);
             }
             let pane = ui.pane_mut(step.id);
@@ -149,7 +148,8 @@ fn with_scene<R>(ui: &UiState, cx: Context<'_>, look: impl FnOnce(&Scene<'_>) ->
         now: cx.now,
         wall: cx.now,
         theme: Theme::default(),
-        history: cx.history,
+        history: cx.entries.history,
+        older: cx.entries.older,
         facts: &StepFacts::default(),
         facts_of: None,
         zone: &jiff::tz::TimeZone::UTC,

@@ -9,6 +9,7 @@ mod messages;
 mod mouse;
 
 use super::*;
+use crate::deck::entries::Entries;
 use crate::deck::keymap::{Binding, Keymap};
 use crate::deck::model::{Fate, Overlay, Sent, Tab, ViewMode};
 use crate::deck::view::tests::{NOW, Stage};
@@ -111,7 +112,12 @@ fn a_burst_of_keys_cannot_answer_its_own_question() {
 #[test]
 fn a_paste_is_a_message_and_never_a_key() {
     let mut stage = stage();
-    let cx = Context { state: &stage.feed.state, read_only: None, history: &stage.history, now: NOW };
+    let cx = Context {
+        state: &stage.feed.state,
+        read_only: None,
+        entries: Entries { history: &stage.history, older: &stage.older },
+        now: NOW,
+    };
     assert!(update(&mut stage.ui, cx, &Input::Paste("xy\x1b[31m\r\nii".to_owned())).is_empty());
     assert!(matches!(stage.ui.overlays.last(), Some(Overlay::Composer(_))));
     assert_eq!(stage.ui.drafts[&StepId(2)].message(), "xy[31m\nii");
@@ -119,7 +125,12 @@ fn a_paste_is_a_message_and_never_a_key() {
         let mut stage = Stage::new(120, 36);
         stage.keys(opener);
         stage.seen();
-        let cx = Context { state: &stage.feed.state, read_only: None, history: &stage.history, now: stage.now };
+        let cx = Context {
+            state: &stage.feed.state,
+            read_only: None,
+            entries: Entries { history: &stage.history, older: &stage.older },
+            now: stage.now,
+        };
         assert!(update(&mut stage.ui, cx, &Input::Paste("y".to_owned())).is_empty());
         assert_eq!(stage.ui.overlays.len(), 1);
     }

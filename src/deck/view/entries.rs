@@ -9,14 +9,14 @@ use super::paint::{Piece, piece, put, put_cut, row};
 use super::secrets::wrapped;
 use super::{Scene, at_end, marks, output, ticker};
 use super::{calls, detail};
-use crate::deck::entries::{self, Listed, Sieve};
+use crate::deck::entries::{self, Call, Earlier, Listed, Sieve};
 use crate::deck::history::Entry;
 use crate::deck::model::{Tab, UiState};
-use crate::deck::reading::SHOWN;
+use crate::deck::reading::{SHOWN, UNREADABLE};
 use crate::deck::said::{Said, SaidWhat};
 use crate::deck::window::Windows;
 use crate::run::{RunnerKind, StepState, ToolOutcome};
-use crate::text::SafeText;
+use crate::text::{SafeText, grouped};
 
 type Line = (Vec<Piece>, Vec<Piece>);
 
@@ -36,18 +36,18 @@ struct Shown {
 
 impl Shown {
     /// Whether each entry that is listed is here, whole.
-    fn all(&self, listed: &Listed, height: u16) -> bool {
+    fn all(&self, listed: &Listed<'_>, height: u16) -> bool {
         let rows: usize = self.items.iter().map(|(_, lines)| lines.len()).sum();
-        self.items.len() == listed.numbers.len() && rows <= usize::from(height)
+        self.items.len() == listed.len() && rows <= usize::from(height)
     }
 }
 
 /// Draws one of the tabs that list entries.
 pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene<'_>, ui: &UiState, windows: &Windows) {
     let tab = ui.tab(step.id);
-    let listed = entries::listed(ui, step, scene.history);
+    let listed = scene.entries().listed(ui, step);
     let theme = scene.theme;
-    if listed.numbers.is_empty() {
+    if listed.is_empty() {
         let plain = matches!(step.runner, RunnerKind::ExternalCli { .. });
         let text = match (tab, listed.sieve) {
             (_, Sieve::Errors) => "nothing went wrong so far",
@@ -62,7 +62,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
     }
     let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
     let of = |most: usize| {
-        let lines = |place: usize| lines(tab, *listed.numbers.get(place)?, inner.width, most, step, scene, windows);
+        let lines = |place: usize| lines(tab, listed.number(place)?, inner.width, most, step, scene, windows);
         visible(inner, &listed, lines)
     };
     let mut shown = of(SHOWN);
@@ -88,8 +88,8 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
         }
         if let Some(needle) = &needle {
             let rows = Rect { y: inner.y.saturating_add(begin), height: dy - begin, ..inner }.intersection(inner);
-            let here =
-                ui.match_in(step.id, tab).is_some() && ui.match_in(step.id, tab) == listed.numbers.get(place).copied();
+            let found = ui.match_in(step.id, tab);
+            let here = found.is_some() && found == listed.number(place);
             marks::matches(buf, rows, needle, here && place == listed.at, scene);
         }
     }
@@ -97,7 +97,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
 
 /// The entries around the one that the keys are at that fit: that one whole, those before it, and when there are not
 /// enough of them those after it.
-fn visible(area: Rect, listed: &Listed, mut lines: impl FnMut(usize) -> Option<Vec<Line>>) -> Shown {
+fn visible(area: Rect, listed: &Listed<'_>, mut lines: impl FnMut(usize) -> Option<Vec<Line>>) -> Shown {
     let high = usize::from(area.height);
     let mut items = std::collections::VecDeque::new();
     let mut used = 0;
@@ -112,7 +112,7 @@ fn visible(area: Rect, listed: &Listed, mut lines: impl FnMut(usize) -> Option<V
         }
     }
     let mut place = listed.at + 1;
-    while used < high && place < listed.numbers.len() {
+    while used < high && place < listed.len() {
         if let Some(found) = lines(place) {
             used += found.len();
             items.push_back((place, found));
@@ -136,35 +136,37 @@ fn lines(
     windows: &Windows,
 ) -> Option<Vec<Line>> {
     match tab {
-        Tab::Tools => call(number, width, step, scene).map(|line| vec![line]),
+        Tab::Tools => Some(vec![call(number, width, step, scene).unwrap_or_else(|| unread(scene))]),
         Tab::Transcript => {
             if number == entries::TASK {
                 return Some(task(step, scene, width, most));
             }
-            let ring = scene.history.said.get(&step.id)?;
-            let said = ring.get(ring.partition_point(|s| s.seq < number))?;
-            Some(self::said(said, width, most, scene, windows))
+            let said = scene.entries().said(step.id, number);
+            Some(said.map_or_else(|| vec![unread(scene)], |said| self::said(&said, width, most, scene, windows)))
         }
         Tab::Events => {
-            let ring = scene.history.steps.get(&step.id)?;
-            let entry = ring.get(ring.partition_point(|e| e.seq < number))?;
-            Some(vec![event(entry, scene)])
+            let entry = scene.entries().told(step.id, number);
+            Some(vec![entry.map_or_else(|| unread(scene), |entry| event(&entry, scene))])
         }
         Tab::Output | Tab::Budget | Tab::Changes => None,
     }
 }
 
+/// Of what cannot be read.
+fn unread(scene: &Scene<'_>) -> Line {
+    (vec![piece(UNREADABLE, scene.theme.dim())], Vec::new())
+}
+
 fn call(number: u64, width: u16, step: &StepState, scene: &Scene<'_>) -> Option<Line> {
-    let place = usize::try_from(number.checked_sub(entries::call_number(step, 0))?).ok()?;
     // All rows tell when, or none does.
     let time = |left: &mut Vec<Piece>, at| {
         if width >= 50 {
             left.insert(0, piece(scene.time_of_day(at), scene.theme.dim()));
         }
     };
-    match step.recent_tools.get(place) {
-        Some(call) => {
-            let (mut left, mut right) = calls::ended_pieces(call, usize::from(width), scene);
+    match scene.entries().call(step, number)? {
+        Call::Ended(call, _) => {
+            let (mut left, mut right) = calls::ended_pieces(&call, usize::from(width), scene);
             if width >= WIDE {
                 let first = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty());
                 let came = first.filter(|_| matches!(call.outcome, Some(ToolOutcome::Ok))).unwrap_or_default();
@@ -173,8 +175,7 @@ fn call(number: u64, width: u16, step: &StepState, scene: &Scene<'_>) -> Option<
             time(&mut left, call.started_at.unwrap_or(call.ended_at));
             Some((left, right))
         }
-        None => {
-            let call = step.open.get(place.checked_sub(step.recent_tools.len())?)?;
+        Call::Open(call) => {
             let (mut left, mut right) = calls::open_pieces(call, usize::from(width), step, scene);
             if width >= WIDE {
                 right = vec![aside(&right, 0, &SafeText::default(), width, scene.theme.bold())];
@@ -280,39 +281,45 @@ pub(super) fn at(area: Rect, y: u16, step: &StepState, scene: &Scene<'_>, ui: &U
     if tab == Tab::Transcript {
         return None;
     }
-    let listed = entries::listed(ui, step, scene.history);
+    let listed = scene.entries().listed(ui, step);
     let windows = Windows::default();
     let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
-    let shown = visible(inner, &listed, |place| {
-        lines(tab, *listed.numbers.get(place)?, inner.width, SHOWN, step, scene, &windows)
-    });
+    let shown =
+        visible(inner, &listed, |place| lines(tab, listed.number(place)?, inner.width, SHOWN, step, scene, &windows));
     let row = usize::from(y.checked_sub(area.y)?) + shown.cut;
-    listed.numbers.get(shown.items.get(row)?.0).copied()
+    listed.number(shown.items.get(row)?.0)
+}
+
+/// Where the keys are among all entries. Of those that were not read nobody knows how many there are, but of calls.
+fn place(step: &StepState, tab: Tab, earlier: Earlier, listed: &Listed<'_>) -> String {
+    let unknown = matches!(earlier, Earlier::Unread | Earlier::Unlisted);
+    let (mut at, mut of) = (listed.at as u64, listed.len() as u64);
+    if unknown && tab == Tab::Tools && listed.sieve == Sieve::All {
+        (at, of) = (listed.number(listed.at).unwrap_or(at), step.tool_count);
+        return format!("{} of {}", grouped(at + 1), grouped(of));
+    }
+    format!("{} of {}{}", grouped(at + 1), grouped(of), if unknown { "+" } else { "" })
 }
 
 /// What is listed and where the keys are, for the frame.
 pub(super) fn whereabouts(step: &StepState, scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
     let theme = scene.theme;
-    let listed = entries::listed(ui, step, scene.history);
+    let listed = scene.entries().listed(ui, step);
     let mut out: Vec<Piece> = Vec::new();
     out.extend(listed.sieve.word().map(|word| piece(word, theme.accent())));
-    // Only the newest calls are kept; the count on the tab is of all.
-    let kept = (step.recent_tools.len() + step.open.len()) as u64;
-    if ui.tab(step.id) == Tab::Tools && step.tool_count > kept {
-        let text = format!("{} are not kept", detail::many(step.tool_count - kept, "earlier one"));
-        out.push(piece(text, theme.dim()).rank(3).gap(2));
-    }
     let tab = ui.tab(step.id);
-    if matches!(tab, Tab::Transcript | Tab::Events) && scene.history.is_cut(step.id, tab == Tab::Transcript) {
+    let earlier = scene.entries().earlier(step, tab);
+    let percent = scene.older.reading().filter(|_| earlier == Earlier::Unread);
+    out.extend(percent.map(|done| piece(format!("reading earlier ones {done}%"), theme.accent()).rank(4).gap(2)));
+    if earlier == Earlier::Unlisted {
         out.push(piece("earlier ones are in the files only", theme.dim()).rank(3).gap(2));
     }
-    let newest = listed.numbers.last().copied().unwrap_or_default();
-    out.extend(output::matches(step, ui.tab(step.id), newest, ui, scene));
+    out.extend(output::matches(step, tab, listed.newest().unwrap_or_default(), ui, scene));
     if listed.follows {
         let word = if step.phase.is_terminal() { "end" } else { at_end(scene, ui) };
         out.push(piece(word, theme.dim()).gap(2));
     } else {
-        out.push(piece(format!("{} of {}", listed.at + 1, listed.numbers.len()), theme.plain()).gap(2));
+        out.push(piece(place(step, tab, earlier, &listed), theme.plain()).gap(2));
         let key = ui.keymap.hint(crate::deck::actions::Action::Follow);
         out.push(piece(format!("{key} follow"), theme.bold()).rank(5).gap(2));
     }

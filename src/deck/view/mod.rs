@@ -37,9 +37,11 @@ use ratatui::layout::Rect;
 use super::actions::Action;
 use super::attention;
 use super::changes::Opens;
+use super::entries::Entries;
 use super::feed::{Hands, StepFacts};
 use super::history::History;
 use super::model::{Overlay, Tab, UiState};
+use super::older::Older;
 use super::theme::{Face, Theme, asciify};
 use super::window::Windows;
 use crate::run::{RunState, RunnerKind, StepFace, StepId, StepPhase, StepState, Timestamp, cause};
@@ -67,6 +69,8 @@ pub struct Scene<'a> {
     pub theme: Theme,
     /// What just happened.
     pub history: &'a History,
+    /// What happened before that, as far as anybody asked for it.
+    pub older: &'a Older,
     /// What the plan says of a step.
     pub facts: &'a StepFacts,
     /// Of which.
@@ -75,7 +79,12 @@ pub struct Scene<'a> {
     pub zone: &'a TimeZone,
 }
 
-impl Scene<'_> {
+impl<'a> Scene<'a> {
+    /// The entries of all steps.
+    const fn entries(&self) -> Entries<'a> {
+        Entries { history: self.history, older: self.older }
+    }
+
     /// Whether what is shown is the last picture of a directory that is not there any more.
     const fn is_gone(&self) -> bool {
         matches!(self.hands, Hands::Gone(_))

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use super::Scene;
 use super::paint::{self, Piece, piece, put, row};
 use crate::deck::actions::Action;
+use crate::deck::entries::Earlier;
 use crate::deck::model::{Tab, UiState};
 use crate::deck::window::Windows;
 use crate::run::{RunState, StepId, StepState};
@@ -168,10 +169,13 @@ fn names(scene: &Scene<'_>, ui: &UiState, len: Option<u64>) -> (Vec<Piece>, Vec<
     for (number, tab) in (1..).zip(Tab::ALL) {
         let count = match tab {
             Tab::Tools if step.tool_count > 0 => format!(" {}", grouped(step.tool_count)),
-            Tab::Events => match scene.history.of(step.id).count() {
-                0 => String::new(),
-                n => format!(" {n}{}", if scene.history.is_cut(step.id, false) { "+" } else { "" }),
-            },
+            Tab::Events => {
+                let more = matches!(scene.entries().earlier(step, tab), Earlier::Unread | Earlier::Unlisted);
+                match scene.entries().many(step) {
+                    0 => String::new(),
+                    n => format!(" {}{}", grouped(n as u64), if more { "+" } else { "" }),
+                }
+            }
             _ => String::new(),
         };
         let does = Action::Tab(tab);

@@ -12,7 +12,12 @@ fn the_mouse_points_at_what_is_drawn() {
             row: y,
             modifiers: KeyModifiers::NONE,
         };
-        let cx = Context { state: &stage.feed.state, read_only: None, history: &stage.history, now: NOW };
+        let cx = Context {
+            state: &stage.feed.state,
+            read_only: None,
+            entries: Entries { history: &stage.history, older: &stage.older },
+            now: NOW,
+        };
         update(&mut stage.ui, cx, &Input::Mouse(mouse))
     };
     // The header, the attention line and the frame are above the first row.
@@ -44,7 +49,12 @@ fn click(stage: &mut Stage, text: &str, last: bool) -> Vec<UiEffect> {
     let kind = MouseEventKind::Down(MouseButton::Left);
     let at = |n: usize| u16::try_from(n).unwrap();
     let mouse = MouseEvent { kind, column: at(column), row: at(row), modifiers: KeyModifiers::NONE };
-    let cx = Context { state: &stage.feed.state, read_only: None, history: &stage.history, now: NOW };
+    let cx = Context {
+        state: &stage.feed.state,
+        read_only: None,
+        entries: Entries { history: &stage.history, older: &stage.older },
+        now: NOW,
+    };
     update(&mut stage.ui, cx, &Input::Mouse(mouse))
 }
 

@@ -10,12 +10,14 @@ use ratatui::layout::Rect;
 
 use super::super::*;
 use crate::deck::changes::Diff;
-use crate::deck::entries;
+use crate::deck::entries::{self, Entries};
 use crate::deck::feed::fake::FakeFeed;
 use crate::deck::model::{Overlay, UiEffect};
+use crate::deck::older::Older;
 use crate::deck::reading::{self, Message};
 use crate::deck::update::{Context, update};
 use crate::deck::window;
+use crate::run::replay::Spot;
 use crate::run::{
     AgentEvent, Amount, Condition, CostUsd, Event, Group, Limit, Limits, Notice, OpenCall, Reason, RunId, RunPhase,
     SteerMode, SteerRequest, SteerTarget, Steerable, StepOutcome, StepPhase, Stream, TargetState, Tokens, ToolCall,
@@ -235,6 +237,7 @@ const RECORDS: &[(u64, &str)] = &[
 pub(crate) struct Stage {
     pub feed: FakeFeed,
     pub history: History,
+    pub older: Older,
     pub ui: UiState,
     pub theme: Theme,
     pub read_only: Option<SafeText>,
@@ -278,6 +281,7 @@ impl Stage {
                 calls_tools: true,
             },
         };
+        let spot = |(number, record)| Spot { number: Some(number), record: Some(record) };
         let done = || StepOutcome { phase: StepPhase::Complete, ..StepOutcome::default() };
         history.add(
             &feed.state,
@@ -310,7 +314,7 @@ impl Stage {
                 Event { at: ago(8), what: said("The deadlock comes from holding the shard lock while draining.") },
                 Event { at: ago(7), what: tool(2, "edit", "src/pool.rs") },
             ],
-            &[0, 8, 1, 9, 2, 3, 4, 5, 6, 7],
+            &(1..).zip([0, 8, 1, 9, 2, 3, 4, 5, 6, 7]).map(spot).collect::<Vec<_>>(),
         );
         feed.records = RECORDS.iter().map(|(place, record)| (*place, (*record).to_owned())).collect();
         let messages = [3, 6].map(|place| (place, reading::message(&feed, place))).into_iter().collect();
@@ -326,7 +330,12 @@ impl Stage {
                 ("time", "10m".to_owned()),
             ],
         };
-        Self { feed, history, ui, theme, read_only: None, trouble: None, now: NOW, facts, messages, diff: None }
+        let older = Older::default();
+        Self { feed, history, older, ui, theme, read_only: None, trouble: None, now: NOW, facts, messages, diff: None }
+    }
+
+    pub(crate) fn entries(&self) -> Entries<'_> {
+        Entries { history: &self.history, older: &self.older }
     }
 
     pub(crate) fn key(&mut self, code: KeyCode) -> Vec<UiEffect> {
@@ -348,13 +357,13 @@ impl Stage {
     }
 
     pub(crate) fn press(&mut self, key: KeyEvent) -> Vec<UiEffect> {
-        let (state, history) = (&self.feed.state, &self.history);
-        let cx = Context { state, read_only: self.read_only.as_ref(), history, now: self.now };
+        let (state, entries) = (&self.feed.state, Entries { history: &self.history, older: &self.older });
+        let cx = Context { state, read_only: self.read_only.as_ref(), entries, now: self.now };
         let effects = update(&mut self.ui, cx, &Input::Key(key));
         if let [UiEffect::Open(step)] = effects.as_slice() {
             let found = state.step(*step).unwrap();
-            let listed = entries::listed(&self.ui, found, history);
-            let reader = reading::Reader { state, history, zone: &TimeZone::UTC };
+            let listed = entries.listed(&self.ui, found);
+            let reader = reading::Reader { state, entries, zone: &TimeZone::UTC };
             let text = if entries::lists(self.ui.tab(*step)) {
                 reader.open(&self.feed, &self.facts, *step, self.ui.tab(*step), &listed)
             } else {
@@ -402,6 +411,7 @@ impl Stage {
             reveal: ui.reveal,
             theme: self.theme,
             history: &self.history,
+            older: &self.older,
             facts: &self.facts,
             facts_of: Some(ui.selected),
             zone: &UTC,

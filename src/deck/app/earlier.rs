@@ -1,0 +1,65 @@
+//! What happened before everything that is kept, for who goes there: the recording is read in slices between two looks at the
+//! keys, and what comes into sight of it before a frame is drawn.
+
+use super::{App, Source};
+use crate::deck::entries::{self, Earlier, Entries};
+use crate::deck::model::Tab;
+use crate::run::StepId;
+
+/// As many bytes are read between two looks at the keys.
+const SLICE: u64 = 1024 * 1024;
+/// So many entries behind the one that the keys are at are at hand for it: what a message calls follows it.
+const BEHIND: usize = 64;
+
+impl<S: Source> App<'_, S> {
+    /// Whether there is something to read that somebody asked for.
+    pub(super) fn wants_older(&self) -> bool {
+        if self.older.reading().is_some() || self.sifts_older() {
+            return true;
+        }
+        let (state, entries) = self.then();
+        let lists = self.ui.zoom && entries::lists(self.ui.tab(self.ui.selected));
+        lists && state.step(self.ui.selected).is_some_and(|step| entries.wanted(&self.ui, step))
+    }
+
+    /// Reads the next slice. Returns whether there is something to show.
+    pub(super) fn read_older(&mut self) -> bool {
+        if !self.wants_older() {
+            return false;
+        }
+        let before = self.older.reading();
+        self.older.begin(|| self.source.tape());
+        if self.older.read_on(SLICE) {
+            return self.older.reading() != before;
+        }
+        if let Some(above) = self.ui.above.take() {
+            let Self { source, history, older, ui, moment, .. } = self;
+            let (state, history) = super::then(source, history, moment.as_ref());
+            if let Some(step) = state.step(above.step).filter(|_| ui.tab(above.step) == above.tab) {
+                entries::arrive(ui, step, Entries { history, older }, above);
+            }
+        }
+        true
+    }
+
+    /// Has at hand what is listed around the entry that the keys are at.
+    pub(super) fn fetch_older(&mut self) {
+        let (step, tab) = (self.ui.selected, self.ui.tab(self.ui.selected));
+        if !self.ui.zoom || !entries::lists(tab) || self.older.open().is_none() {
+            return;
+        }
+        let (state, entries) = self.then();
+        let Some(found) = state.step(step) else { return };
+        let listed = entries.listed(&self.ui, found);
+        let high = usize::from(self.ui.size.1);
+        let around = listed.at.saturating_sub(high)..listed.at + high.max(BEHIND);
+        let needs = entries.needs(found, tab, &listed, around);
+        self.older.fetch(&needs);
+    }
+
+    /// Whether what is looked through has entries that were not read yet.
+    pub(super) fn waits_for_older(&self, step: StepId, tab: Tab) -> bool {
+        let (state, entries) = self.then();
+        state.step(step).is_some_and(|step| entries.earlier(step, tab) == Earlier::Unread)
+    }
+}

@@ -1,0 +1,288 @@
+//! An index of everything that happened to every step: of each entry of its tabs the number by which the recording gives it
+//! again, and whether a filter leaves it. Eight bytes an entry, sixteen a call; what an entry says is in the recording.
+
+use std::collections::BTreeMap;
+
+use super::entries::Sieve;
+use super::history::{Entry, Tone, tell};
+use super::said::{SaidWhat, said};
+use crate::run::replay::Recorded;
+use crate::run::{AgentEvent, RunState, StepId, StepState, ToolCall, ToolOutcome, What, reduce};
+
+/// As many entries are noted at most, which take about 100 MB; of a longer recording there is no index.
+const MOST: usize = 10_000_000;
+/// As many entries at most are kept as they are, because what they say is not in their records alone.
+const KEPT_WHOLE: usize = 20_000;
+/// No more steps than these are made up for a recording that does not say which there are.
+const MADE_UP: usize = 1000;
+
+/// The index of a run.
+#[derive(Debug, Default)]
+pub struct Book {
+    /// The run where the index ends.
+    state: RunState,
+    /// A run of which nothing is known.
+    nobody: RunState,
+    shelves: BTreeMap<StepId, Shelf>,
+    /// The number of the newest event in it.
+    upto: u64,
+    entries: usize,
+    /// What happened, where the record alone says it in other words than the run then.
+    told: BTreeMap<u64, Entry>,
+    /// What was said, likewise.
+    said: BTreeMap<u64, SaidWhat>,
+}
+
+/// What there is of one step.
+#[derive(Debug, Default)]
+pub struct Shelf {
+    /// What happened to it.
+    pub told: Column,
+    /// What was said in it.
+    pub said: Column,
+    /// Its calls that ended, in the order of their ends; the numbers are those of the ends.
+    pub calls: Column,
+    /// The numbers of their beginnings.
+    begun: Vec<u64>,
+    /// The open calls: how the run counts them, and the numbers of their beginnings.
+    open: Vec<(u64, u64)>,
+}
+
+impl Shelf {
+    /// The events that began and ended the call at this place among those that ended.
+    #[must_use]
+    pub fn call(&self, place: usize) -> Option<(u64, u64)> {
+        Some((*self.begun.get(place)?, *self.calls.numbers.get(place)?))
+    }
+}
+
+/// The entries of one tab, oldest first.
+#[derive(Debug, Default)]
+pub struct Column {
+    numbers: Vec<u64>,
+    /// The places of those that went wrong.
+    bad: Vec<u32>,
+    /// The places of messages.
+    text: Vec<u32>,
+}
+
+impl Column {
+    fn push(&mut self, number: u64, bad: bool, text: bool) {
+        let place = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        self.numbers.push(number);
+        if bad {
+            self.bad.push(place);
+        }
+        if text {
+            self.text.push(place);
+        }
+    }
+
+    fn number_at(&self, place: u32) -> u64 {
+        self.numbers.get(place as usize).copied().unwrap_or(u64::MAX)
+    }
+
+    /// How many entries a filter leaves of those before a number.
+    #[must_use]
+    pub fn before(&self, sieve: Sieve, number: u64) -> usize {
+        self.first(sieve, |other| other < number)
+    }
+
+    /// How many entries a filter leaves of the first `places`.
+    #[must_use]
+    pub fn among(&self, sieve: Sieve, places: usize) -> usize {
+        match sieve {
+            Sieve::All => places.min(self.numbers.len()),
+            Sieve::Errors => self.bad.partition_point(|place| (*place as usize) < places),
+            Sieve::Text => self.text.partition_point(|place| (*place as usize) < places),
+        }
+    }
+
+    fn first(&self, sieve: Sieve, before: impl Fn(u64) -> bool) -> usize {
+        match sieve {
+            Sieve::All => self.numbers.partition_point(|number| before(*number)),
+            Sieve::Errors => self.bad.partition_point(|place| before(self.number_at(*place))),
+            Sieve::Text => self.text.partition_point(|place| before(self.number_at(*place))),
+        }
+    }
+
+    /// The place among all entries of the n-th that a filter leaves.
+    #[must_use]
+    pub fn place(&self, sieve: Sieve, nth: usize) -> Option<usize> {
+        match sieve {
+            Sieve::All => (nth < self.numbers.len()).then_some(nth),
+            Sieve::Errors => self.bad.get(nth).map(|place| *place as usize),
+            Sieve::Text => self.text.get(nth).map(|place| *place as usize),
+        }
+    }
+
+    /// The number of the entry at a place.
+    #[must_use]
+    pub fn number(&self, place: usize) -> Option<u64> {
+        self.numbers.get(place).copied()
+    }
+
+    /// Whether an entry has this number.
+    #[must_use]
+    pub fn has(&self, number: u64) -> bool {
+        self.numbers.binary_search(&number).is_ok()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+}
+
+impl Book {
+    /// An index that begins with what is known before the first event.
+    #[must_use]
+    pub fn new(beginning: RunState) -> Self {
+        Self { state: beginning, ..Self::default() }
+    }
+
+    /// Notes an event. Whether there was room for it.
+    pub fn take(&mut self, recorded: &Recorded) -> bool {
+        let Some(number) = recorded.spot().number.filter(|number| *number > self.upto) else { return true };
+        if self.entries >= MOST {
+            return false;
+        }
+        self.upto = number;
+        let event = &recorded.event;
+        if let What::RunStarted(_) = event.what
+            && self.state.started_at.is_none()
+        {
+            // What was called before a run begins is forgotten when it does.
+            for shelf in self.shelves.values_mut() {
+                (shelf.calls, shelf.begun, shelf.open) = (Column::default(), Vec::new(), Vec::new());
+            }
+        }
+        if let Some(step) = event.what.step() {
+            self.know(step);
+        }
+        reduce(&mut self.state, event);
+        if let What::Agent { step, event: agent } = &event.what
+            && let Some(what) = said(&self.state, *step, agent)
+        {
+            let shelf = self.shelves.entry(*step).or_default();
+            shelf.said.push(number, what.is_bad(), what.is_message());
+            self.entries += 1;
+            if self.said.len() < KEPT_WHOLE && said(&self.nobody, *step, agent).as_ref() != Some(&what) {
+                self.said.insert(number, what);
+            }
+        }
+        if let Some(entry) = tell(&self.state, event)
+            && let Some(step) = entry.step
+        {
+            self.shelves.entry(step).or_default().told.push(number, entry.tone == Tone::Bad, false);
+            self.entries += 1;
+            if self.told.len() < KEPT_WHOLE && tell(&self.nobody, event).as_ref() != Some(&entry) {
+                self.told.insert(number, entry);
+            }
+        }
+        match &event.what {
+            What::Agent { step, event: AgentEvent::ToolStarted { .. } } => self.follow_calls(*step, number, None),
+            What::Agent { step, event: AgentEvent::ToolEnded { outcome, .. } } => {
+                self.follow_calls(*step, number, Some(*outcome));
+            }
+            What::Agent { .. } => {}
+            what => match what.step() {
+                Some(step) => self.follow_calls(step, number, Some(ToolOutcome::Lost)),
+                None => {
+                    let open = self.shelves.iter().filter(|(_, shelf)| !shelf.open.is_empty());
+                    for step in open.map(|(step, _)| *step).collect::<Vec<_>>() {
+                        self.follow_calls(step, number, Some(ToolOutcome::Lost));
+                    }
+                }
+            },
+        }
+        true
+    }
+
+    /// A log of others does not say which steps there are, and a chain may grow.
+    fn know(&mut self, step: StepId) {
+        if step.flat() >= MADE_UP {
+            return;
+        }
+        for flat in self.state.steps.len()..=step.flat() {
+            let id = StepId(u32::try_from(flat).unwrap_or(u32::MAX));
+            self.state.steps.push(StepState { id, logical: flat, ..StepState::default() });
+        }
+    }
+
+    /// Notes which calls of a step an event began or ended; without an outcome one that is gone was begun again.
+    fn follow_calls(&mut self, step: StepId, number: u64, outcome: Option<ToolOutcome>) {
+        let open = self.state.step(step).map(|step| step.open.as_slice()).unwrap_or_default();
+        let shelf = self.shelves.entry(step).or_default();
+        let Shelf { calls, begun, open: known, .. } = shelf;
+        let entries = &mut self.entries;
+        known.retain(|(seq, start)| {
+            let stays = open.iter().any(|call| call.seq == *seq);
+            if let (false, Some(outcome)) = (stays, outcome) {
+                begun.push(*start);
+                calls.push(number, outcome != ToolOutcome::Ok, false);
+                *entries += 2;
+            }
+            stays
+        });
+        if let Some(call) = open.last().filter(|call| known.iter().all(|(seq, _)| *seq != call.seq)) {
+            known.push((call.seq, number));
+        }
+    }
+
+    /// What there is of a step.
+    #[must_use]
+    pub fn shelf(&self, step: StepId) -> Option<&Shelf> {
+        self.shelves.get(&step)
+    }
+
+    /// The number of the newest event in it.
+    #[must_use]
+    pub const fn upto(&self) -> u64 {
+        self.upto
+    }
+
+    /// How many calls of a step ended before those that the run still has of it, when the newest event was `newest`; `None`
+    /// where the two do not tell of the same calls.
+    #[must_use]
+    pub fn calls_before(&self, step: &StepState, newest: u64) -> Option<usize> {
+        let calls = self.shelf(step.id).map(|shelf| &shelf.calls);
+        let ended = calls.map_or(0, |calls| calls.before(Sieve::All, newest.saturating_add(1)));
+        if ended < calls.map_or(0, Column::len) {
+            // The picture is an older one, and was made of the same events.
+            return ended.checked_sub(step.recent_tools.len());
+        }
+        // A status may keep fewer of them, and those that a lost runner left open are ended by whoever reads of it.
+        let own = self.state.step(step.id).map(|own| &own.recent_tools);
+        let (own, kept) = (own.into_iter().flatten(), &step.recent_tools);
+        let many = own.clone().count();
+        let fits = |place: &usize| {
+            many - place <= kept.len() && own.clone().skip(*place).zip(kept).all(|(a, b)| is_same(a, b))
+        };
+        let first = if many == 0 { Some(0) } else { (0..many).find(fits) };
+        Some(ended.checked_sub(many)? + first?)
+    }
+
+    /// An entry that its record alone does not say as it was.
+    #[must_use]
+    pub fn told(&self, number: u64) -> Option<&Entry> {
+        self.told.get(&number)
+    }
+
+    /// What was said that its record alone does not say as it was.
+    #[must_use]
+    pub fn said(&self, number: u64) -> Option<&SaidWhat> {
+        self.said.get(&number)
+    }
+}
+
+fn is_same(one: &ToolCall, other: &ToolCall) -> bool {
+    one.tool == other.tool && one.ended_at.millis() == other.ended_at.millis()
+}

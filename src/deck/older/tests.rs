@@ -1,0 +1,266 @@
+//! What is kept and what is read again are together what a history without bounds has, under the same numbers.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::deck::entries::{Call, Earlier, Entries, Listed, Sieve, TASK};
+use crate::deck::history::{History, Tone};
+use crate::deck::model::Tab;
+use crate::run::replay::Piece;
+use crate::run::{MessageRole, RunMeta, StepMeta, StepOutcome, StepPhase, SubAgentDid, Timestamp, reduce};
+
+/// A recording in memory: an event after the other, some of them in one record.
+#[derive(Clone, Default)]
+struct Recordings {
+    events: Vec<Recorded>,
+    /// So many of them were recorded by now.
+    len: usize,
+    /// Nothing can be read at this place any more.
+    gone: Option<u64>,
+}
+
+impl Tape for Recordings {
+    fn beginning(&self) -> RunState {
+        RunState::default()
+    }
+
+    fn read(&mut self, place: u64, most: u64) -> Piece {
+        let from = self.events.partition_point(|recorded| recorded.place < place);
+        let mut to = from + usize::try_from(most / 100).unwrap().max(1);
+        while self.events.get(to).is_some_and(|next| next.nth > 0) {
+            to += 1;
+        }
+        let to = to.min(self.len).max(from);
+        let events = self.events[from..to].iter().filter(|recorded| Some(recorded.place) != self.gone);
+        let next = self.events.get(to).filter(|_| to < self.len).map(|next| next.place);
+        Piece { events: events.cloned().collect(), next }
+    }
+
+    fn len(&self) -> u64 {
+        self.events.last().map_or(0, |last| last.place + 1)
+    }
+}
+
+/// Everything that there ever was of a step.
+#[derive(Default)]
+struct Unbounded {
+    told: Vec<Entry>,
+    said: Vec<Said>,
+    calls: Vec<ToolCall>,
+}
+
+const STEPS: u32 = 2;
+
+fn recorded(whats: Vec<(What, bool)>) -> Vec<Recorded> {
+    let steps =
+        (0..STEPS).map(|n| StepMeta { agent: "a".into(), key: format!("s{n}"), has_task: true, ..StepMeta::default() });
+    let start = What::RunStarted(Box::new(RunMeta { steps: steps.collect(), ..RunMeta::default() }));
+    let starts = (0..STEPS).map(|n| (What::StepStarted { step: StepId(n) }, false));
+    let (mut place, mut nth) = (0, 0);
+    let mut out: Vec<Recorded> = Vec::new();
+    for (what, same) in std::iter::once((start, false)).chain(starts).chain(whats) {
+        (place, nth) = if same { (place, nth + 1) } else { (place + 100, 0) };
+        let at = Timestamp::from_millis(1_000 + 7 * out.len() as i64);
+        out.push(Recorded { event: Event { at, what }, place, nth, record: Some(place) });
+    }
+    out
+}
+
+fn unbounded(events: &[Recorded], step: StepId) -> Unbounded {
+    let (mut state, mut all) = (RunState::default(), Unbounded::default());
+    for recorded in events {
+        state.steps.iter_mut().for_each(|step| step.recent_tools.clear());
+        reduce(&mut state, &recorded.event);
+        let (seq, place) = (recorded.spot().number.unwrap(), recorded.record);
+        if let What::Agent { step: of, event } = &recorded.event.what
+            && *of == step
+            && let Some(what) = said(&state, step, event)
+        {
+            all.said.push(Said { seq, at: recorded.event.at, place, what });
+        }
+        if let Some(entry) = tell(&state, &recorded.event).filter(|entry| entry.step == Some(step)) {
+            all.told.push(Entry { seq, place, ..entry });
+        }
+        all.calls.extend(state.step(step).into_iter().flat_map(|step| step.recent_tools.iter().cloned()));
+    }
+    all
+}
+
+/// The run and its bounded history after these events.
+fn bounded(events: &[Recorded]) -> (RunState, History) {
+    let (mut state, mut history) = (RunState::default(), History::default());
+    for recorded in events {
+        reduce(&mut state, &recorded.event);
+        history.add(&state, std::slice::from_ref(&recorded.event), &[recorded.spot()]);
+    }
+    (state, history)
+}
+
+fn read_all(older: &mut Older) {
+    while older.read_on(5_000) {
+        assert!(older.reading().is_some_and(|percent| percent < 100) && older.open().is_none());
+    }
+}
+
+/// The numbers of everything that is listed, and what needs to be at hand for it.
+fn listed(older: &mut Older, state: &RunState, history: &History, step: StepId, tab: Tab, sieve: Sieve) -> Vec<u64> {
+    let found = state.step(step).unwrap();
+    let entries = Entries { history, older };
+    let all: Listed<'_> = entries.all(found, tab, sieve);
+    let numbers: Vec<u64> = (0..all.len()).map(|place| all.number(place).unwrap()).collect();
+    assert!(numbers.is_sorted() && all.number(all.len()).is_none());
+    for (place, number) in numbers.iter().enumerate() {
+        assert_eq!((all.place(*number), all.place(*number + 1)), (place, place + 1), "{tab:?} {sieve:?}");
+    }
+    let needs = entries.needs(found, tab, &all, 0..all.len());
+    older.pages.clear();
+    older.fetch(&needs);
+    numbers
+}
+
+fn check(older: &mut Older, events: &[Recorded]) {
+    let (state, history) = bounded(events);
+    for step in (0..STEPS).map(StepId) {
+        let all = unbounded(events, step);
+        for sieve in [Sieve::All, Sieve::Errors, Sieve::Text] {
+            let said = |said: &&Said| match sieve {
+                Sieve::All => true,
+                Sieve::Errors => said.what.is_bad(),
+                Sieve::Text => said.what.is_message(),
+            };
+            let want: Vec<&Said> = all.said.iter().filter(said).collect();
+            let numbers = listed(older, &state, &history, step, Tab::Transcript, sieve);
+            let numbers = numbers.strip_prefix(&[TASK]).unwrap_or(&numbers);
+            let entries = Entries { history: &history, older };
+            let found: Vec<Said> = numbers.iter().map(|n| entries.said(step, *n).unwrap().into_owned()).collect();
+            assert_eq!(found.iter().collect::<Vec<_>>(), want, "{sieve:?}");
+            if let (Sieve::All, Some(first)) = (sieve, numbers.first()) {
+                let after: Vec<u64> = entries.said_after(step, *first).map(|said| said.seq).collect();
+                assert_eq!(after, numbers[1..]);
+            }
+            let want: Vec<&Entry> = all.told.iter().filter(|e| sieve != Sieve::Errors || e.tone == Tone::Bad).collect();
+            if sieve != Sieve::Text {
+                let numbers = listed(older, &state, &history, step, Tab::Events, sieve);
+                let entries = Entries { history: &history, older };
+                let found: Vec<Entry> = numbers.iter().map(|n| entries.told(step, *n).unwrap().into_owned()).collect();
+                assert_eq!(found.iter().collect::<Vec<_>>(), want, "{sieve:?}");
+                let want: Vec<&ToolCall> = all
+                    .calls
+                    .iter()
+                    .filter(|call| sieve != Sieve::Errors || call.outcome != Some(ToolOutcome::Ok))
+                    .collect();
+                let numbers = listed(older, &state, &history, step, Tab::Tools, sieve);
+                let (entries, found) = (Entries { history: &history, older }, state.step(step).unwrap());
+                let calls = numbers.iter().filter_map(|n| match entries.call(found, *n).unwrap() {
+                    Call::Ended(call, _) => Some(call.into_owned()),
+                    Call::Open(_) => None,
+                });
+                assert_eq!(calls.collect::<Vec<_>>().iter().collect::<Vec<_>>(), want, "{sieve:?}");
+                assert_eq!(entries.many(found), all.told.len());
+            }
+        }
+        let entries = Entries { history: &history, older };
+        for tab in [Tab::Tools, Tab::Transcript, Tab::Events] {
+            let earlier = entries.earlier(state.step(step).unwrap(), tab);
+            assert!(matches!(earlier, Earlier::None | Earlier::Listed), "{tab:?} {earlier:?}");
+        }
+    }
+}
+
+fn outcome() -> impl Strategy<Value = ToolOutcome> {
+    prop_oneof![6 => Just(ToolOutcome::Ok), 1 => Just(ToolOutcome::Error), 1 => Just(ToolOutcome::Denied)]
+}
+
+fn what() -> impl Strategy<Value = What> {
+    let call = (0..STEPS, prop::option::of(0..6u8), 0..3u8).prop_map(|(step, id, tool)| {
+        let event = AgentEvent::ToolStarted {
+            call: id.map(|id| format!("c{id}")),
+            tool: format!("t{tool}"),
+            args: format!("of {id:?}"),
+            path: None,
+            about: Default::default(),
+        };
+        What::Agent { step: StepId(step), event }
+    });
+    let end = (0..STEPS, prop::option::of(0..6u8), 0..3u8, outcome()).prop_map(|(step, id, tool, outcome)| {
+        let call = id.map(|id| format!("c{id}"));
+        let preview = format!("gave {id:?}\nand more");
+        What::Agent {
+            step: StepId(step),
+            event: AgentEvent::ToolEnded { call, tool: Some(format!("t{tool}")), outcome, preview },
+        }
+    });
+    let message = (0..STEPS, 0..3u8, prop::option::of(Just("429".to_owned()))).prop_map(|(step, role, error)| {
+        let role = [MessageRole::Assistant, MessageRole::User, MessageRole::ToolResult][usize::from(role)];
+        let event = AgentEvent::Message {
+            role,
+            preview: "it says".into(),
+            model: None,
+            stop: Some(crate::run::StopReason::Error),
+            usage: None,
+            error,
+            calls_tools: false,
+        };
+        What::Agent { step: StepId(step), event }
+    });
+    let other = (0..STEPS, 0..6u8).prop_map(|(step, which)| {
+        let step = StepId(step);
+        match which {
+            0 => What::Agent { step, event: AgentEvent::TurnStarted },
+            1 => What::AttemptStarted { step, attempt: 2, model: None, reason: Some("again".into()) },
+            2 => What::ChildSpawned { step, pid: 7, start_ticks: None },
+            3 => What::ChildExited { step, exit: Default::default() },
+            4 => What::Agent {
+                step,
+                event: AgentEvent::SubAgent {
+                    id: "s".into(),
+                    did: SubAgentDid::Started { name: "scout".into(), about: "look".into(), model: None },
+                },
+            },
+            _ => What::Agent {
+                step,
+                event: AgentEvent::SubAgent { id: "s".into(), did: SubAgentDid::Ended(ToolOutcome::Ok) },
+            },
+        }
+    });
+    prop_oneof![8 => call, 8 => end, 3 => message, 1 => other]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn what_is_kept_and_what_is_read_again_are_everything(
+        whats in prop::collection::vec((what(), prop::bool::weighted(0.2)), 1_500..3_000),
+        end in prop::option::of(prop::bool::ANY),
+    ) {
+        let mut whats = whats;
+        if let Some(stopped) = end {
+            let phase = if stopped { StepPhase::Stopped } else { StepPhase::Failed };
+            let outcome = StepOutcome { phase, exit_code: 1, error: Some("it broke".into()), ..StepOutcome::default() };
+            whats.push((What::StepEnded { step: StepId(0), outcome: Box::new(outcome) }, false));
+        }
+        let events = recorded(whats);
+        // Made when everything was recorded.
+        let mut older = Older::default();
+        older.begin(|| Box::new(Recordings { len: events.len(), events: events.clone(), gone: None }));
+        read_all(&mut older);
+        check(&mut older, &events);
+        // An earlier moment, as a replay shows it.
+        check(&mut older, &events[..events.len() * 2 / 3]);
+        // Made in the middle, and what came then was told.
+        let half = events.len() / 2;
+        let half = half + events[half..].iter().take_while(|recorded| recorded.nth > 0).count();
+        let mut older = Older::default();
+        older.begin(|| Box::new(Recordings { len: half, events: events.clone(), gone: None }));
+        read_all(&mut older);
+        for recorded in &events[half - 3..] {
+            older.add(std::slice::from_ref(&recorded.event), &[recorded.spot()]);
+        }
+        // Its records are read when they are there.
+        if let Stage::Open { tape, .. } = &mut older.stage {
+            *tape = Box::new(Recordings { len: events.len(), events: events.clone(), gone: None });
+        }
+        check(&mut older, &events);
+    }
+}

@@ -1,0 +1,143 @@
+//! Everything that a step called, said and went through is listed, as far as its event log goes back: on the real program,
+//! with many more entries than it keeps.
+
+// Each test file uses a part of it.
+#[allow(dead_code)]
+#[path = "support/deck.rs"]
+mod support;
+
+use std::fmt::Write as _;
+
+use support::pty::Pty;
+use support::{ESCAPE, Home};
+
+/// So many calls one agent makes.
+const CALLS: usize = 3_000;
+/// This one fails.
+const FAILED: usize = 40;
+
+fn call(n: usize) -> String {
+    let (failed, gave) = (n == FAILED, if n == FAILED { "no such job" } else { "done with it" });
+    format!(
+        "{{\"type\":\"assistant\",\"message\":{{\"id\":\"m-{n}\",\"role\":\"assistant\",\"model\":\"x\",\"content\":[\
+         {{\"type\":\"tool_use\",\"id\":\"c-{n}\",\"name\":\"Bash\",\"input\":{{\"command\":\"job {n}\",\"note\":\"note of {n}\"}}}}]}}}}\n\
+         {{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":[\
+         {{\"type\":\"tool_result\",\"tool_use_id\":\"c-{n}\",\"content\":\"{gave}\\nall of {n}.\",\"is_error\":{failed}}}]}}}}\n"
+    )
+}
+
+/// The deck on a run whose one step makes all the calls in two attempts, and one more when a file is there. The files.
+fn long(home: &Home) -> (Pty, std::path::PathBuf) {
+    let init = "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\",\"model\":\"x\"}\n";
+    let mut first = init.to_owned();
+    (1..=CALLS / 2).for_each(|n| first.push_str(&call(n)));
+    let refused = "API Error: 529 overloaded_error: the model is overloaded";
+    writeln!(
+        first,
+        "{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"result\":\"{refused}\",\"api_error_status\":529}}"
+    )
+    .unwrap();
+    let mut second = init.to_owned();
+    (CALLS / 2 + 1..=CALLS).for_each(|n| second.push_str(&call(n)));
+    let end = "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"fine\",\
+               \"terminal_reason\":\"completed\"}\n";
+    let last = format!("{}{end}", call(CALLS + 1));
+    let files = [("first", first), ("second", second), ("last", last)].map(|(name, text)| home.file(name, &text));
+    let [first, second, last] = files;
+    let (begun, go) = (home.path().join("begun"), home.path().join("go"));
+    let claude = home.file(
+        "claude",
+        &format!(
+            "#!/bin/sh\nif [ ! -e {begun:?} ]; then touch {begun:?}; cat {first}; exit 1; fi\n\
+             cat {second}\nwhile [ ! -e {go:?} ]; do sleep 0.05; done\ncat {last}\n"
+        ),
+    );
+    home.file(
+        "plan.toml",
+        &format!(
+            "[[step]]\nid = \"jobs\"\ntask = \"Do what is to be done.\"\nmodels = [\"one\", \"two\"]\n\
+             runner = {{ type = \"claude\", transport = \"oneshot\", command = {claude:?} }}\n"
+        ),
+    );
+    let pty = home.deck(&["run", "plan.toml"], 100, 30);
+    pty.keys("z2");
+    pty.wait_text("[2 tools 3,000]");
+    (pty, go)
+}
+
+/// Looks at the oldest part of each tab.
+fn look_at_the_oldest(pty: &Pty, calls: usize) {
+    // The first call, with its arguments and its result.
+    pty.keys("2");
+    pty.wait_text("[2 tools");
+    pty.keys("g");
+    pty.wait_text(&format!("1 of {},{:03}", calls / 1_000, calls % 1_000));
+    pty.wait_text("job 1");
+    pty.keys("\r");
+    pty.wait_text("note: note of 1");
+    pty.wait_text("all of 1");
+    pty.keys(ESCAPE);
+    pty.wait_gone("note: note of 1");
+    // One after the other, and by pages.
+    pty.keys("jj\r");
+    pty.wait_text("note: note of 3");
+    pty.keys(ESCAPE);
+    pty.wait_gone("note: note of 3");
+    // Found in the oldest part, by what its row has no room for.
+    pty.keys("f/all of 77.\r");
+    pty.wait_text("1/1  77 of 3,00");
+    pty.keys("\r");
+    pty.wait_text("note: note of 77");
+    pty.keys(ESCAPE);
+    pty.wait_gone("note: note of 77");
+    // What went wrong, wherever.
+    pty.keys("f&");
+    pty.wait_text("no such job");
+    pty.keys("g\r");
+    pty.wait_text("note: note of 40");
+    pty.keys(ESCAPE);
+    pty.wait_gone("note: note of 40");
+    pty.keys("&");
+    pty.wait_gone("errors only");
+    // What was said begins with the task.
+    pty.keys("3");
+    pty.wait_text("[3 transcript");
+    pty.keys("g");
+    pty.wait_text("Do what is to be done.");
+    pty.wait_text("› Bash");
+    pty.keys("j");
+    pty.wait_text("2 of ");
+    pty.keys("f/all of 33.\r");
+    pty.wait_text("1/");
+    pty.keys("\r");
+    pty.wait_text("result of Bash at");
+    pty.wait_text("all of 33");
+    pty.keys(ESCAPE);
+    pty.wait_gone("result of Bash at");
+    pty.keys("f");
+    // So does what happened.
+    pty.keys("6");
+    pty.wait_text("[6 events 3,0");
+    pty.keys("g");
+    pty.wait_text("1 of 3,0");
+    pty.wait_text("started");
+    pty.wait_text("› Bash");
+    pty.keys("f&");
+    pty.wait_text("failed no such job");
+    pty.keys("&");
+    pty.wait_gone("errors only");
+}
+
+#[test]
+fn everything_is_listed_while_the_run_goes_on_when_it_is_over_and_when_it_plays_again() {
+    let home = Home::new();
+    let (pty, go) = long(&home);
+    look_at_the_oldest(&pty, CALLS);
+    // The keys stay where they are while more is called.
+    pty.keys("2g");
+    pty.wait_text("1 of 3,000");
+    std::fs::write(&go, "").unwrap();
+    pty.wait_text("1 of 3,001");
+    home.wait_state("complete");
+    look_at_the_oldest(&pty, CALLS + 1);
+}

@@ -252,7 +252,7 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
                 StepPhase::Failed | StepPhase::Rejected => {
                     (Tone::Bad, format!("failed with exit {}{took}", outcome.exit_code))
                 }
-                ref other => (Tone::Control, format!("{}{took}", other.as_str())),
+                ref other => (Tone::Control, format!("{}{}", other.as_str(), took.replacen(" in ", " after ", 1))),
             };
             if let Some(error) = &outcome.error {
                 text = format!("{text}: {}", cause(error).lines().next().unwrap_or_default());

@@ -46,10 +46,12 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
     }
     match mouse.kind {
         MouseEventKind::Down(MouseButton::Left) => match place {
-            Some(Spot::Step(step)) if ui.selected == step && ui.focus == Focus::Steps && !ui.shows_one() => {
+            Some(Spot::Step(step) | Spot::Member { step, .. })
+                if ui.selected == step && ui.focus == Focus::Steps && !ui.shows_one() =>
+            {
                 ui.zoom = true;
             }
-            Some(Spot::Step(step)) => {
+            Some(Spot::Step(step) | Spot::Member { step, .. }) => {
                 ui.selected = step;
                 ui.focus = Focus::Steps;
             }
@@ -68,7 +70,9 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
                     ui.selected = step;
                     scroll(ui, cx, Scroll::Rows(by));
                 }
-                Some(Spot::Output(step)) => ui.pane_mut(step).asked.push(Scroll::Rows(by)),
+                Some(Spot::Output(step) | Spot::Member { pane: step, .. }) => {
+                    ui.pane_mut(step).asked.push(Scroll::Rows(by));
+                }
                 Some(Spot::Step(_)) => ui.select_by(cx.state, by.signum() as isize),
                 Some(Spot::Ticker) => {
                     ui.ticker_back =

@@ -67,6 +67,13 @@ pub const fn is_tiny((width, height): (u16, u16)) -> bool {
 pub enum Spot {
     /// A row of the list.
     Step(StepId),
+    /// A row in the pane of a folded group.
+    Member {
+        /// Whose it is.
+        step: StepId,
+        /// The step that the pane is that of.
+        pane: StepId,
+    },
     /// A pane.
     Output(StepId),
     /// The ticker.
@@ -373,7 +380,7 @@ pub fn spot(ui: &UiState, state: &RunState, x: u16, y: u16) -> Option<Spot> {
     let head = state.step(*id).and_then(|step| super::group::head(layout.shape, *pane, step, ui, state));
     let dy = y.checked_sub(inside(layout.shape, *pane).y);
     let member = head.zip(dy).and_then(|(head, dy)| head.at(dy));
-    Some(member.map_or(Spot::Output(*id), |step| Spot::Step(step.id)))
+    Some(member.map_or(Spot::Output(*id), |step| Spot::Member { step: step.id, pane: *id }))
 }
 
 #[cfg(test)]

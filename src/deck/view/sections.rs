@@ -333,7 +333,9 @@ fn changes(step: &StepState, scene: &Scene<'_>, diff: Option<&Diff>) -> Vec<Line
     let longest = diff.files.iter().map(|file| file.path.width()).max().unwrap_or(0).min(60);
     out.extend(diff.files.iter().map(|file| {
         let path = format!("{:<longest$}", file.path.as_str());
-        let mut left = vec![piece(file.state.to_string(), theme.bold()), piece(path, theme.plain()).gap(1)];
+        // Git's mark for what it does not know yet is no word.
+        let state = if file.state.as_str() == "??" { "new" } else { file.state.as_str() };
+        let mut left = vec![piece(format!("{state:<3}"), theme.bold()), piece(path, theme.plain()).gap(1)];
         if let (Some(added), Some(removed)) = (file.added, file.removed) {
             left.push(piece(format!("+{added}"), theme.good()).gap(2));
             left.push(piece(format!("-{removed}"), theme.bad()).gap(1));

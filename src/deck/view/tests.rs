@@ -101,7 +101,7 @@ fn the_pane_of_a_folded_group_has_a_row_for_each_member() {
     assert!(rows[5].contains("── 3 worker ──") && rows.iter().any(|row| row.contains("test pool::steal_is_fair")));
     // A click on a member opens the group at it.
     let spot = layout::spot(&stage.ui, &stage.feed.state, 70, 6);
-    assert_eq!(spot, Some(layout::Spot::Step(StepId(4))));
+    assert_eq!(spot, Some(layout::Spot::Member { step: StepId(4), pane: StepId(2) }));
     // Another step has its own pane, and so has each member while a filter lists them.
     stage.key(KeyCode::Down);
     assert!(pane(&mut stage)[0].contains(" 6 acceptance "));

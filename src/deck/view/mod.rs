@@ -2,7 +2,10 @@
 //! no file and no clock.
 
 pub(super) mod answer;
+mod brief;
 mod calls;
+mod composer;
+mod danger;
 pub mod detail;
 mod entries;
 mod flow;

@@ -7,7 +7,7 @@ use super::detail::{self, Fact};
 use super::layout::{Shape, above_log, inside, log_area};
 use super::paint::{Edge, Piece, frame, piece, put, put_cut, row};
 use super::secrets::wrapped;
-use super::{Scene, at_end, elapsed, entries, group, marks, sections, waits};
+use super::{Scene, at_end, brief, elapsed, entries, group, marks, sections, waits};
 use crate::deck::actions::Action;
 use crate::deck::entries::lists;
 use crate::deck::model::{Focus, Position, Tab, UiState};
@@ -118,7 +118,7 @@ pub(super) fn pane(
                 put(buf, above, 0, rows, &"─".repeat(usize::from(above.width)), theme.dim());
             }
         }
-        (Shape::Stacked | Shape::Grid | Shape::Tabs | Shape::Flow, None) => detail::brief(buf, above, 0, step, scene),
+        (Shape::Stacked | Shape::Grid | Shape::Tabs | Shape::Flow, None) => brief::line(buf, above, 0, step, scene),
         _ => {}
     }
     log_rows(buf, log, step, window, scene);
@@ -129,7 +129,7 @@ pub(super) fn pane(
         // Directly below the last row.
         let rows = u16::try_from(window.rows.len()).unwrap_or(u16::MAX).clamp(1, log.height.max(1));
         let at = Rect { y: (log.y + rows).min(log.bottom()), height: 1, ..log };
-        let text = SafeText::line(&format!("── {}", detail::epitaph(step, window.len)));
+        let text = SafeText::line(&format!("── {}", brief::epitaph(step, window.len)));
         let style = theme.face(scene.state.face(step)).style;
         let dx = put_cut(buf, at, 0, 0, &text, at.width, style) + 1;
         put(buf, at, dx, 0, &"─".repeat(usize::from(at.width.saturating_sub(dx))), theme.dim());

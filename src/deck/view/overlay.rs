@@ -1,22 +1,17 @@
-//! What lies above the picture: help, palette, composer, questions.
+//! What lies above the picture: help, palette, what is read; and where dialogs stand.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
-use ratatui::widgets::Widget;
 
 use super::Scene;
-use super::detail::many;
-use super::paint::{Edge, Piece, centred, fade, frame, piece, put, put_cut, put_right, row, wipe};
+use super::paint::{Edge, Piece, centred, fade, frame, piece, put, put_cut, put_right, wipe};
 use super::secrets::wrapped;
 use crate::deck::actions::{self, Section, Situation};
 use crate::deck::attention::evidence;
-use crate::deck::compose::candidates;
-use crate::deck::left::processes;
-use crate::deck::model::{Composer, Danger, Overlay, UiState, living};
+use crate::deck::model::{Overlay, UiState};
 use crate::deck::reading::{Found, Reading};
-use crate::run::{RunnerKind, SteerMode, SteerRequest, Steerable, StepId, StepPhase, StepState};
-use crate::text::{SafeText, grouped, width};
+use crate::run::StepId;
+use crate::text::{SafeText, width};
 
 /// Draws the topmost overlay. The picture behind it stands back, except for the composer, which is written while one
 /// looks at what goes on.
@@ -38,9 +33,9 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
         Overlay::Palette { query, index } => palette(buf, body, query, *index, scene, ui),
         // Typed on the line for notices, so that nothing of the output is covered.
         Overlay::Search { .. } | Overlay::Filter => {}
-        Overlay::Composer(composer) => compose(buf, body, composer, scene, ui),
-        Overlay::Confirm { what, .. } => confirm(buf, body, *what, scene, ui),
-        Overlay::Quit { .. } => quit(buf, body, scene, &ui.keymap.hint(actions::Action::StopRun)),
+        Overlay::Composer(composer) => super::composer::draw(buf, body, composer, scene, ui),
+        Overlay::Confirm { what, .. } => super::danger::confirm(buf, body, *what, scene, ui),
+        Overlay::Quit { .. } => super::danger::quit(buf, body, scene, &ui.keymap.hint(actions::Action::StopRun)),
         Overlay::Why { step, top } => why(buf, body, *step, *top, scene),
         Overlay::Budget(dialog) => super::raise::draw(buf, body, dialog, scene),
         Overlay::Answer(dialog) => super::answer::draw(buf, body, dialog, scene),
@@ -225,275 +220,6 @@ fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scen
         let room = list.width.saturating_sub(19 + 2 + taken);
         put_cut(buf, list, 19, dy, &SafeText::line(found.help), room, theme.dim());
         put_right(buf, list, list.width, dy, &keys, theme.key());
-    }
-}
-
-fn compose(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Scene<'_>, ui: &UiState) {
-    let theme = scene.theme;
-    let high = (area.height * 2 / 5).clamp(7, 16).min(area.height);
-    let above = Rect { height: area.height - high, ..area };
-    fade(buf, above, theme);
-    let place = Rect { y: area.y + above.height, height: high, ..area };
-    wipe(buf, place);
-    let mut right =
-        vec![piece("esc keep draft", theme.dim()).rank(2).gap(3), piece("ctrl-c discard", theme.dim()).rank(1).gap(3)];
-    if composer.refused.is_none() {
-        right.insert(0, piece("ctrl-s send", theme.bold()));
-    }
-    let inner = frame(
-        buf,
-        place,
-        theme,
-        Edge::Above,
-        vec![piece(if composer.goes_on { "go on" } else { "steer" }, theme.bold())],
-        right,
-    );
-    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
-    let draft = ui.drafts.get(&composer.home);
-    if composer.goes_on {
-        let name = scene.state.step(composer.home).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
-        let left = vec![piece("to    ", theme.dim()), piece(format!("{} {name}", composer.home), theme.bold())];
-        row(buf, inner, 0, left, Vec::new());
-        put(buf, inner, 0, 1, "begins a new run that goes on with its session", theme.dim());
-    } else {
-        targets(buf, inner, composer, scene);
-        match &composer.refused {
-            Some(why) => {
-                let at = Situation { state: scene.state, read_only: scene.read_only };
-                let others = actions::possible(actions::Action::SteerAll, ui, at).is_ok();
-                let other = if others { "; tab chooses another step" } else { "" };
-                let text = format!("cannot be sent: {why}{other}");
-                put_cut(buf, inner, 0, 1, &SafeText::line(&text), inner.width, theme.bad());
-            }
-            None => modes(buf, inner, draft.map(|d| d.mode).unwrap_or_default(), scene),
-        }
-    }
-    put(buf, inner, 0, 2, &"─".repeat(usize::from(inner.width)), theme.dim());
-    let text = Rect { y: inner.y + 3, height: inner.height.saturating_sub(4), ..inner };
-    if let Some(draft) = draft {
-        (&draft.text).render(text, buf);
-    }
-    let size = draft.map_or(0, |d| d.message().len());
-    let over = size > SteerRequest::MAX_BYTES;
-    let count = format!("{} of {} bytes", grouped(size as u64), grouped(SteerRequest::MAX_BYTES as u64));
-    let mut left = vec![piece(count, if over { theme.bad() } else { theme.dim() })];
-    let mut right = vec![piece(capability(composer, scene), theme.dim()).rank(1)];
-    // The line for notices lies below the composer, so what it has to say is said here.
-    if let Some(notice) = &ui.notice {
-        left = vec![piece(notice.text.to_string(), if notice.bad { theme.bad() } else { theme.plain() })];
-        right.clear();
-    }
-    row(buf, inner, inner.height.saturating_sub(1), left, right);
-}
-
-/// Who gets the message.
-fn targets(buf: &mut Buffer, inner: Rect, composer: &Composer, scene: &Scene<'_>) {
-    let theme = scene.theme;
-    let mut left = vec![piece("to ", theme.dim())];
-    let steps = candidates(scene.state);
-    let all = steps.len() > 1 && steps.iter().all(|s| composer.targets.contains(s));
-    let mut shown = steps.clone();
-    // The one it was begun for is named even when it cannot be told anything; those that ended meanwhile are not.
-    shown.extend(composer.targets.iter().filter(|t| composer.targets.len() == 1 && !steps.contains(t)));
-    for (id, place) in shown.into_iter().zip(0_u8..) {
-        let chosen = composer.targets.contains(&id) && !all;
-        let name = scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(16)).unwrap_or_default();
-        let mark = if chosen { "[x]" } else { "[ ]" };
-        let style = if chosen { theme.bold() } else { theme.dim() };
-        // Where not all fit the first ones are kept.
-        let rank = if chosen { u8::MAX } else { 100_u8.saturating_sub(place) };
-        left.push(piece(format!("{mark} {id} {name}"), style).rank(rank).gap(3));
-    }
-    if steps.len() > 1 {
-        let mark = if all { "[x]" } else { "[ ]" };
-        let style = if all { theme.bold() } else { theme.dim() };
-        let rank = if all { u8::MAX } else { 101 };
-        left.push(piece(format!("{mark} all {} running", steps.len()), style).rank(rank).gap(3));
-    }
-    row(buf, inner, 0, left, vec![piece("tab", theme.key()).rank(1), piece(" target", theme.dim()).rank(1)]);
-}
-
-/// How it is to arrive.
-fn modes(buf: &mut Buffer, inner: Rect, mode: SteerMode, scene: &Scene<'_>) {
-    let theme = scene.theme;
-    let choice = |which: SteerMode, text: &str| {
-        let (mark, style) = if mode == which { ("(•)", theme.bold()) } else { ("( )", theme.dim()) };
-        piece(format!("{mark} {text}"), style).rank(if mode == which { u8::MAX } else { 2 }).gap(2)
-    };
-    let left = vec![
-        piece("mode", theme.dim()),
-        choice(SteerMode::Steer, "steer now"),
-        choice(SteerMode::FollowUp, "follow up after this turn"),
-        choice(SteerMode::Auto, "auto"),
-    ];
-    row(buf, inner, 1, left, vec![piece("ctrl-t", theme.key()).rank(1), piece(" mode", theme.dim()).rank(1)]);
-}
-
-/// What is known of whether the target can be told anything.
-fn capability(composer: &Composer, scene: &Scene<'_>) -> String {
-    if composer.goes_on || composer.refused.is_some() {
-        return String::new();
-    }
-    let mut targets = composer.targets.iter().filter_map(|id| scene.state.step(*id));
-    match (targets.next(), targets.next()) {
-        (Some(step), None) => {
-            let word = match &step.steerable {
-                Steerable::Yes => match &step.runner {
-                    RunnerKind::Agent(agent) => format!("yes, {}", agent.family.arrival()),
-                    _ => "yes".to_owned(),
-                },
-                Steerable::Unknown => "not known yet".to_owned(),
-                Steerable::No(why) => format!("no, {}", SafeText::line(why)),
-            };
-            let queue = step.steering.open_for(step.id).count();
-            let name = SafeText::line(step.title()).truncate(16);
-            format!("{} {name} accepts steering: {word}   queue {queue} of {}", step.id, SteerRequest::QUEUE_LIMIT)
-        }
-        (Some(_), Some(_)) => {
-            let steps = composer.targets.iter().filter_map(|id| scene.state.step(*id));
-            let deaf = steps.filter(|step| matches!(step.steerable, Steerable::No(_))).count();
-            let all = composer.targets.len();
-            if deaf == 0 { format!("{all} steps") } else { format!("{all} steps, of which {deaf} cannot be steered") }
-        }
-        _ => String::new(),
-    }
-}
-
-/// So many steps are named in a question about several.
-const NAMED: usize = 6;
-
-/// Sentences that are wrapped into a dialog, from a row on. Returns the row after them.
-fn sentences(buf: &mut Buffer, inner: Rect, dy: u16, text: &str, style: Style) -> u16 {
-    let lines = SafeText::line(text).wrap(usize::from(inner.width));
-    for (line, at) in lines.iter().zip(dy..) {
-        put(buf, inner, 0, at, line.as_str(), style);
-    }
-    dy.saturating_add(u16::try_from(lines.len()).unwrap_or(1))
-}
-
-fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>, ui: &UiState) {
-    let theme = scene.theme;
-    let (title, question, consequence) = match what {
-        Danger::Step(id) => {
-            let name = scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
-            let question = format!("End step {id} {name} and every process below it?");
-            ("stop step", question, stopped_alone(scene, id))
-        }
-        Danger::Run | Danger::Everything => {
-            let many = living(scene.state);
-            let children = if many == 1 { "1 child ends".to_owned() } else { format!("{many} children end") };
-            let waiting = scene.state.steps.iter().filter(|s| s.phase == StepPhase::Pending).count();
-            let never = match waiting {
-                0 => String::new(),
-                1 => ", 1 never starts".to_owned(),
-                n => format!(", {n} never start"),
-            };
-            let leaves = if what == Danger::Everything { " The deck leaves when all have ended." } else { "" };
-            ("stop run", "End the whole run?".to_owned(), format!("{children}{never}.{leaves}"))
-        }
-        Danger::Left(step) => {
-            let of: Vec<_> = ui.left.iter().filter(|left| step.is_none_or(|step| step == left.step)).collect();
-            let mut named: Vec<String> = of
-                .iter()
-                .take(NAMED)
-                .map(|left| format!("pid {} of step {} ({})", left.pid, left.step, left.command.truncate(24)))
-                .collect();
-            if of.len() > NAMED {
-                named.push(format!("and {} more", of.len() - NAMED));
-            }
-            let whose = step.map(|step| format!(" of step {step}")).unwrap_or_default();
-            let question = format!("End {}{whose} that nobody supervises any more?", processes(of.len()));
-            ("end what lives on", question, format!("{}. Asked to end first, killed after 3 s.", named.join(", ")))
-        }
-        Danger::Retry => {
-            let left: Vec<&StepState> = scene.state.steps.iter().filter(|s| s.phase != StepPhase::Complete).collect();
-            let mut names: Vec<String> = left
-                .iter()
-                .take(NAMED)
-                .map(|step| {
-                    let name = SafeText::line(step.title()).truncate(24);
-                    format!("{} {name} {}", step.id, scene.theme.face(scene.state.face(step)).word)
-                })
-                .collect();
-            if left.len() > NAMED {
-                names.push(format!("and {} more", left.len() - NAMED));
-            }
-            let spent = left.iter().filter_map(|step| step.cost).map(|usd| usd.0).reduce(|a, b| a + b);
-            let least = if left.iter().any(|step| step.worked() && step.cost.is_none()) { "at least " } else { "" };
-            let cost = spent.map_or_else(
-                || "It may cost as much again.".to_owned(),
-                |usd| format!("Before, they cost {least}{}.", crate::text::cost(usd)),
-            );
-            let question = format!("Do {} again? {}.", many(left.len() as u64, "step"), names.join(", "));
-            ("retry", question, format!("In a new run, which takes over what is done. {cost}"))
-        }
-    };
-    let (yes, no) = match what {
-        Danger::Retry => ("do it again", "no (default)"),
-        Danger::Left(_) => ("end them", "no, leave them (default)"),
-        Danger::Step(_) | Danger::Run | Danger::Everything => ("stop it", "no, let it run (default)"),
-    };
-    // As high as its sentences need.
-    let wide = usize::from(area.width.min(66)).saturating_sub(4).max(1);
-    let rows = [&question, &consequence].map(|text| SafeText::line(text).wrap(wide).len()).iter().sum::<usize>();
-    let high = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(5).max(9);
-    let inner = dialog_box(buf, area, (66, high), title, scene);
-    let dy = sentences(buf, inner, 1, &question, theme.bold());
-    let dy = sentences(buf, inner, dy, &consequence, theme.plain());
-    let left = vec![
-        piece("y", theme.key()),
-        piece(yes, theme.bad()).gap(1),
-        piece("esc", theme.key()).gap(6),
-        piece(no, theme.plain()).gap(1),
-    ];
-    row(buf, inner, dy + 1, left, Vec::new());
-}
-
-/// What comes of ending one step: those beside it go on, those behind it start only where it ends well.
-fn stopped_alone(scene: &Scene<'_>, id: StepId) -> String {
-    let Some(step) = scene.state.step(id) else { return String::new() };
-    let others = scene.state.steps.iter().filter(|other| other.id != id && !other.phase.is_terminal());
-    let mut behind = others.clone().filter(|other| other.logical > step.logical);
-    let mut names: Vec<String> = behind
-        .by_ref()
-        .take(NAMED)
-        .map(|step| format!("{} {}", step.id, SafeText::line(step.title()).truncate(24)))
-        .collect();
-    let more = behind.count();
-    if more > 0 {
-        names.push(format!("{more} more"));
-    }
-    let beside = if others.clone().any(|other| other.logical == step.logical) { "Its siblings go on. " } else { "" };
-    match names.as_slice() {
-        [] => format!("{beside}No step waits for it."),
-        [only] => format!("{beside}{only} waits for it and will never start."),
-        all => format!("{beside}{} wait for it and will never start.", all.join(", ")),
-    }
-}
-
-fn quit(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, stop: &str) {
-    let theme = scene.theme;
-    let many = living(scene.state);
-    let inner = dialog_box(buf, area, (66, 9), "leave the deck", scene);
-    let text = match many {
-        0 => "The run is not over yet.".to_owned(),
-        1 => "1 child is alive.".to_owned(),
-        n => format!("{n} children are alive."),
-    };
-    put(buf, inner, 0, 1, &text, theme.bold());
-    let room = inner.width >= 60;
-    let choices = [
-        (
-            "l",
-            if room { "leave it running (default); subdeck attach comes back" } else { "leave it running (default)" },
-        ),
-        (stop, "stop everything, then leave"),
-        ("esc", "stay here"),
-    ];
-    for ((key, text), dy) in choices.into_iter().zip(3_u16..) {
-        put_right(buf, inner, 3, dy, key, theme.key());
-        let style = if key == stop { theme.bad() } else { theme.plain() };
-        put_cut(buf, inner, 5, dy, &SafeText::line(text), inner.width, style);
     }
 }
 

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::super::detail::of_limits;
+use super::super::brief::of_limits;
 use super::super::meters::{meter_style, meter_text};
 use super::super::paint::{Piece, bar, piece, row, total};
 use super::super::{Scene, elapsed, now_text};

@@ -52,7 +52,8 @@ pub(in crate::deck::view) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<
     if !state.steps.is_empty() {
         let (count, word) = progress(state, &sums);
         right.push(piece(format!("{count}/{}", state.steps.len()), theme.plain()).rank(7));
-        right.push(piece(word, theme.dim()).rank(2).gap(1));
+        // Of what they are so many is worth more than which run it is.
+        right.push(piece(word, theme.dim()).rank(4).gap(1));
     }
     let ran = state.elapsed(scene.now);
     let time = or_unknown(ran.map(if area.width >= 100 { clock_long } else { clock }));

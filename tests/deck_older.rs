@@ -128,16 +128,94 @@ fn look_at_the_oldest(pty: &Pty, calls: usize) {
     pty.wait_gone("errors only");
 }
 
+/// The event log of the newest run.
+fn event_log(home: &Home) -> std::path::PathBuf {
+    let dir = home.subdeck(&["status", "@last", "--json"]);
+    let dir: serde_json::Value = serde_json::from_str(&dir).unwrap();
+    std::path::Path::new(dir["directory"].as_str().unwrap()).join("events.jsonl")
+}
+
 #[test]
 fn everything_is_listed_while_the_run_goes_on_when_it_is_over_and_when_it_plays_again() {
     let home = Home::new();
     let (pty, go) = long(&home);
     look_at_the_oldest(&pty, CALLS);
-    // The keys stay where they are while more is called.
+    // The keys stay where they are while more is called, and a picture that stands still knows nothing of it.
     pty.keys("2g");
     pty.wait_text("1 of 3,000");
+    pty.keys(" ");
+    pty.wait_text("FROZEN");
     std::fs::write(&go, "").unwrap();
-    pty.wait_text("1 of 3,001");
     home.wait_state("complete");
+    pty.keys("jjk");
+    pty.wait_text("2 of 3,000");
+    pty.keys(" ");
+    pty.wait_text("2 of 3,001");
     look_at_the_oldest(&pty, CALLS + 1);
+    // A deck that comes later has read of the first ones only that they were there.
+    let mut pty = pty;
+    pty.keys("q");
+    pty.wait_exit();
+    let mut pty = home.deck(&["attach", "@last"], 100, 30);
+    pty.wait_text("the run is over");
+    pty.keys("z2");
+    pty.wait_text("[2 tools 3,001]");
+    look_at_the_oldest(&pty, CALLS + 1);
+    pty.keys("q");
+    pty.wait_exit();
+    // When it plays again, what came later is not there yet.
+    let pty = home.deck(&["replay", "@last"], 100, 30);
+    pty.wait_text("REPLAY");
+    pty.wait_text(" event ");
+    pty.keys("E");
+    pty.wait_text("this is the end");
+    pty.keys("z2");
+    pty.wait_text("[2 tools 3,001]");
+    look_at_the_oldest(&pty, CALLS + 1);
+    pty.keys("2g");
+    pty.wait_text("1 of 3,001");
+    // The end of the run and of its step, the last call.
+    pty.keys("{{{{");
+    pty.wait_text("[2 tools 3,000]");
+    pty.wait_text("1 of 3,000");
+    pty.wait_text("job 1");
+}
+
+#[test]
+fn what_cannot_be_read_any_more_says_so() {
+    let home = Home::new();
+    let (pty, go) = long(&home);
+    pty.keys("2g");
+    pty.wait_text("1 of 3,000");
+    pty.wait_text("job 1");
+    // Somebody writes over some records, as long as they were.
+    let log = event_log(&home);
+    let mut text = std::fs::read(&log).unwrap();
+    let find = |text: &[u8], part: &str| memchr::memmem::find(text, part.as_bytes()).unwrap();
+    let (from, to) = (find(&text, "note of 1000\""), find(&text, "note of 1010\""));
+    text[from..to].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b'x');
+    let file = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &text[from..to], from as u64).unwrap();
+    pty.keys("f/job 995\r");
+    pty.wait_text("995 of 3,000");
+    pty.keys("jjjjjjjjjj");
+    pty.wait_text("1,005 of 3,000");
+    pty.wait_text("its record cannot be read");
+    pty.keys("\r");
+    pty.wait_text("not to be read");
+    pty.keys(ESCAPE);
+    pty.wait_gone("not to be read");
+    // One of which the end alone is gone is not told as something else.
+    pty.keys("jjjjjjjjjjjj");
+    pty.wait_text("1,017 of 3,000");
+    pty.wait_text("job 1017");
+    // It was cut: what is there now is another log.
+    pty.keys("g");
+    pty.wait_text("1 of 3,000");
+    file.set_len(from as u64 / 2).unwrap();
+    pty.wait_text("earlier ones are in the files only");
+    pty.keys("3g6gG");
+    pty.wait_text("[6 events");
+    std::fs::write(&go, "").unwrap();
+    home.wait_state("complete");
 }

@@ -50,13 +50,6 @@ pub const fn lists(tab: Tab) -> bool {
     matches!(tab, Tab::Tools | Tab::Transcript | Tab::Events)
 }
 
-/// The number of a call by its place among those that are kept: it stays the same when more calls begin or end.
-#[must_use]
-pub fn call_number(step: &StepState, place: usize) -> u64 {
-    let kept = step.recent_tools.len() + step.open.len();
-    step.tool_count.max(kept as u64) - kept as u64 + place as u64
-}
-
 /// The number of the task in a transcript, before everything that was said.
 pub const TASK: u64 = 0;
 
@@ -111,6 +104,17 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// The number of the oldest call that is kept of a step.
+    #[must_use]
+    pub fn first_call(&self, step: &StepState) -> u64 {
+        let kept = step.recent_tools.len() + step.open.len();
+        let counted = step.tool_count.max(kept as u64) - kept as u64;
+        // Who counts may have missed some that the log has.
+        let book = self.older.open().filter(|_| !self.history.is_loose());
+        let listed = book.and_then(|book| book.calls_before(step, self.history.newest()));
+        counted.max(listed.map_or(0, |listed| listed as u64))
+    }
+
     /// The entries of a tab before those that are kept, where there are any that can be listed.
     fn before(&self, step: &StepState, tab: Tab, sieve: Sieve) -> Option<Before<'a>> {
         let book = self.older.open().filter(|_| !self.history.is_loose())?;
@@ -119,7 +123,7 @@ impl<'a> Entries<'a> {
         let (column, len, first) = match tab {
             Tab::Tools => {
                 let many = book.calls_before(step, newest)?;
-                let first = call_number(step, 0).checked_sub(many as u64)?;
+                let first = self.first_call(step).saturating_sub(many as u64);
                 (&shelf?.calls, shelf?.calls.among(sieve, many), Some(first))
             }
             Tab::Transcript | Tab::Events => {
@@ -157,7 +161,8 @@ impl<'a> Entries<'a> {
             Tab::Tools => {
                 let ended = step.recent_tools.iter().map(|c| !matches!(c.outcome, Some(ToolOutcome::Ok) | None));
                 let all = ended.chain(step.open.iter().map(|_| false));
-                all.enumerate().filter(|(_, wrong)| *wrong || !bad).map(|(n, _)| call_number(step, n)).collect()
+                let numbered = (self.first_call(step)..).zip(all);
+                numbered.filter(|(_, wrong)| *wrong || !bad).map(|(number, _)| number).collect()
             }
             Tab::Transcript => {
                 // The task stands before everything that was said.
@@ -194,7 +199,7 @@ impl<'a> Entries<'a> {
     }
 
     /// Whether somebody looks for entries of a step's tab that were not read yet: the keys go before those that are kept, or
-    /// stayed at one that is kept no longer, or all are asked for what they are.
+    /// stayed at one that is kept no longer, or all are asked for what they are, or none is kept.
     #[must_use]
     pub fn wanted(&self, ui: &UiState, step: &StepState) -> bool {
         let none = PaneState::default();
@@ -203,18 +208,16 @@ impl<'a> Entries<'a> {
             return false;
         }
         let sieve = pane.sieve.get(&pane.tab).copied().unwrap_or_default();
-        let gone = |cursor: &u64| {
-            let first = self.all(step, pane.tab, Sieve::All).number(0);
-            first.is_some_and(|first| *cursor < first)
-        };
+        let first = self.all(step, pane.tab, Sieve::All).number(0);
+        let gone = |cursor: &u64| first.is_some_and(|first| *cursor < first);
         let above = ui.above.is_some_and(|above| (above.step, above.tab) == (step.id, pane.tab));
-        sieve != Sieve::All || above || pane.cursor.get(&pane.tab).is_some_and(gone)
+        sieve != Sieve::All || above || first.is_none() || pane.cursor.get(&pane.tab).is_some_and(gone)
     }
 
     /// A call by its number.
     #[must_use]
     pub fn call(&self, step: &'a StepState, number: u64) -> Option<Call<'a>> {
-        let Some(place) = number.checked_sub(call_number(step, 0)) else {
+        let Some(place) = number.checked_sub(self.first_call(step)) else {
             let spots = self.call_spots(step, number)?;
             return Some(Call::Ended(Cow::Owned(self.older.call(spots)?), Some(spots)));
         };

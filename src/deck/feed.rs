@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::run::replay::{Spot, Tape};
 use crate::run::{Event, Raise, RunState, SteerMode, StepId, Stream, Timestamp};
-use crate::rundir::{Match, StepLog};
+use crate::rundir::{LeftOut, Match, StepLog};
 use crate::text::SafeText;
 
 /// What a look at the disk found.
@@ -20,8 +20,8 @@ pub struct Changes {
     pub news: Vec<Event>,
     /// Where each of them stands in the event log; its record is for [`Feed::record`].
     pub places: Vec<Spot>,
-    /// The steps of which older news than these were left out, and whether what their agents said is among that.
-    pub cut: BTreeMap<StepId, bool>,
+    /// The steps of which older news than these were left out.
+    pub cut: BTreeMap<StepId, LeftOut>,
 }
 
 /// Whether the run is in somebody's hands.

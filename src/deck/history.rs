@@ -9,6 +9,7 @@ use crate::run::{
     AgentEvent, Event, MessageRole, Metric, RunPhase, RunState, STOPPED, Stage, StepFace, StepId, StepPhase,
     SubAgentDid, TargetState, Timestamp, ToolOutcome, What, broken_off, cause, words,
 };
+use crate::rundir::LeftOut;
 use crate::text::{SafeText, clock, cost, lasted};
 
 /// The newest events.
@@ -175,10 +176,25 @@ impl History {
         texts + self.said.values().flatten().map(Said::weight).sum::<usize>()
     }
 
-    /// Takes in of which steps older events were left out before they came here, and whether what was said was among that.
-    pub fn miss(&mut self, cut: &BTreeMap<StepId, bool>) {
-        for (step, said) in cut {
-            *self.cut.entry(*step).or_default() |= said;
+    /// Takes in of which steps older events were left out before they came here. What came before those is let go of too, so
+    /// that nothing is missing among what is kept.
+    pub fn miss(&mut self, cut: &BTreeMap<StepId, LeftOut>) {
+        for (step, left) in cut {
+            *self.cut.entry(*step).or_default() |= left.said.is_some();
+            if self.loose {
+                // Nobody lists the others, and a gap says more than nothing.
+                continue;
+            }
+            if let Some(said) = self.said.get_mut(step) {
+                let old = said.partition_point(|said| Some(said.seq) < left.said);
+                said.drain(..old);
+                self.kept = self.kept.saturating_sub(old);
+            }
+            if let Some(told) = self.steps.get_mut(step) {
+                let old = told.partition_point(|entry| Some(entry.seq) < left.said.max(left.other));
+                told.drain(..old);
+                self.kept = self.kept.saturating_sub(old);
+            }
         }
     }
 
@@ -563,6 +579,34 @@ mod tests {
     }
 
     #[test]
+    fn what_came_before_something_that_was_left_out_is_let_go_of() {
+        let step = StepId(0);
+        let say = |text: &str| AgentEvent::ToolStarted {
+            call: None,
+            tool: text.to_owned(),
+            args: String::new(),
+            path: None,
+            about: Default::default(),
+        };
+        let all = |left: LeftOut, spots: [Spot; 3]| {
+            let mut history = History::default();
+            let first = [event(What::StepStarted { step }), event(What::Agent { step, event: say("first") })];
+            history.add(&RunState::default(), &first, &spots[..2]);
+            history.add(&RunState::default(), &[event(What::Agent { step, event: say("last") })], &spots[2..]);
+            history.miss(&BTreeMap::from([(step, left)]));
+            assert_eq!(history.kept, history.steps[&step].len() + history.said[&step].len());
+            assert!(history.is_cut(step, false));
+            (history.steps[&step].len(), history.said[&step].len())
+        };
+        let spots = [0, 100, 900].map(|place| Spot::of(place, 0));
+        let from = spots[2].number;
+        assert_eq!(all(LeftOut { said: from, other: None }, spots), (1, 1));
+        assert_eq!(all(LeftOut { said: None, other: from }, spots), (1, 2));
+        // Where the others cannot be listed, everything stays.
+        assert_eq!(all(LeftOut { said: from, other: None }, [Spot::default(); 3]), (3, 2));
+    }
+
+    #[test]
     fn the_rings_are_bounded() {
         let events = vec![event(What::StepStarted { step: StepId(0) }); History::KEPT + 10];
         let mut history = History::default();
@@ -571,7 +615,8 @@ mod tests {
         // What was pushed out is told; nothing was said by anybody.
         assert!(history.is_cut(StepId(0), false) && !history.is_cut(StepId(0), true));
         assert!(!history.is_cut(StepId(1), false));
-        history.miss(&BTreeMap::from([(StepId(1), true), (StepId(0), false)]));
+        let left = |said, other| LeftOut { said, other };
+        history.miss(&BTreeMap::from([(StepId(1), left(Some(7), None)), (StepId(0), left(None, Some(7)))]));
         assert!(
             history.is_cut(StepId(1), true) && history.is_cut(StepId(1), false) && !history.is_cut(StepId(0), true)
         );

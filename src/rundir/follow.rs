@@ -17,7 +17,7 @@ use super::health::{Health, health, living, wall};
 use super::identity::{self, RunnerLife};
 use super::inside::{Inner, Inside};
 use super::merge::know_steps;
-use super::past::Past;
+use super::past::{LeftOut, Past};
 use super::presence::Presence;
 use super::result_read::{self, Ending};
 use super::tail::{self, Tail};
@@ -46,8 +46,8 @@ pub struct Changes {
     pub news: Vec<Event>,
     /// Where each of them stands in the event log; its record is what [`super::record`] reads.
     pub places: Vec<Spot>,
-    /// The steps of which older news than these were left out, and whether what their agents said is among that.
-    pub cut: BTreeMap<StepId, bool>,
+    /// The steps of which older news than these were left out.
+    pub cut: BTreeMap<StepId, LeftOut>,
     /// The health is another.
     pub health: bool,
     /// There is more in the event log; look again without waiting.

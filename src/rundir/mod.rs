@@ -81,6 +81,7 @@ pub use log::{
     not_read as logs_not_read,
 };
 pub use marks::{Mark, MarkReader, MarkWriter};
+pub use past::LeftOut;
 pub use paths::{ACTIVE, RESULTS, RUNS, RunDir, RunRoot, TERMINAL, is_run_id, new_run_id};
 pub use recording::Recording;
 pub use request::{About, Ack, ControlRequest, OwnRequest, OwnWhat, Steer};

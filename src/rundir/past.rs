@@ -1,7 +1,7 @@
 //! What a long event log held when somebody began to look at it, read on a thread of its own: the state by all its
 //! events, and the newest of them. A screen shows the status until then and never waits.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
@@ -34,8 +34,17 @@ pub(super) struct Found {
     pub(super) reduced: RunState,
     /// The newest events and where they stand, oldest first.
     pub(super) newest: Vec<(Event, Spot)>,
-    /// The steps of which older ones were left out, and whether what their agents said is among that.
-    pub(super) cut: BTreeMap<StepId, bool>,
+    /// The steps of which older ones were left out.
+    pub(super) cut: BTreeMap<StepId, LeftOut>,
+}
+
+/// What was left out of the events of a step: from the event with which number on nothing is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Of what its agent said; `None` where all of that is there.
+    pub said: Option<u64>,
+    /// Of everything else.
+    pub other: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -130,7 +139,7 @@ fn read_all(
             return None;
         }
         if !piece.behind || read >= len {
-            let cut = std::mem::take(&mut newest.cut);
+            let cut = newest.left_out();
             return Some(Found { tail, reduced, newest: newest.in_order(), cut });
         }
         let now = read.saturating_mul(100) / len.max(1);
@@ -158,20 +167,13 @@ struct Newest {
     quota: usize,
     kept: usize,
     next: u64,
-    /// As in [`Found::cut`].
-    cut: BTreeMap<StepId, bool>,
-}
-
-/// Notes that something older of a ring is left out.
-fn note((step, said): (Option<StepId>, bool), cut: &mut BTreeMap<StepId, bool>) {
-    if let Some(step) = step {
-        *cut.entry(step).or_default() |= said;
-    }
+    /// The rings of which older ones were left out.
+    cut: BTreeSet<(Option<StepId>, bool)>,
 }
 
 impl Default for Newest {
     fn default() -> Self {
-        Self { rings: BTreeMap::new(), quota: Self::OF_ONE, kept: 0, next: 0, cut: BTreeMap::new() }
+        Self { rings: BTreeMap::new(), quota: Self::OF_ONE, kept: 0, next: 0, cut: BTreeSet::new() }
     }
 }
 
@@ -191,7 +193,7 @@ impl Newest {
         if ring.len() >= self.quota {
             ring.pop_front();
             self.kept -= 1;
-            note(of, &mut self.cut);
+            self.cut.insert(of);
         }
         ring.push_back(Kept { number: self.next, event, place });
         self.next += 1;
@@ -200,13 +202,26 @@ impl Newest {
             self.quota /= 2;
             for (of, ring) in &mut self.rings {
                 if ring.len() > self.quota {
-                    note(*of, &mut self.cut);
+                    self.cut.insert(*of);
                 }
                 ring.drain(..ring.len().saturating_sub(self.quota));
                 ring.shrink_to_fit();
             }
             self.kept = self.rings.values().map(VecDeque::len).sum();
         }
+    }
+
+    /// What was left out.
+    fn left_out(&self) -> BTreeMap<StepId, LeftOut> {
+        let mut all: BTreeMap<StepId, LeftOut> = BTreeMap::new();
+        for (of, said) in &self.cut {
+            let first = self.rings.get(&(*of, *said)).and_then(VecDeque::front).and_then(|kept| kept.place.number);
+            if let Some(step) = of {
+                let left = all.entry(*step).or_default();
+                *(if *said { &mut left.said } else { &mut left.other }) = Some(first.unwrap_or(u64::MAX));
+            }
+        }
+        all
     }
 
     fn in_order(self) -> Vec<(Event, Spot)> {
@@ -337,8 +352,10 @@ mod tests {
             newest.add(event(n), Spot::of(u64::from(n), 1));
             assert!(newest.kept <= Newest::OF_ALL + 1);
         }
-        assert_eq!(newest.cut.get(&StepId(0)), Some(&true), "what was left out is known");
+        let left = newest.left_out()[&StepId(0)];
         let kept = newest.in_order();
+        let first = kept.iter().find(|(event, _)| event.what.step() == Some(StepId(0))).unwrap().1;
+        assert_eq!((left.said, left.other), (first.number, None), "what was left out is known");
         assert!(
             kept.len() > Newest::OF_ALL / 4 && kept[1..].is_sorted_by_key(|(_, place)| place.number),
             "{}",

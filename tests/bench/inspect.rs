@@ -1,7 +1,7 @@
 //! Looking at runs that somebody else made, and at many: the first picture of a run with 1 GB of output and 1 GB of
 //! events, a search through all of it, a frame of 10,000 steps beside one of 10, and 1,000 runs at once.
 //!
-//! `cargo bench --bench inspect -- attach read search replay export steps fleet` picks parts; without words all of them are measured.
+//! `cargo bench --bench inspect -- attach read search older replay export steps fleet` picks parts; without words all of them are measured.
 //! `SUBDECK_BENCH_MB=100` makes the log and the events of the first three shorter.
 
 #[path = "support.rs"]
@@ -52,7 +52,7 @@ fn main() {
     let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let wanted = |part: &str| asked.is_empty() || asked.iter().any(|word| word == part);
     let folder = tempfile::tempdir().unwrap();
-    if ["attach", "read", "search", "replay", "export"].into_iter().any(wanted) {
+    if ["attach", "read", "search", "older", "replay", "export"].into_iter().any(wanted) {
         let root = RunRoot::at(folder.path().join("huge"));
         let dir = huge(&root);
         if wanted("attach") {
@@ -63,6 +63,9 @@ fn main() {
         }
         if wanted("search") {
             search(&dir);
+        }
+        if wanted("older") {
+            older(folder.path(), &dir);
         }
         if wanted("replay") {
             replay(folder.path(), &dir);
@@ -115,13 +118,18 @@ fn state(id: &str, steps: u32) -> RunState {
 
 fn put(root: &RunRoot, state: &RunState) -> RunDir {
     let dir = RunDir::create(root, &state.id).unwrap();
-    replace(&dir.status(), &status::encode(state, &StatusContext { dir: &dir, instance: None })).unwrap();
+    put_status(&dir, state);
     dir
+}
+
+fn put_status(dir: &RunDir, state: &RunState) {
+    replace(&dir.status(), &status::encode(state, &StatusContext { dir, instance: None })).unwrap();
 }
 
 /// A finished run of one step that printed 1 GB and of which 1 GB of events was recorded, one line of 16 MiB among them.
 fn huge(root: &RunRoot) -> RunDir {
     let dir = put(root, &state("huge", 1));
+    let mut calls = 1;
     let mut log = BufWriter::new(File::create(dir.output(StepId(0))).unwrap());
     let (mut number, mut written) = (0_u64, 0);
     while written < size() {
@@ -157,6 +165,7 @@ fn huge(root: &RunRoot) -> RunDir {
             ms,
         );
         put(&result(&said), ms);
+        calls += 1;
         let message = format!(
             r#"{{"type":"message_end","message":{{"role":"assistant","content":{content},"provider":"p","model":"m","usage":{{"input":120,"output":20,"cacheRead":0,"cacheWrite":0,"cost":{{"total":0.0002}}}},"stopReason":"toolUse"}}}}"#
         );
@@ -165,6 +174,9 @@ fn huge(root: &RunRoot) -> RunDir {
         }
     }
     events.flush().unwrap();
+    let mut state = state("huge", 1);
+    state.steps[0].tool_count = calls;
+    put_status(&dir, &state);
     dir
 }
 
@@ -210,6 +222,62 @@ fn attach(home: &Path, dir: &RunDir) {
     first.print(&format!("{what}: first picture"), "ms", "");
     all.print(&format!("{what}: everything read"), "s", "");
     found.print(&format!("{what}: searched in the deck"), "s", "");
+    memory.print(&format!("{what}: peak memory"), "MiB", "");
+}
+
+/// The oldest entries of a step: how long it takes until the first call is on the screen, how long a key waits meanwhile, and
+/// how long it takes to look through all of them.
+fn older(home: &Path, dir: &RunDir) {
+    let (mut first, mut key, mut again, mut errors) = <(Samples, Samples, Samples, Samples)>::default();
+    let (mut found, mut before, mut memory) = <(Samples, Samples, Samples)>::default();
+    let path = dir.path().display().to_string();
+    for _ in 0..rounds(3) {
+        let pty = deck(home, &["attach", &path]);
+        pty.wait_text("in plain words");
+        pty.wait_gone("reading what happened");
+        pty.keys("z2");
+        pty.wait_text("[2 tools");
+        before.push(vitals(pty.pid()).0);
+        let begun = Instant::now();
+        pty.send("g");
+        pty.wait_text("reading earlier ones");
+        for _ in 0..5 {
+            let pressed = Instant::now();
+            pty.send("?");
+            pty.wait_text("write to the selected step");
+            key.push(pressed.elapsed().as_secs_f64() * 1e3);
+            pty.send("\x1b");
+            pty.wait_gone("write to the selected step");
+        }
+        pty.wait_text("cat big");
+        first.push(begun.elapsed().as_secs_f64());
+        for (tab, wanted) in [("3", "bash cat big"), ("6", "bash cat big"), ("2", "bash cat big")] {
+            pty.keys(tab);
+            let pressed = Instant::now();
+            pty.send("g");
+            pty.wait_text(wanted);
+            again.push(pressed.elapsed().as_secs_f64() * 1e3);
+        }
+        let pressed = Instant::now();
+        pty.keys("&");
+        pty.wait_text("nothing went wrong so far");
+        errors.push(pressed.elapsed().as_secs_f64() * 1e3);
+        pty.keys("&");
+        pty.wait_text("cat big");
+        let begun = Instant::now();
+        pty.send("/no such text\r");
+        pty.wait_text("is nowhere in this tab");
+        found.push(begun.elapsed().as_secs_f64());
+        memory.push(vitals(pty.pid()).0);
+        pty.send("q");
+    }
+    let what = format!("tools of {} MB", size() / 1_000_000);
+    first.print(&format!("{what}: the first call"), "s", "");
+    key.print(&format!("{what}: a key meanwhile"), "ms", "");
+    again.print(&format!("{what}: the first of a tab afterwards"), "ms", "");
+    errors.print(&format!("{what}: errors only"), "ms", "");
+    found.print(&format!("{what}: searched"), "s", "");
+    before.print(&format!("{what}: peak memory before"), "MiB", "");
     memory.print(&format!("{what}: peak memory"), "MiB", "");
 }
 

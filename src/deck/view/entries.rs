@@ -50,6 +50,8 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
     if listed.is_empty() {
         let plain = matches!(step.runner, RunnerKind::ExternalCli { .. });
         let text = match (tab, listed.sieve) {
+            _ if scene.entries().earlier(step, tab) == Earlier::Unread => "earlier ones are read",
+            _ if scene.entries().earlier(step, tab) == Earlier::Unlisted => "earlier ones are in the files only",
             (_, Sieve::Errors) => "nothing went wrong so far",
             (Tab::Tools, _) if plain => "a plain command uses no tools",
             (Tab::Tools, _) => "no tool was used yet",

@@ -563,7 +563,7 @@ mod tests {
         };
         assert_eq!(line(ending(STOPPED, Some(&source))), ("stop asked for by root (deck)".to_owned(), Tone::Control));
         assert_eq!(line(ending("Enough of it.", Some(&source))).0, "Enough of it by root (deck)");
-        assert_eq!(line(ending(STOPPED, None)).0, STOPPED);
+        assert_eq!(line(ending(STOPPED, None)).0, "Stopped by user.");
         let ended = |state: RunPhase| line(What::RunEnded { state, error: None }).1;
         let tones = [RunPhase::Complete, RunPhase::Stopped, RunPhase::Paused, RunPhase::Failed].map(ended);
         assert_eq!(tones, [Tone::Good, Tone::Control, Tone::Control, Tone::Bad]);

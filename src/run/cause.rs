@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::STOPPED;
 use crate::text::written;
 
 /// Where a program begins to tell how it came to where it failed.
@@ -87,8 +88,11 @@ fn message(text: &str) -> Option<String> {
 }
 
 /// The same with the time that is over as people write it, and of any step or run where a subagent is named, because plain
-/// commands end so, too; `None` where no time is over.
+/// commands end so, too; `None` where no time is over and nobody stopped it.
 fn in_words(text: &str) -> Option<String> {
+    if text == STOPPED {
+        return Some("Stopped by user.".to_owned());
+    }
     let (who, rest) = text.split_once(TIMED_OUT)?;
     let head = if who == "Subagent" { "Timed out".to_owned() } else { format!("{who}{TIMED_OUT}") };
     Some(format!("{head}{}", in_units(rest).unwrap_or_else(|| rest.to_owned())))
@@ -135,6 +139,7 @@ mod tests {
             ("no frames\n    at all", "no frames"),
             ("Subagent timed out after 1200000ms.", "Timed out after 20m."),
             ("Subagent timed out.", "Timed out."),
+            ("Subagent stopped by user.", "Stopped by user."),
             ("Command timed out after 1500ms.", "Command timed out after 1500ms."),
             ("Command timed out: no sign of life for 90000ms.", "Command timed out: no sign of life for 90s."),
             ("Tool 'bash' timed out after 1500ms.", "Tool 'bash' timed out after 1500ms."),

@@ -187,8 +187,7 @@ pub fn tab_text(scene: &Scene<'_>, ui: &UiState, windows: &Windows) -> Vec<SafeT
 /// [`draw`].
 pub fn limit(scene: &Scene<'_>, ui: &mut UiState, windows: &Windows) {
     if let Some((step, area)) = section(scene, ui).filter(|(step, _)| reads(ui.tab(step.id))) {
-        sections::limit(ui, area, step, scene, windows);
-        ui.opens_nothing = opens(scene, ui, windows) == Opens::Nothing;
+        ui.opens_nothing = sections::limit(ui, area, step, scene, windows) == Opens::Nothing;
     }
 }
 

@@ -109,15 +109,15 @@ pub(super) fn lines_of(step: &StepState, ui: &UiState) -> Lines {
     ui.panes.get(&step.id).and_then(|pane| pane.lines.get(&pane.tab)).copied().unwrap_or_default()
 }
 
-/// Keeps what was scrolled within what there is, with the keys in sight.
-pub(super) fn limit(ui: &mut UiState, area: Rect, step: &StepState, scene: &Scene<'_>, windows: &Windows) {
-    let lines = lines_of(step, ui);
-    if lines == Lines::default() {
-        return;
-    }
+/// Keeps what was scrolled within what there is, with the keys in sight. Says what the line stands for that they are at.
+pub(super) fn limit(ui: &mut UiState, area: Rect, step: &StepState, scene: &Scene<'_>, windows: &Windows) -> Opens {
     let tab = ui.tab(step.id);
-    let count = sheet(tab, step, scene, windows, usize::from(area.width)).len();
-    ui.pane_mut(step.id).lines.entry(tab).or_default().keep_within(count, usize::from(area.height));
+    let sheet = sheet(tab, step, scene, windows, usize::from(area.width));
+    if lines_of(step, ui) != Lines::default() {
+        let lines = ui.pane_mut(step.id).lines.entry(tab).or_default();
+        lines.keep_within(sheet.len(), usize::from(area.height));
+    }
+    sheet.opens(lines_of(step, ui).at)
 }
 
 /// What the line stands for that the keys are at.

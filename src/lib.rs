@@ -17,7 +17,7 @@
 //!
 //! # Rooms
 //!
-//! Dependencies point downward in this table only.
+//! A room uses only rooms above it in this table.
 //!
 //! | room | owns | may touch |
 //! |---|---|---|
@@ -28,8 +28,9 @@
 //! | [`config`] | what the user set: layers, trust | plan (for positions), run (its words), text |
 //! | [`rundir`] | what is on disk: one file per document kind, inbox, indexes, following, log windows | run, text, agents (the pi decoder), plan (its stored form, how a limit is written) |
 //! | [`engine`] | what happens: spawning, process trees, timers, scheduling; performs effects | all above |
+//! | [`listing`] | lists of runs: classes, order, headings, sums. Pure | run, rundir, text |
 //! | [`headless`] | what scripts see: text, JSONL, summary | run, rundir, text |
-//! | [`deck`] | what people see: model, update, views, actions, terminal guard | run, rundir, text |
+//! | [`deck`] | what people see: model, update, views, actions, terminal guard | run, rundir, listing, text |
 //! | [`export`] | what people take along: a run as one HTML document and as JSON | run, rundir, headless, text; of the deck how events are told |
 //! | [`cli`] | what people type: one file a command, arguments, exit codes | all |
 //!
@@ -77,6 +78,7 @@ pub mod deck;
 pub mod engine;
 pub mod export;
 pub mod headless;
+pub mod listing;
 pub mod plan;
 pub mod run;
 pub mod rundir;

@@ -30,11 +30,11 @@ pub fn run(options: &Options) -> ExitCode {
         Err(error) => return fail(&error.to_string()),
     };
     let id = uuid::Uuid::new_v4().to_string();
-    let session = match &options.session {
+    let kept = match &options.session {
         None => Session::in_memory(id),
         Some(path) => {
             let cwd = std::env::current_dir().unwrap_or_default();
-            match Session::open(path, id, wall_ms(), &cwd.to_string_lossy()) {
+            match session(path, id, &cwd.to_string_lossy()) {
                 Ok(session) => session,
                 Err(error) => return fail(&format!("the session file {} cannot be used: {error}", path.display())),
             }
@@ -46,7 +46,23 @@ pub fn run(options: &Options) -> ExitCode {
     }
     std::thread::spawn(move || read_input(&sender));
     let speed = if options.speed.is_finite() { options.speed.clamp(0.001, 1e6) } else { 1.0 };
-    ExitCode::from(serve(&scene, session, &mut Live { input, start: Instant::now(), speed }))
+    ExitCode::from(serve(&scene, kept, &mut Live { input, start: Instant::now(), speed }))
+}
+
+/// Opens a session file, or begins one.
+fn session(path: &Path, new_id: String, cwd: &str) -> std::io::Result<Session> {
+    let old = match std::fs::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error),
+    };
+    if let Some(parent) = path.parent().filter(|_| old.is_empty()) {
+        std::fs::create_dir_all(parent)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    Ok(Session::over(&old, Box::new(options.open(path)?), new_id, wall_ms(), cwd))
 }
 
 fn fail(error: &str) -> ExitCode {

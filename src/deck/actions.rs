@@ -5,7 +5,7 @@ use crossterm::event::KeyCode;
 
 use super::attention;
 use super::entries;
-use super::keymap::Key;
+use super::keymap::{Key, ch, code, ctrl};
 use super::model::{self, Focus, Position, Tab, UiState, ViewMode};
 use super::{answer_dialog, budget_dialog, compose, history, left, rows};
 use crate::run::replay::Step;
@@ -123,18 +123,6 @@ pub struct Row {
     pub section: Section,
     /// Whether it asks before it acts.
     pub confirms: bool,
-}
-
-const fn ch(c: char) -> Key {
-    Key { code: KeyCode::Char(c), ctrl: false }
-}
-
-const fn ctrl(c: char) -> Key {
-    Key { code: KeyCode::Char(c), ctrl: true }
-}
-
-const fn code(code: KeyCode) -> Key {
-    Key { code, ctrl: false }
 }
 
 macro_rules! actions {

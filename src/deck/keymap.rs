@@ -15,6 +15,21 @@ pub struct Key {
     pub ctrl: bool,
 }
 
+/// The key of a character.
+pub(crate) const fn ch(c: char) -> Key {
+    Key { code: KeyCode::Char(c), ctrl: false }
+}
+
+/// The key of a character with control held.
+pub(crate) const fn ctrl(c: char) -> Key {
+    Key { code: KeyCode::Char(c), ctrl: true }
+}
+
+/// A key that is no character.
+pub(crate) const fn code(code: KeyCode) -> Key {
+    Key { code, ctrl: false }
+}
+
 impl From<KeyEvent> for Key {
     fn from(event: KeyEvent) -> Self {
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);

@@ -9,10 +9,10 @@ use super::app::Source;
 use super::app::wall;
 use super::feed::{Answer, Changes, Feed, Hands, InnerRun, KeptDraft, LogLine, Request, Searched, StepFacts};
 use super::logs::Logs;
+use crate::listing::Class;
 use crate::run::replay::Tape;
 use crate::run::{ControlSource, Event, RunMode, RunState, SteerMode, StepId, Stream, Timestamp};
 use crate::rundir::drafts::Drafts;
-use crate::rundir::fleet::Class;
 use crate::rundir::{
     self, Answered, Follower, Health, Inbox, LineIndex, LogSearch, Match, Recording, RunDir, StepLog, plan_doc,
 };

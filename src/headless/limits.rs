@@ -46,7 +46,7 @@ pub fn of_run(state: &RunState, now: Timestamp) -> Vec<Gauge> {
         // It counts in the steps.
         silence_counts: false,
     };
-    let told = |metric| metric != Metric::Cost || state.cost().is_some();
+    let told = |metric| metric != Metric::Cost || state.cost().is_some() || state.budget.told(metric).is_some();
     let known = |metric| told(metric) && budget::is_known_of_run(state, metric);
     let used = |metric| known(metric).then(|| budget::used_by_run(state, metric));
     all(&times, &state.limits, used, &budget::run_meters(state, now))

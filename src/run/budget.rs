@@ -114,6 +114,8 @@ pub struct BudgetState {
     pub reached: Vec<Reached>,
     /// The limit that ended it.
     pub exceeded: Option<Metric>,
+    /// What a runner of others says was used of a metric of the run, where its steps do not tell all of it.
+    pub told: Vec<(Metric, f64)>,
 }
 
 impl BudgetState {
@@ -121,6 +123,12 @@ impl BudgetState {
     #[must_use]
     pub fn at(&self, metric: Metric, stage: Stage) -> Option<&Reached> {
         self.reached.iter().rev().find(|r| r.metric == metric && r.stage == stage)
+    }
+
+    /// What a runner of others says was used of a metric.
+    #[must_use]
+    pub fn told(&self, metric: Metric) -> Option<f64> {
+        self.told.iter().find(|(of, _)| *of == metric).map(|(_, used)| *used)
     }
 
     /// Forgets what was reached of a metric, when its limit was raised beyond it.
@@ -182,13 +190,15 @@ pub fn is_known(step: &StepState, metric: Metric) -> bool {
 /// Whether [`used_by_run`] means something: it does as soon as one step tells something.
 #[must_use]
 pub fn is_known_of_run(state: &RunState, metric: Metric) -> bool {
-    used_by_run(state, metric) > 0.0 || state.steps.iter().filter(|s| !s.carried_over).all(|s| is_known(s, metric))
+    let told = used_by_run(state, metric) > 0.0 || state.budget.told(metric).is_some();
+    told || state.steps.iter().filter(|s| !s.carried_over).all(|s| is_known(s, metric))
 }
 
-/// What all steps together used of a metric.
+/// What all steps together used of a metric; no less than what the run itself tells.
 #[must_use]
 pub fn used_by_run(state: &RunState, metric: Metric) -> f64 {
-    state.steps.iter().filter(|s| !s.carried_over).map(|s| used(s, metric)).sum()
+    let steps: f64 = state.steps.iter().filter(|s| !s.carried_over).map(|s| used(s, metric)).sum();
+    steps.max(state.budget.told(metric).unwrap_or_default())
 }
 
 /// The soft and the hard limit of a metric.

@@ -2,8 +2,8 @@
 
 use super::{
     AgentEvent, Answer, AnsweredBy, EndingCause, Group, Limits, Metric, NextAttempt, Notice, Question, Raise, Reason,
-    RunContract, RunId, RunMode, RunPhase, RunnerKind, SharedContract, Stage, SteerRequest, StepId, StepOutcome,
-    TargetState, Thresholds, Timestamp, Within,
+    RunContract, RunId, RunMode, RunPhase, Stage, SteerRequest, StepId, StepMeta, StepOutcome, TargetState, Timestamp,
+    Within,
 };
 
 /// Something that happened, and when.
@@ -420,43 +420,6 @@ pub struct RunMeta {
     pub started_in: Option<Within>,
     /// What its launcher said for the package's readers.
     pub contract: RunContract,
-}
-
-/// What is known of a step before it starts.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StepMeta {
-    /// The id used by `{outputs.ID}` and `RUN:STEP`.
-    pub key: String,
-    /// The agent's name.
-    pub agent: String,
-    /// What the person calls the step.
-    pub label: Option<String>,
-    /// The phase it belongs to.
-    pub phase: Option<String>,
-    /// The logical step.
-    pub logical: usize,
-    /// How its child is run.
-    pub runner: RunnerKind,
-    /// The model asked for.
-    pub model: Option<String>,
-    /// The thinking level asked for.
-    pub thinking: Option<String>,
-    /// The child's session file, when it was chosen beforehand.
-    pub session_file: Option<String>,
-    /// Whether the task has text (the text itself is never kept here).
-    pub has_task: bool,
-    /// The step's time limit in milliseconds.
-    pub timeout_ms: Option<u64>,
-    /// The folder that its child works in.
-    pub cwd: String,
-    /// What it may use beside its time.
-    pub limits: Limits,
-    /// When somebody should look at it.
-    pub thresholds: Thresholds,
-    /// The result is taken over from an earlier run; the step does not run again.
-    pub carried_over: bool,
-    /// What its launcher said for the package's readers.
-    pub contract: SharedContract,
 }
 
 impl What {

@@ -32,6 +32,9 @@ pub mod retry;
 mod signs;
 mod state;
 mod steering;
+mod step_attempts;
+mod step_kinds;
+mod step_meta;
 mod step_state;
 #[cfg(test)]
 pub(crate) mod story;
@@ -54,7 +57,7 @@ pub use decide::{
     ABORT_TO_TERM, BUDGET_TO_TERM, DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect, INT_TO_TERM, TERM_TO_KILL, decide,
 };
 pub use demand::{demands_edits, keeps_what_is};
-pub use event::{Artifact, ControlSource, Event, ExitInfo, RunMeta, StepMeta, Stream, What};
+pub use event::{Artifact, ControlSource, Event, ExitInfo, RunMeta, Stream, What};
 pub use face::StepFace;
 pub use family::{AgentKind, Family, Permission, Transport};
 pub use graph::{Graph, Node as GraphNode};
@@ -72,10 +75,10 @@ pub use resume::{resume_command, resume_line};
 pub use signs::{Conflict, Failure, Failures, Repeat, Worst, same_name};
 pub use state::{Group, NamedOutput, RunMode, RunPhase, RunState, Unannounced, Within};
 pub use steering::{MESSAGE, SteerMode, SteerRequest, SteerTarget, Steering, TargetState};
-pub use step_state::{
-    Attempt, Ending, EndingCause, ExternalProcess, NextAttempt, OpenCall, Retrying, RunnerKind, Steerable, StepPhase,
-    StepState, ToolCall,
-};
+pub use step_attempts::{Attempt, Ending, EndingCause, NextAttempt, Retrying};
+pub use step_kinds::{ExternalProcess, OpenCall, RunnerKind, Steerable, StepPhase, ToolCall};
+pub use step_meta::StepMeta;
+pub use step_state::StepState;
 pub use sub_agent::{SubAgent, SubAgentDid, SubCall};
 pub use unknown::{UnknownKind, Unknowns};
 pub use values::{CostUsd, RunId, StepId, Timestamp, Tokens, Window};

@@ -12,8 +12,8 @@ mod watch;
 use std::time::Duration;
 
 use super::{
-    ControlSource, EndingCause, Event, Gap, Raise, RunMeta, RunPhase, RunState, Steerable, StepId, StepPhase,
-    StepState, Timestamp, Unannounced, What,
+    ControlSource, EndingCause, Event, Gap, Raise, RunMeta, RunPhase, RunState, StepId, StepPhase, Timestamp,
+    Unannounced, What,
 };
 use step::{begin_ending, step_event};
 
@@ -123,31 +123,7 @@ fn run_started(state: &mut RunState, meta: &RunMeta, at: Timestamp) {
         ..RunState::default()
     };
     for (step, id) in meta.steps.iter().zip(0u32..) {
-        state.steps.push(StepState {
-            id: StepId(id),
-            key: step.key.clone(),
-            agent: step.agent.clone(),
-            label: step.label.clone(),
-            phase_title: step.phase.clone(),
-            logical: step.logical,
-            runner: step.runner.clone(),
-            model: step.model.clone(),
-            thinking: step.thinking.clone(),
-            session_file: step.session_file.clone(),
-            has_task: step.has_task,
-            timeout_ms: step.timeout_ms,
-            cwd: step.cwd.clone(),
-            limits: step.limits.clone(),
-            thresholds: step.thresholds.clone(),
-            carried_over: step.carried_over,
-            contract: step.contract.clone(),
-            steerable: if step.runner.is_agent() {
-                Steerable::Unknown
-            } else {
-                Steerable::No("it is a plain command".into())
-            },
-            ..StepState::default()
-        });
+        state.steps.push(step.begin(StepId(id)));
     }
     // Other runners tell of an end that was asked for beforehand before they tell of the beginning (runner-behaviour 14.24).
     let (by, message) = (before.ended_by.as_ref(), before.error.as_deref().unwrap_or_default());

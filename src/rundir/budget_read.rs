@@ -52,6 +52,7 @@ pub(super) fn run(look: &Look<'_>, at: Timestamp) -> (Limits, BudgetState) {
     }
     for (metric, key) in [(Metric::Tokens, "tokens"), (Metric::Cost, "costUsd")] {
         let Some(entry) = usage.obj(key) else { continue };
+        budget.told.extend(entry.num("used").map(|used| (metric, used)));
         let stage = match entry.str("outcome") {
             Some("soft-exceeded") => Stage::Soft,
             Some("hard-exceeded") => Stage::Hard,
@@ -93,6 +94,11 @@ mod tests {
         assert_eq!(limits.tokens, Some(Limit { soft: Some(5), hard: Some(9) }));
         assert_eq!(limits.cost.and_then(|c| c.hard), Some(CostUsd(1.5)));
         assert_eq!((budget.reached.len(), budget.exceeded), (1, Some(Metric::Tokens)));
+        // What is within its limit is told too.
+        assert_eq!((budget.told(Metric::Tokens), budget.told(Metric::Cost)), (Some(12.0), Some(0.25)));
+        let state = crate::run::RunState { limits, budget, ..crate::run::RunState::default() };
+        let used = |metric| crate::run::budget::used_by_run(&state, metric);
+        assert_eq!((used(Metric::Tokens), used(Metric::Cost)), (12.0, 0.25), "though no step tells any");
     }
 
     #[test]

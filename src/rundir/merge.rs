@@ -23,7 +23,7 @@ pub(super) fn know_steps(status: Option<&RunState>, reduced: &mut RunState, even
     };
     match &mut event.what {
         What::RunStarted(meta) if meta.steps.is_empty() => {
-            meta.steps = status.steps.iter().map(meta_of).collect();
+            meta.steps = status.steps.iter().map(StepState::meta).collect();
             meta.groups.clone_from(&status.groups);
             meta.logical_count = status.logical_count;
             meta.session_id = meta.session_id.take().or_else(|| status.session_id.clone());
@@ -36,48 +36,11 @@ pub(super) fn know_steps(status: Option<&RunState>, reduced: &mut RunState, even
     }
 }
 
-/// What is known of a step before it starts, from a status.
-pub(super) fn meta_of(step: &StepState) -> StepMeta {
-    StepMeta {
-        key: step.key.clone(),
-        agent: step.agent.clone(),
-        label: step.label.clone(),
-        phase: step.phase_title.clone(),
-        logical: step.logical,
-        runner: step.runner.clone(),
-        model: step.model.clone(),
-        thinking: step.thinking.clone(),
-        session_file: step.session_file.clone(),
-        has_task: step.has_task,
-        timeout_ms: step.timeout_ms,
-        cwd: step.cwd.clone(),
-        limits: step.limits.clone(),
-        thresholds: step.thresholds.clone(),
-        carried_over: step.carried_over,
-        contract: step.contract.clone(),
-    }
-}
-
 /// The step of a status as it was before it started.
 pub(super) fn unstarted(step: &StepState) -> StepState {
-    StepState {
-        id: step.id,
-        key: step.key.clone(),
-        agent: step.agent.clone(),
-        label: step.label.clone(),
-        phase_title: step.phase_title.clone(),
-        logical: step.logical,
-        runner: step.runner.clone(),
-        thinking: step.thinking.clone(),
-        session_file: step.session_file.clone(),
-        has_task: step.has_task,
-        cwd: step.cwd.clone(),
-        limits: step.limits.clone(),
-        thresholds: step.thresholds.clone(),
-        steerable: step.steerable.clone(),
-        contract: unjudged(&step.contract),
-        ..StepState::default()
-    }
+    // What is chosen and counted when it begins is told by the events then.
+    let meta = StepMeta { model: None, timeout_ms: None, carried_over: false, ..step.meta() };
+    StepState { steerable: step.steerable.clone(), contract: unjudged(&step.contract), ..meta.begin(step.id) }
 }
 
 /// The contract of a step that has not ended.

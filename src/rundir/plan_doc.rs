@@ -5,7 +5,7 @@ use std::io;
 
 use super::{RunDir, open};
 use crate::plan::{Budget, Limit, LogicalStep, Plan, Step, stored, template};
-use crate::run::{RunState, StepId, StepState};
+use crate::run::{RunState, StepId, StepMeta};
 use crate::text::{cost, grouped, written};
 
 /// Larger documents are not plans.
@@ -60,15 +60,15 @@ pub fn unstarted(dir: &RunDir) -> RunState {
             LogicalStep::Group { steps, .. } => steps.as_slice(),
         };
         for step in members {
-            state.steps.push(StepState {
-                id: StepId(u32::try_from(state.steps.len()).unwrap_or(u32::MAX)),
+            let meta = StepMeta {
                 key: step.key.clone(),
                 agent: step.agent.clone(),
                 label: step.label.clone(),
-                phase_title: step.phase.clone(),
+                phase: step.phase.clone(),
                 logical,
-                ..StepState::default()
-            });
+                ..StepMeta::default()
+            };
+            state.steps.push(meta.begin(StepId(u32::try_from(state.steps.len()).unwrap_or(u32::MAX))));
         }
     }
     state.name = plan.name;

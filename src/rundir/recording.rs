@@ -9,7 +9,7 @@ use super::tail::Tail;
 use super::unrecorded::{Told, rank};
 use super::{Follower, RunDir, merge, plan_doc, records, status_read};
 use crate::run::replay::{Piece, Recorded, Tape};
-use crate::run::{Event, RunMode, RunPhase, RunState, What};
+use crate::run::{Event, RunMode, RunPhase, RunState, StepState, What};
 
 /// The recorded events of one run.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Recording {
         let What::RunStarted(meta) = &mut event.what else { return };
         let known = &self.beginning;
         let more = known.steps.get(meta.steps.len()..).unwrap_or_default();
-        meta.steps.extend(more.iter().map(merge::meta_of));
+        meta.steps.extend(more.iter().map(StepState::meta));
         if meta.groups.is_empty() {
             meta.groups.clone_from(&known.groups);
         }

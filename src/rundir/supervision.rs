@@ -140,7 +140,7 @@ pub(super) fn read_budget(look: &Look<'_>, key: &str) -> BudgetState {
             used: r.num("used")?,
         })
     });
-    BudgetState { reached: reached.collect(), exceeded: look.str("exceeded").and_then(Metric::parse) }
+    BudgetState { reached: reached.collect(), exceeded: look.str("exceeded").and_then(Metric::parse), told: Vec::new() }
 }
 
 /// A notice.

@@ -1,16 +1,13 @@
-//! The session file of the demo agent, in the form of pi's: a header, then one entry a message. It is what lets a demo
-//! step go on after an interrupt.
+//! The session of the demo agent, in the form of pi's: a header, then one entry a message. It is what lets a demo step go
+//! on after an interrupt. Where the lines are kept is known to who opens it.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::Write;
 
 use serde_json::{Value, json};
 
-/// A session, kept in a file or only in memory.
-#[derive(Debug)]
+/// A session, kept somewhere or only in memory.
 pub struct Session {
-    file: Option<File>,
+    kept: Option<Box<dyn Write>>,
     /// The id of the session.
     pub id: String,
     /// How many turns of the scene earlier processes finished; `None` in a new session.
@@ -22,26 +19,14 @@ impl Session {
     /// A session that nobody keeps.
     #[must_use]
     pub const fn in_memory(id: String) -> Self {
-        Self { file: None, id, resumed_at: None, entries: 0 }
+        Self { kept: None, id, resumed_at: None, entries: 0 }
     }
 
-    /// Opens a session file, or begins one. What cannot be read in an old file is skipped.
-    ///
-    /// # Errors
-    /// When the file can be neither read nor made.
-    pub fn open(path: &Path, new_id: String, now_ms: i64, cwd: &str) -> io::Result<Self> {
-        let old = match std::fs::read(path) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error),
-        };
-        if let Some(parent) = path.parent().filter(|_| old.is_empty()) {
-            std::fs::create_dir_all(parent)?;
-        }
-        let mut options = OpenOptions::new();
-        options.create(true).append(true);
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut session = Self { file: Some(options.open(path)?), id: new_id, resumed_at: None, entries: 0 };
+    /// Goes on with the session whose lines these are, or begins one where there are none; more lines are written to `kept`.
+    /// What cannot be read in an old one is skipped.
+    #[must_use]
+    pub fn over(old: &str, kept: Box<dyn Write>, new_id: String, now_ms: i64, cwd: &str) -> Self {
+        let mut session = Self { kept: Some(kept), id: new_id, resumed_at: None, entries: 0 };
         for entry in old.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
             session.entries += 1;
             match entry.get("type").and_then(Value::as_str) {
@@ -64,7 +49,7 @@ impl Session {
             let at = iso(now_ms);
             session.append(json!({"type": "session", "version": 3, "id": session.id, "timestamp": at, "cwd": cwd}));
         }
-        Ok(session)
+        session
     }
 
     /// Adds a message.
@@ -89,9 +74,9 @@ impl Session {
 
     fn append(&mut self, entry: Value) {
         self.entries += 1;
-        if let Some(file) = &mut self.file {
+        if let Some(kept) = &mut self.kept {
             // The demo goes on without its memory when the disk is full.
-            let _ = file.write_all(format!("{entry}\n").as_bytes());
+            let _ = kept.write_all(format!("{entry}\n").as_bytes());
         }
     }
 }

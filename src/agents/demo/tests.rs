@@ -277,9 +277,20 @@ fn odd_commands_are_answered() {
 
 #[test]
 fn a_session_goes_on_where_it_was() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("deep/session.jsonl");
-    let open = |id: &str| Session::open(&path, id.to_owned(), 0, "/work").unwrap();
+    /// What was written, for who opens it again.
+    #[derive(Clone, Default)]
+    struct Kept(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+    impl std::io::Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let kept = Kept::default();
+    let written = || String::from_utf8(kept.0.borrow().clone()).unwrap();
+    let open = |id: &str| Session::over(&written(), Box::new(kept.clone()), id.to_owned(), 0, "/work");
     let session = open("first");
     assert_eq!(session.resumed_at, None);
     // Aborted while the second turn speaks: 200 ms of text, 10 s of tool, 100 ms of text.
@@ -294,11 +305,11 @@ fn a_session_goes_on_where_it_was() {
     assert_eq!(played.report.final_text.as_deref(), Some("I go on where I was. All is done."));
     assert!(!played.seen.events.iter().any(|e| matches!(e, AgentEvent::ToolStarted { .. })));
 
-    let text = std::fs::read_to_string(&path).unwrap();
+    let text = written();
     let entries: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(entries[0]["type"], "session");
     assert!(entries.iter().any(|e| e["message"]["usage"]["input"].as_u64() > Some(0)));
     // A torn last line does no harm.
-    std::fs::write(&path, &text[..text.len() - 20]).unwrap();
-    assert_eq!(open("third").id, "first");
+    let torn = &text[..text.len() - 20];
+    assert_eq!(Session::over(torn, Box::new(kept.clone()), "third".to_owned(), 0, "/work").id, "first");
 }

@@ -19,8 +19,9 @@ use crate::deck::terminal::{Screen, stop_self};
 use crate::deck::theme::{Palette, Theme};
 use crate::deck::update::NOTICE_FOR;
 use crate::deck::{DeckError, early, guard};
+use crate::listing::{Row, Spent, arrange, broken, spent_since, waiting};
 use crate::run::Timestamp;
-use crate::rundir::fleet::{Fleet, Row, Spent, arrange, broken, spent_since, waiting};
+use crate::rundir::fleet::Fleet;
 use crate::text::{SafeText, when};
 
 /// The shortest time between two frames that no key asked for.

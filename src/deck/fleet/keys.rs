@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 
-use crate::deck::keymap::Key;
+use crate::deck::keymap::{Key, ch, code, ctrl};
 
 /// Everything that a key can do in the fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,18 +44,6 @@ pub struct Row {
     pub help: &'static str,
     /// The keys, the best one first.
     pub keys: &'static [Key],
-}
-
-const fn ch(c: char) -> Key {
-    Key { code: KeyCode::Char(c), ctrl: false }
-}
-
-const fn ctrl(c: char) -> Key {
-    Key { code: KeyCode::Char(c), ctrl: true }
-}
-
-const fn code(code: KeyCode) -> Key {
-    Key { code, ctrl: false }
 }
 
 /// The table, in the order of the help.

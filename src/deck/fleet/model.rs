@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use super::start::StartDialog;
 use crate::deck::model::Notice;
 use crate::deck::update::NOTICE_FOR;
+use crate::listing::{Row, View};
 use crate::run::Timestamp;
-use crate::rundir::fleet::{FleetRun, Row, View};
+use crate::rundir::fleet::FleetRun;
 use crate::text::SafeText;
 
 /// What lies above the list.

@@ -9,8 +9,8 @@ use super::model::{FleetUi, Over, runs};
 use super::start::{Ask, StartDialog, Wish};
 use crate::deck::model::Notice;
 use crate::deck::update::NOTICE_FOR;
+use crate::listing::{Group, Row, Show, Sort, View, has_words, waiting};
 use crate::run::Timestamp;
-use crate::rundir::fleet::{Group, Row, Show, Sort, View, has_words, waiting};
 use crate::text::SafeText;
 
 /// What the fleet wants done that it does not do itself.

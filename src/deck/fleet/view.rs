@@ -17,8 +17,9 @@ use crate::deck::keymap::key_name;
 use crate::deck::theme::{Theme, asciify};
 use crate::deck::view::paint::{Edge, Piece, frame, piece, put, put_cut, row};
 use crate::deck::view::secrets;
+use crate::listing::{Class, Row, Spent};
 use crate::run::{RunState, StepFace, StepState, Timestamp, cause, needs};
-use crate::rundir::fleet::{Class, FleetRun, Row, Spent};
+use crate::rundir::fleet::FleetRun;
 use crate::text::{self as units, SafeText};
 
 /// Everything that a frame shows beside the picture's own state.

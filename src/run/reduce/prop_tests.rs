@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::run::story::{STEPS, begun, record, story};
-use crate::run::{Decision, Effect, Notice, attention, budget, decide, exit_code, verdict};
+use crate::run::{Decision, Effect, Notice, StepState, attention, budget, decide, exit_code, verdict};
 use early::History;
 
 /// The state of a run that has just begun.

@@ -3,12 +3,12 @@
 //! A run that is over is read once; one that goes on is read again when its status is another one; a root is listed
 //! again when its folder is. Reading is done in slices, so that nobody waits for a thousand runs. Only looks.
 
-mod cost;
 mod eyes;
 mod facts;
 #[cfg(target_os = "linux")]
 mod mounts;
-mod order;
+#[cfg(test)]
+pub(crate) mod place;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs;
@@ -16,9 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-pub use cost::{Spent, spent_since};
 pub use facts::Project;
-pub use order::{Class, Group, Head, Row, Show, Sort, View, arrange, broken, has_words, waiting};
 
 use super::find::{self, Listed};
 use super::follow::HALF_WRITTEN;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::run::*;
 use crate::rundir::{ResultContext, RunDir, RunRoot, StatusContext, Writer, result_read, status, status_read};
 
-#[path = "../../../tests/support/tables.rs"]
+#[path = "../../../tests/support/tables/mod.rs"]
 mod tables;
 
 use tables::{RESULT, RUN, check_table};

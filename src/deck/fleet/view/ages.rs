@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::deck::fleet::model::{FleetUi, runs};
+use crate::listing::Row;
 use crate::run::Timestamp;
-use crate::rundir::fleet::Row;
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;

@@ -10,8 +10,9 @@ use crate::deck::theme::{Face, Theme};
 use crate::deck::view::layout::list_top;
 use crate::deck::view::lost_because;
 use crate::deck::view::paint::{Edge, frame, piece, put, put_cut, put_right};
+use crate::listing::{Class, Group, Head, Row, Show, Sort};
 use crate::run::{RunState, StepFace, StepPhase, Timestamp, cause};
-use crate::rundir::fleet::{Class, FleetRun, Group, Head, Row, Show, Sort};
+use crate::rundir::fleet::FleetRun;
 use crate::text::{self as units, SafeText};
 
 /// A list of as many lines has heads.

@@ -9,8 +9,9 @@ use crate::deck::fleet::AgentChoice;
 use crate::deck::fleet::update::{Context, Effect, update};
 use crate::deck::view::tests::pictures::planes;
 use crate::deck::view::tests::{NOW, run};
+use crate::listing::{arrange, broken};
 use crate::run::{CostUsd, RunId, RunPhase, RunState, StepId, StepPhase, StepState, Tokens};
-use crate::rundir::fleet::{Project, arrange, broken};
+use crate::rundir::fleet::Project;
 use crate::rundir::{Listed, RunDir};
 use std::time::Duration;
 

@@ -70,9 +70,10 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         return Some(replayed(replay, scene, ui));
     }
     if let Some(text) = standing(scene, ui.size.0 < 70) {
-        // What became of a request is told for a while also where something stays true beside it.
+        // What became of a request is told for a while also where something stays true beside it; where nobody is left to
+        // take one there is nothing to tell.
         let fresh = ui.sent.last().is_some_and(|sent| scene.wall.since(sent.at) < FRESH);
-        if !(fresh && scene.trouble == Some(&text)) {
+        if !fresh || matches!(scene.hands, Hands::Lost(_) | Hands::Gone(_)) {
             return Some(vec![piece(text.to_string(), theme.halted())]);
         }
     }

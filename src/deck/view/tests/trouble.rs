@@ -147,6 +147,29 @@ fn a_directory_that_cannot_be_written_says_so() {
 }
 
 #[test]
+fn what_became_of_a_request_is_told_also_where_something_stays_true_beside_it() {
+    use crate::deck::effect::{Fate, Sent};
+    use crate::deck::feed::Hands;
+    let line = SafeText::line;
+    for (hands, stays) in [
+        (Hands::Unknown(line("it is a day old")), "whether the runner lives is not known: it is a day old"),
+        (Hands::Suspended(line("the runner (pid 7) is suspended")), "the runner (pid 7) is suspended"),
+    ] {
+        let mut stage = Stage::new(120, 36);
+        stage.feed.hands = hands;
+        assert!(stage.text().contains(stays), "{}", stage.text());
+        stage.ui.sent.push(Sent { id: None, what: "stop", step: None, at: stage.now, fate: Fate::Unanswered });
+        let text = stage.text();
+        assert!(!text.contains(stays) && text.contains("stop"), "{text}");
+        let line = text.lines().find(|line| line.contains("written")).unwrap_or_default().to_owned();
+        assert!(line.contains("stop"), "the key is answered: {text}");
+        // After a while what stays true is told again.
+        stage.now = stage.now + std::time::Duration::from_secs(11);
+        assert!(stage.text().contains(stays), "{}", stage.text());
+    }
+}
+
+#[test]
 fn a_clock_that_jumps_breaks_no_picture() {
     use std::time::Duration;
     let mut stage = Stage::new(120, 36);

@@ -1,7 +1,7 @@
-//! What runs cost since a moment, and by which model. Pure.
+//! What runs cost since a moment, and by which model.
 
-use super::FleetRun;
 use crate::run::{RunState, StepState, Timestamp};
+use crate::rundir::fleet::FleetRun;
 
 /// Money that was spent.
 #[derive(Clone, Debug, Default, PartialEq)]

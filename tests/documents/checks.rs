@@ -1,114 +1,27 @@
-//! Every document of every kind of run against the tables, by the files that the binary wrote (run-directory 2.1, 11).
-
-#[path = "support/scripted.rs"]
-#[allow(dead_code)]
-mod scripted;
-#[path = "support/runs.rs"]
-#[allow(dead_code)]
-mod support;
-#[path = "support/tables.rs"]
-mod tables;
+//! What every document of a run has to be, whatever its kind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use scripted::{Scene, step};
-use serde_json::{Value, json};
+use serde_json::Value;
 use subdeck::run::{RunState, reduce};
 use subdeck::rundir::{RunDir, StatusContext, decode_status, records, status};
-use support::{Run, World, files_below, signal, wait_for};
-use tables::{
+
+use crate::PROMPT;
+use crate::support::{Run, World, files_below, wait_for};
+use crate::tables::{
     CAPABILITY, INBOX_CLOSED, RESULT, RESULT_INDEX, RUN, RUNNER_JSON, TERMINAL_ENTRY, check_record, check_table,
 };
 
-/// Stands in every task; may stand nowhere but in the stored plan, the agents' own
-/// sessions and their own bytes.
-const PROMPT: &str = "PROMPT-4f1d";
-
-const SCENES: &str = r#"
-[scene.quick]
-[[scene.quick.turn]]
-think = "Where to begin?"
-say = "I look."
-tool = [{ name = "bash", args = { command = "ls" }, time_ms = 50, output = "a\nb\n" }, { name = "read", args = { path = "a" }, time_ms = 20, fail = true, output = "no such file" }]
-[[scene.quick.turn]]
-say = "Two files."
-[scene.slow]
-[[scene.slow.turn]]
-say = "I take my time."
-tool = [{ name = "bash", args = { command = "sleep" }, time_ms = 6000000 }]
-[[scene.slow.turn]]
-say = "Done."
-"#;
-
-fn agent(world: &World, id: &str, scene: &str) -> String {
-    let script = world.file("scenes.toml", SCENES);
-    format!(
-        "{{ id = \"{id}\", agent = \"{id}\", task = \"{PROMPT} of {id}\", runner = {{ type = \"demo\", script = \"{}#{scene}\" }} }}",
-        script.display()
-    )
-}
-
-fn command(id: &str, script: &str) -> String {
-    format!(
-        "{{ id = \"{id}\", runner = {{ type = \"external-cli\", command = \"sh\", args = [\"-c\", \"{script}\"] }} }}"
-    )
-}
-
-/// A plan of logical steps: one entry is a single step, several are a group.
-fn plan(world: &World, head: &str, steps: &[&[String]]) -> String {
-    let mut text = format!("{head}\n");
-    for step in steps {
-        text.push_str("[[step]]\n");
-        match step {
-            [only] => {
-                let inner = only.trim_start_matches('{').trim_end_matches('}').trim();
-                text.push_str(&split_fields(inner).join("\n"));
-            }
-            many => text.push_str(&format!("parallel = [\n{}\n]", many.join(",\n"))),
-        }
-        text.push('\n');
-    }
-    world.file("plan.toml", &text).to_str().unwrap().to_owned()
-}
-
-/// The fields of an inline table, each on a line of its own.
-fn split_fields(inner: &str) -> Vec<String> {
-    let (mut fields, mut field, mut depth, mut quoted) = (Vec::new(), String::new(), 0, false);
-    for c in inner.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            '{' | '[' if !quoted => depth += 1,
-            '}' | ']' if !quoted => depth -= 1,
-            ',' if !quoted && depth == 0 => {
-                fields.push(std::mem::take(&mut field).trim().to_owned());
-                continue;
-            }
-            _ => {}
-        }
-        field.push(c);
-    }
-    fields.push(field.trim().to_owned());
-    fields
-}
-
-/// Starts a run whose agents play fast, in the background.
-fn start(world: &World, plan: &str, more: &[&str]) -> Run {
-    let mut command = world.subdeck(&["run", "--detach", plan]);
-    let done = support::Done::of(command.args(more).env("SUBDECK_DEMO_SPEED", "100").output().unwrap());
-    assert_eq!(done.code, 0, "{done:?}");
-    world.run(done.stdout.trim())
-}
-
 /// What a run must look like once it has ended.
-struct Want<'s> {
-    state: &'static str,
-    exit_code: i64,
-    steps: &'s [&'static str],
+pub struct Want<'s> {
+    pub state: &'static str,
+    pub exit_code: i64,
+    pub steps: &'s [&'static str],
 }
 
 /// Waits for the end, with both eyes on the files, and checks everything that is there.
-fn check_run(world: &World, run: &Run, want: &Want<'_>) -> Value {
+pub fn check_run(world: &World, run: &Run, want: &Want<'_>) -> Value {
     watch_until_end(world, run);
     let status = run.wait_end();
     world.wait_until_empty();
@@ -129,7 +42,7 @@ fn check_run(world: &World, run: &Run, want: &Want<'_>) -> Value {
 }
 
 /// While a run lives its documents agree with each other at every moment.
-fn watch_until_end(world: &World, run: &Run) {
+pub fn watch_until_end(world: &World, run: &Run) {
     let marker = world.root().join("async-subagent-runs/.active-runs").join(run.id());
     let runner = document(&run.dir.join("subdeck/runner.json"));
     wait_for("a terminal status", || {
@@ -153,7 +66,7 @@ fn watch_until_end(world: &World, run: &Run) {
     });
 }
 
-fn has_result(world: &World, run: &Run, status: &Value) -> bool {
+pub fn has_result(world: &World, run: &Run, status: &Value) -> bool {
     let results = world.root().join("async-subagent-results");
     let name = format!("{}.json", run.id());
     let session = status["sessionId"].as_str().unwrap();
@@ -164,7 +77,7 @@ fn has_result(world: &World, run: &Run, status: &Value) -> bool {
     entry.exists() && (public.exists() || pending.exists() || public.exists())
 }
 
-fn document(path: &Path) -> Value {
+pub fn document(path: &Path) -> Value {
     let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let value: Value = serde_json::from_slice(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let text = String::from_utf8(bytes).unwrap();
@@ -174,7 +87,7 @@ fn document(path: &Path) -> Value {
 }
 
 /// Absent, not null; but for the two fields that may be (run-directory 0).
-fn has_null(value: &Value) -> bool {
+pub fn has_null(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.iter().any(has_null),
@@ -185,7 +98,7 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-fn check_status(run: &Run, status: &Value) {
+pub fn check_status(run: &Run, status: &Value) {
     document(&run.dir.join("status.json"));
     check_table(status, RUN, "status");
     assert_eq!(status["runId"], run.id());
@@ -212,7 +125,7 @@ fn check_status(run: &Run, status: &Value) {
     }
 }
 
-fn check_events(run: &Run, status: &Value) {
+pub fn check_events(run: &Run, status: &Value) {
     let text = fs::read_to_string(run.dir.join("events.jsonl")).unwrap();
     assert!(
         text.ends_with('\n')
@@ -245,7 +158,7 @@ fn check_events(run: &Run, status: &Value) {
     }
 }
 
-fn check_result(world: &World, run: &Run, status: &Value, want: &Want<'_>) {
+pub fn check_result(world: &World, run: &Run, status: &Value, want: &Want<'_>) {
     let results = world.root().join("async-subagent-results");
     let result = document(&results.join(format!("{}.json", run.id())));
     check_table(&result, RESULT, "result");
@@ -271,7 +184,7 @@ fn check_result(world: &World, run: &Run, status: &Value, want: &Want<'_>) {
     }
 }
 
-fn check_indexes(world: &World, run: &Run, status: &Value) {
+pub fn check_indexes(world: &World, run: &Run, status: &Value) {
     let runs = world.root().join("async-subagent-runs");
     assert!(!runs.join(".active-runs").join(run.id()).exists());
     let folder = runs.join(".terminal-runs").join(status["sessionId"].as_str().unwrap());
@@ -284,7 +197,7 @@ fn check_indexes(world: &World, run: &Run, status: &Value) {
     assert_eq!((&entry["runId"], &entry["endedAt"].as_f64()), (&status["runId"], &Some(ended)));
 }
 
-fn check_control(run: &Run, status: &Value) {
+pub fn check_control(run: &Run, status: &Value) {
     let control = run.dir.join("control");
     let closed = document(&control.join("steer-inbox-closed.json"));
     check_table(&closed, INBOX_CLOSED, "closed inbox");
@@ -309,7 +222,7 @@ fn check_control(run: &Run, status: &Value) {
     }
 }
 
-fn check_own(run: &Run) {
+pub fn check_own(run: &Run) {
     let own = run.dir.join("subdeck");
     let runner = document(&own.join("runner.json"));
     check_table(&runner, RUNNER_JSON, "runner.json");
@@ -320,11 +233,11 @@ fn check_own(run: &Run) {
     assert!(run.dir.join("runner.stdout.log").exists() && run.dir.join("runner.stderr.log").exists());
 }
 
-fn json_with_nulls(path: &Path) -> Value {
+pub fn json_with_nulls(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-fn check_logs(run: &Run, status: &Value) {
+pub fn check_logs(run: &Run, status: &Value) {
     let text = fs::read_to_string(run.dir.join(format!("subagent-log-{}.md", run.id()))).unwrap();
     assert!(text.starts_with(&format!("# Subagent run {}\n", run.id())), "{text}");
     for part in
@@ -351,7 +264,7 @@ fn check_logs(run: &Run, status: &Value) {
 }
 
 /// A header of 16 bytes and records of 24 (run-directory 3.9).
-fn check_marks(dir: &Path, index: usize) {
+pub fn check_marks(dir: &Path, index: usize) {
     let bytes = fs::read(dir.join(format!("output-{index}.marks"))).unwrap();
     assert_eq!(&bytes[..16], b"SUBDECKMARKS\x01\0\0\0");
     assert_eq!((bytes.len() - 16) % 24, 0);
@@ -368,7 +281,7 @@ fn check_marks(dir: &Path, index: usize) {
     }
 }
 
-fn check_prompts(world: &World, run: &Run, status: &Value) {
+pub fn check_prompts(world: &World, run: &Run, status: &Value) {
     for path in files_below(&world.root()) {
         let inside = |folder: &str| path.starts_with(run.dir.join(folder));
         let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
@@ -385,7 +298,7 @@ fn check_prompts(world: &World, run: &Run, status: &Value) {
 }
 
 /// The status that the events alone give.
-fn replayed(run: &Run) -> Value {
+pub fn replayed(run: &Run) -> Value {
     let mut events = Vec::new();
     for line in fs::read(run.dir.join("events.jsonl")).unwrap().split(|b| *b == b'\n') {
         assert!(records::decode(line, &mut events));
@@ -404,7 +317,7 @@ fn replayed(run: &Run) -> Value {
 }
 
 /// A status without what is never recorded: output as it comes, and the order and times of activity that it makes.
-fn comparable(status: &Value) -> Value {
+pub fn comparable(status: &Value) -> Value {
     let mut status = status.clone();
     for name in ["lastActivityAt", "currentStep"] {
         status.as_object_mut().unwrap().remove(name);
@@ -418,184 +331,4 @@ fn comparable(status: &Value) -> Value {
         }
     }
     status
-}
-
-#[test]
-fn a_single_run() {
-    let world = World::new();
-    let run = start(&world, &plan(&world, "", &[&[agent(&world, "scout", "quick")]]), &[]);
-    let status = check_run(&world, &run, &Want { state: "complete", exit_code: 0, steps: &["complete"] });
-    assert_eq!((&status["mode"], &status["parallelGroups"]), (&"single".into(), &serde_json::json!([])));
-    assert_eq!(status["steps"][0]["recentTools"].as_array().unwrap().len(), 2);
-}
-
-#[test]
-fn a_parallel_run() {
-    let world = World::new();
-    let group =
-        [agent(&world, "scout", "quick"), command("lint", "echo fine; echo odd >&2"), agent(&world, "writer", "quick")];
-    let run = start(&world, &plan(&world, "", &[&group]), &[]);
-    let want = Want { state: "complete", exit_code: 0, steps: &["complete", "complete", "complete"] };
-    let status = check_run(&world, &run, &want);
-    assert_eq!(status["parallelGroups"], serde_json::json!([{ "start": 0, "count": 3, "stepIndex": 0 }]));
-    assert_eq!(status["mode"], "parallel");
-}
-
-#[test]
-fn a_chain_whose_middle_fails() {
-    let world = World::new();
-    let group = [agent(&world, "worker", "quick"), command("lint", "echo why >&2; exit 3")];
-    let steps = [&[agent(&world, "scout", "quick")][..], &group, &[agent(&world, "writer", "quick")]];
-    let run = start(&world, &plan(&world, "", &steps), &[]);
-    let want = Want { state: "failed", exit_code: 1, steps: &["complete", "complete", "failed", "pending"] };
-    let status = check_run(&world, &run, &want);
-    assert_eq!((&status["mode"], &status["chainStepCount"]), (&"chain".into(), &3.into()));
-    assert_eq!(status["steps"][2]["exitCode"], 3);
-}
-
-#[test]
-fn a_stopped_run_with_a_message_that_waits() {
-    let world = World::new();
-    let group = [agent(&world, "worker", "slow"), command("wait", "trap '' TERM; echo up; while :; do sleep 60; done")];
-    let run = start(&world, &plan(&world, "", &[&group, &[agent(&world, "writer", "quick")]]), &[]);
-    run.wait("the tool", |s| s["currentTool"] == "bash");
-    run.wait_output(1, "up");
-    let ids = [("waits", 2), ("astray", 9), ("taken", 0)];
-    for (id, target) in ids {
-        let request = format!(
-            r#"{{"type":"steer","id":"{id}","ts":1764000694800,"message":"Look again.","targetIndex":{target},"source":"test"}}"#
-        );
-        run.control(&format!("steer-requests/1764000694800-{id}.json"), &request);
-    }
-    run.wait("all messages", |s| s["steering"]["recent"].as_array().is_some_and(|r| r.len() == 3));
-    assert_eq!(world.output(&["stop", run.id()]).code, 0);
-    let status =
-        check_run(&world, &run, &Want { state: "stopped", exit_code: 1, steps: &["stopped", "stopped", "stopped"] });
-    assert_eq!((&status["error"], &status["stopped"]), (&"Subagent stopped by user.".into(), &true.into()));
-    let mut notices: Vec<_> =
-        run.events_of("subagent.steering.notice").iter().map(|n| n["requestId"].as_str().unwrap().to_owned()).collect();
-    notices.sort_unstable();
-    assert_eq!(notices[..1], ["astray"], "{notices:?}");
-    assert!(notices.contains(&"waits".to_owned()), "{notices:?}");
-    let open = status["steering"]["recent"].as_array().unwrap().iter().flat_map(|r| r["targets"].as_array().unwrap());
-    let open: Vec<_> =
-        open.filter(|t| matches!(t["state"].as_str().unwrap(), "scheduled" | "routed" | "queued")).collect();
-    assert!(open.is_empty(), "{open:?}");
-}
-
-#[test]
-fn a_paused_run() {
-    let world = World::new();
-    let steps = [&[agent(&world, "worker", "slow")][..], &[agent(&world, "writer", "quick")]];
-    let run = start(&world, &plan(&world, "", &steps), &[]);
-    run.wait("the tool", |s| s["currentTool"] == "bash");
-    assert_eq!(world.output(&["interrupt", run.id()]).code, 0);
-    let status = check_run(&world, &run, &Want { state: "paused", exit_code: 0, steps: &["paused", "pending"] });
-    assert!(status.get("error").is_none());
-    assert_eq!(run.events_of("subagent.run.paused").len(), 1);
-}
-
-#[test]
-fn a_run_whose_time_is_over() {
-    let world = World::new();
-    let steps = [&[agent(&world, "worker", "slow")][..], &[command("never", "echo never")]];
-    let run = start(&world, &plan(&world, "", &steps), &["--time", "700ms"]);
-    let status = check_run(&world, &run, &Want { state: "failed", exit_code: 1, steps: &["failed", "failed"] });
-    assert_eq!((&status["timedOut"], &status["timeoutMs"]), (&true.into(), &700.into()));
-    assert!(status["deadlineAt"].is_number());
-    assert_eq!(run.events_of("subagent.run.timed_out")[0]["timeoutMs"], 700);
-}
-
-#[test]
-fn a_step_whose_time_is_over() {
-    let world = World::new();
-    let slow = command("slow", "sleep 60").replace("] } }", "] }, budget = { time = \"200ms\" } }");
-    let run = start(&world, &plan(&world, "", &[&[slow], &[command("never", "echo never")]]), &[]);
-    let status = check_run(&world, &run, &Want { state: "failed", exit_code: 1, steps: &["failed", "pending"] });
-    assert_eq!(status["steps"][0]["timedOut"], true);
-    assert!(status.get("timedOut").is_none());
-}
-
-#[test]
-fn a_lost_run() {
-    let world = World::new();
-    let steps =
-        [&[agent(&world, "scout", "quick")][..], &[agent(&world, "worker", "slow")], &[command("never", "true")]];
-    let run = start(&world, &plan(&world, "", &steps), &[]);
-    run.wait("the tool", |s| s["steps"][1]["currentTool"] == "bash");
-    signal(run.runner_pid(), "-KILL");
-    let status =
-        check_run(&world, &run, &Want { state: "failed", exit_code: 1, steps: &["complete", "failed", "pending"] });
-    assert!(status["error"].as_str().unwrap().contains("SIGKILL"), "{}", status["error"]);
-    assert_eq!(run.events_of("subagent.run.repaired_stale").len(), 1);
-    let result = document(&world.root().join(format!("async-subagent-results/{}.json", run.id())));
-    assert_eq!(result["results"][0]["output"], "Two files.", "what a step had said is not lost with the runner");
-}
-
-/// A step of a runner config with a task that may be written nowhere.
-fn asked(more: Value) -> Value {
-    let mut step = step(more);
-    step["task"] = PROMPT.into();
-    step
-}
-
-#[test]
-fn a_run_that_needed_somebody_and_went_on() {
-    let scene = Scene::new(&[concat!(
-        "open A contact_supervisor {\"reason\":\"need_decision\"}\nuntil one\nclose A -\n",
-        "open B bash {\"command\":\"make\"}\nwait 700\nclose B -\n",
-        "open E1 edit {\"path\":\"a\"}\nbroke E1 edit no\nopen E2 edit {\"path\":\"a\"}\nbroke E2 edit no\nsay fine"
-    )]);
-    let control = json!({ "controlConfig": { "activeNoticeAfterMs": 400, "failedToolAttemptsBeforeAttention": 2 } });
-    let run = scene.detach(&scene.config(&[asked(json!({}))], control));
-    run.wait("attention", |s| s["activityState"] == "needs_attention");
-    scene.touch("one");
-    let status = check_run(&scene.world, &run, &Want { state: "complete", exit_code: 0, steps: &["complete"] });
-    assert!(status["steps"][0].get("activityState").is_none());
-    let reasons: Vec<_> = run.events_of("subagent.control").iter().map(|e| e["event"]["reason"].clone()).collect();
-    for reason in ["supervisor_request", "tool_open_threshold", "tool_failures"] {
-        assert!(reasons.contains(&reason.into()), "{reason}: {reasons:?}");
-    }
-}
-
-#[test]
-fn runs_that_are_over_their_budgets() {
-    for (scripts, step, more, want) in [
-        (
-            ["turn 1 1 0\nturn 1 1 0\nopen A bash\nclose A bash\nhang", "say never"],
-            json!({}),
-            json!({ "turnBudget": { "maxTurns": 1, "graceTurns": 1 } }),
-            ["failed", "pending"],
-        ),
-        (
-            ["say_at 600 500 0.5 big", "say never"],
-            json!({}),
-            json!({ "usageBudget": { "tokens": { "soft": 10, "hard": 1000 }, "costUsd": { "hard": 5 } } }),
-            ["complete", "pending"],
-        ),
-        (["open A bash\nhang", "say never"], json!({ "toolTimeoutMs": 500 }), json!({}), ["failed", "pending"]),
-    ] {
-        let scene = Scene::new(&scripts);
-        let run = scene.detach(&scene.config(&[asked(step), asked(json!({}))], more));
-        check_run(&scene.world, &run, &Want { state: "failed", exit_code: 1, steps: &want });
-    }
-    // The calls of a runner config are counted, and a guard inside the agent sees to the limit.
-    let scene = Scene::new(&["open A read\nclose A read\nopen B read\nclose B read\nsay fine", "say done"]);
-    let steps = [asked(json!({ "toolBudget": { "soft": 1, "hard": 1 } })), asked(json!({}))];
-    let run = scene.detach(&scene.config(&steps, json!({})));
-    check_run(&scene.world, &run, &Want { state: "complete", exit_code: 0, steps: &["complete", "complete"] });
-}
-
-#[test]
-fn a_run_whose_step_was_tried_again() {
-    let scene = Scene::new(&["say fine"]);
-    let refused = concat!(
-        r#"{"type":"message_end","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"503"}}"#,
-        "\n{\"type\":\"agent_settled\"}"
-    );
-    scene.script("0.1", refused);
-    let run = scene.detach(&scene.config(&[asked(json!({ "modelCandidates": ["a/one", "b/two"] }))], json!({})));
-    let status = check_run(&scene.world, &run, &Want { state: "complete", exit_code: 0, steps: &["complete"] });
-    assert_eq!(status["steps"][0]["modelAttempts"].as_array().unwrap().len(), 2);
-    assert_eq!(run.events_of("subdeck.attempt.ended").len(), 1);
 }

@@ -114,8 +114,9 @@ fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     }
     // What is told is at least what it was where some of it is not.
     let least = if scene.spent.partial || scene.spent.unknown > 0 { "+" } else { "" };
+    // What is wrong is worth more than the word for what was spent.
     let mut right = vec![
-        piece("today ", theme.dim()).rank(5),
+        piece("today ", theme.dim()).rank(3),
         piece(format!("{}{least}", units::cost(scene.spent.usd)), theme.bold()).rank(6),
     ];
     for (at, (model, usd)) in scene.spent.models.iter().take(4).enumerate() {

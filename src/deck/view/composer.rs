@@ -47,8 +47,11 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Sc
                 let at = Situation { state: scene.state, read_only: scene.read_only };
                 let others = actions::possible(actions::Action::SteerAll, ui, at).is_ok();
                 let other = if others { "; tab chooses another step" } else { "" };
-                let text = format!("cannot be sent: {why}{other}");
-                put_cut(buf, inner, 0, 1, &SafeText::line(&text), inner.width, theme.bad());
+                let whole = SafeText::line(&format!("cannot be sent: {why}{other}"));
+                // The reason says it too, and what to do is never what is cut.
+                let fits = whole.width() <= usize::from(inner.width);
+                let text = if fits { whole } else { SafeText::line(&format!("{why}{other}")) };
+                put_cut(buf, inner, 0, 1, &text, inner.width, theme.bad());
             }
             None => modes(buf, inner, draft.map(|d| d.mode).unwrap_or_default(), scene),
         }

@@ -122,6 +122,26 @@ fn the_pane_of_a_folded_group_has_a_row_for_each_member() {
 }
 
 #[test]
+fn before_a_step_is_stopped_it_is_told_who_goes_on_and_who_never_starts() {
+    let asked = |steps: &[u32], at: u32| {
+        let mut stage = Stage::new(200, 60);
+        stage.feed.state.steps.retain(|step| steps.contains(&step.id.0));
+        stage.ui.selected = StepId(at);
+        stage.keys("x");
+        // As one line, whatever was wrapped.
+        let text = stage.text();
+        let rows = text.lines().filter(|row| row.contains("│")).map(|row| row.split('│').nth(2).unwrap_or_default());
+        rows.map(str::trim).collect::<Vec<_>>().join(" ")
+    };
+    let all = asked(&[0, 1, 2, 3, 4, 5], 2);
+    assert!(all.contains("Its siblings go on. 6 acceptance waits for it and will never start."), "{all}");
+    let last = asked(&[0, 1, 2, 3], 2);
+    assert!(last.contains("Its siblings go on. No step waits for it."), "{last}");
+    let alone = asked(&[0, 1, 3], 3);
+    assert!(alone.contains("No step waits for it.") && !alone.contains("siblings"), "{alone}");
+}
+
+#[test]
 fn while_a_permission_is_waited_for_no_limit_on_tools_is_shown() {
     let mut stage = Stage::new(120, 36);
     assert!(stage.text().contains("open 0:07 of 10:00"));

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 
 use super::entries::Sieve;
 use super::history::{Entry, Tone, tell};
-use super::said::{SaidWhat, said};
+use super::said::{REDACTED, SaidWhat, has_text, said};
 use crate::run::replay::Recorded;
-use crate::run::{AgentEvent, RunState, StepId, StepState, ToolCall, ToolOutcome, What, reduce};
+use crate::run::{AgentEvent, Event, MessageRole, RunState, StepId, StepState, ToolCall, ToolOutcome, What, reduce};
 
 /// As many entries are noted at most, which take about 100 MB; of a longer recording there is no index.
 const MOST: usize = 10_000_000;
+/// A step takes as much room as so many entries.
+const A_STEP: usize = 32;
 /// As many entries at most are kept as they are, because what they say is not in their records alone.
 const KEPT_WHOLE: usize = 20_000;
 /// No more steps than these are made up for a recording that does not say which there are.
@@ -67,7 +69,7 @@ pub struct Column {
 }
 
 impl Column {
-    fn push(&mut self, number: u64, bad: bool, text: bool) {
+    fn push(&mut self, number: u64, Noted { bad, text }: Noted) {
         let place = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
         self.numbers.push(number);
         if bad {
@@ -168,25 +170,8 @@ impl Book {
             self.know(step);
         }
         reduce(&mut self.state, event);
-        if let What::Agent { step, event: agent } = &event.what
-            && let Some(what) = said(&self.state, *step, agent)
-        {
-            let shelf = self.shelves.entry(*step).or_default();
-            shelf.said.push(number, what.is_bad(), what.is_message());
-            self.entries += 1;
-            if self.said.len() < KEPT_WHOLE && said(&self.nobody, *step, agent).as_ref() != Some(&what) {
-                self.said.insert(number, what);
-            }
-        }
-        if let Some(entry) = tell(&self.state, event)
-            && let Some(step) = entry.step
-        {
-            self.shelves.entry(step).or_default().told.push(number, entry.tone == Tone::Bad, false);
-            self.entries += 1;
-            if self.told.len() < KEPT_WHOLE && tell(&self.nobody, event).as_ref() != Some(&entry) {
-                self.told.insert(number, entry);
-            }
-        }
+        self.note_said(number, event);
+        self.note_told(number, event);
         match &event.what {
             What::Agent { step, event: AgentEvent::ToolStarted { .. } } => self.follow_calls(*step, number, None),
             What::Agent { step, event: AgentEvent::ToolEnded { outcome, .. } } => {
@@ -206,6 +191,52 @@ impl Book {
         true
     }
 
+    fn note_said(&mut self, number: u64, event: &Event) {
+        let What::Agent { step, event: agent } = &event.what else { return };
+        let entry = match outline(agent) {
+            Outline::Known { said, .. } => said,
+            Outline::Unknown => said(&self.state, *step, agent).map(|what| {
+                let entry = Noted { bad: what.is_bad(), text: what.is_message() };
+                if self.said.len() < KEPT_WHOLE && said(&self.nobody, *step, agent).as_ref() != Some(&what) {
+                    self.said.insert(number, what);
+                }
+                entry
+            }),
+        };
+        if let Some(entry) = entry {
+            self.shelf_of(*step).said.push(number, entry);
+            self.entries += 1;
+        }
+    }
+
+    fn note_told(&mut self, number: u64, event: &Event) {
+        let known = match &event.what {
+            What::Agent { step, event: agent } => Some((*step, outline(agent))),
+            _ => None,
+        };
+        let (step, noted) = if let Some((step, Outline::Known { told, .. })) = known {
+            let Some(noted) = told else { return };
+            (step, noted)
+        } else {
+            let Some(entry) = tell(&self.state, event) else { return };
+            let Some(step) = entry.step else { return };
+            let noted = Noted { bad: entry.tone == Tone::Bad, text: false };
+            if self.told.len() < KEPT_WHOLE && tell(&self.nobody, event).as_ref() != Some(&entry) {
+                self.told.insert(number, entry);
+            }
+            (step, noted)
+        };
+        self.shelf_of(step).told.push(number, noted);
+        self.entries += 1;
+    }
+
+    fn shelf_of(&mut self, step: StepId) -> &mut Shelf {
+        self.shelves.entry(step).or_insert_with(|| {
+            self.entries += A_STEP;
+            Shelf::default()
+        })
+    }
+
     /// A log of others does not say which steps there are, and a chain may grow.
     fn know(&mut self, step: StepId) {
         if step.flat() >= MADE_UP {
@@ -220,14 +251,14 @@ impl Book {
     /// Notes which calls of a step an event began or ended; without an outcome one that is gone was begun again.
     fn follow_calls(&mut self, step: StepId, number: u64, outcome: Option<ToolOutcome>) {
         let open = self.state.step(step).map(|step| step.open.as_slice()).unwrap_or_default();
-        let shelf = self.shelves.entry(step).or_default();
+        let Some(shelf) = self.shelves.get_mut(&step) else { return };
         let Shelf { calls, begun, open: known, .. } = shelf;
         let entries = &mut self.entries;
         known.retain(|(seq, start)| {
             let stays = open.iter().any(|call| call.seq == *seq);
             if let (false, Some(outcome)) = (stays, outcome) {
                 begun.push(*start);
-                calls.push(number, outcome != ToolOutcome::Ok, false);
+                calls.push(number, Noted { bad: outcome != ToolOutcome::Ok, text: false });
                 *entries += 2;
             }
             stays
@@ -259,15 +290,22 @@ impl Book {
             // The picture is an older one, and was made of the same events.
             return ended.checked_sub(step.recent_tools.len());
         }
-        // A status may keep fewer of them, and those that a lost runner left open are ended by whoever reads of it.
-        let own = self.state.step(step.id).map(|own| &own.recent_tools);
-        let (own, kept) = (own.into_iter().flatten(), &step.recent_tools);
-        let many = own.clone().count();
-        let fits = |place: &usize| {
-            many - place <= kept.len() && own.clone().skip(*place).zip(kept).all(|(a, b)| is_same(a, b))
+        let Some(own) = self.state.step(step.id).map(|own| &own.recent_tools) else { return Some(ended) };
+        let kept = &step.recent_tools;
+        let same_ends = || {
+            own.front().zip(kept.front()).is_some_and(|(a, b)| is_same(a, b))
+                && own.back().zip(kept.back()).is_some_and(|(a, b)| is_same(a, b))
         };
-        let first = if many == 0 { Some(0) } else { (0..many).find(fits) };
-        Some(ended.checked_sub(many)? + first?)
+        let first = if own.is_empty() || own.len() == kept.len() && same_ends() {
+            0
+        } else {
+            // A status may keep fewer of them, and those that a lost runner left open are ended by whoever reads of it.
+            let fits = |place: &usize| {
+                own.len() - place <= kept.len() && own.iter().skip(*place).zip(kept).all(|(a, b)| is_same(a, b))
+            };
+            (0..own.len()).find(fits)?
+        };
+        Some(ended.checked_sub(own.len())? + first)
     }
 
     /// An entry that its record alone does not say as it was.
@@ -281,6 +319,49 @@ impl Book {
     pub fn said(&self, number: u64) -> Option<&SaidWhat> {
         self.said.get(&number)
     }
+}
+
+/// What a filter asks of an entry.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    /// Something went wrong.
+    bad: bool,
+    /// It is a message.
+    text: bool,
+}
+
+/// Which entries an event of an agent makes.
+enum Outline {
+    /// In the transcript and among what happened, whatever else the run knows.
+    Known { said: Option<Noted>, told: Option<Noted> },
+    /// Their texts have to be made to find out.
+    Unknown,
+}
+
+/// Of nearly all events it can be told without making their texts, which takes most of the time that they take.
+fn outline(event: &AgentEvent) -> Outline {
+    let noted = |bad, text| Some(Noted { bad, text });
+    let (said, told) = match event {
+        AgentEvent::ToolStarted { .. } => (noted(false, false), noted(false, false)),
+        AgentEvent::ToolEnded { outcome: ToolOutcome::Ok, .. } => (noted(false, false), None),
+        AgentEvent::ToolEnded { .. } => (noted(true, false), noted(true, false)),
+        AgentEvent::Message { error: None, role, preview, .. } => {
+            let says = || preview.trim() != REDACTED && has_text(preview);
+            match role {
+                MessageRole::Assistant => (noted(false, true), noted(false, false).filter(|_| says())),
+                MessageRole::User if says() => (noted(false, true), noted(false, false)),
+                _ => (None, None),
+            }
+        }
+        AgentEvent::TurnStarted
+        | AgentEvent::TurnEnded
+        | AgentEvent::TextDelta { .. }
+        | AgentEvent::ToolProgress { .. }
+        | AgentEvent::Unknown { .. }
+        | AgentEvent::Unparsed { .. } => (None, None),
+        _ => return Outline::Unknown,
+    };
+    Outline::Known { said, told }
 }
 
 fn is_same(one: &ToolCall, other: &ToolCall) -> bool {

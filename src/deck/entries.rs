@@ -89,7 +89,11 @@ impl<'a> Entries<'a> {
     #[must_use]
     pub fn earlier(&self, step: &StepState, tab: Tab) -> Earlier {
         let more = match tab {
-            Tab::Tools => step.tool_count > (step.recent_tools.len() + step.open.len()) as u64,
+            // Who counts may have missed some.
+            Tab::Tools => {
+                let full = step.recent_tools.len() >= StepState::KEPT_TOOLS;
+                full || step.tool_count > (step.recent_tools.len() + step.open.len()) as u64
+            }
             Tab::Transcript | Tab::Events => self.history.is_cut(step.id, tab == Tab::Transcript),
             Tab::Output | Tab::Budget | Tab::Changes => false,
         };

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::said::{Said, asked, said};
+use super::said::{REDACTED, Said, asked, said};
 use crate::run::replay::Spot;
 use crate::run::{
     AgentEvent, Event, MessageRole, Metric, RunPhase, RunState, STOPPED, Stage, StepFace, StepId, StepPhase,
@@ -399,8 +399,7 @@ fn agent_entry(state: &RunState, step: StepId, at: Timestamp, event: &AgentEvent
                 MessageRole::User => Tone::Told,
                 _ => return None,
             };
-            // What runners write where a prompt was (run-directory 2.5).
-            if preview.trim() == "[prompt redacted]" {
+            if preview.trim() == REDACTED {
                 return None;
             }
             text.into_iter().find(|line| !line.is_empty()).map(|line| entry(tone, line.truncate(LINE)))

@@ -113,8 +113,8 @@ pub fn said(state: &RunState, step: StepId, event: &AgentEvent) -> Option<SaidWh
                 // What a call gave is told by its end.
                 _ => return None,
             };
-            // What runners write where a prompt was (run-directory 2.5); the plan has the prompt itself.
-            let text = if preview.trim() == "[prompt redacted]" { Vec::new() } else { first_lines(preview) };
+            // The plan has the prompt itself.
+            let text = if preview.trim() == REDACTED { Vec::new() } else { first_lines(preview) };
             let error = error.as_deref().filter(|error| !(asked(state, step) && broken_off(*stop, error)));
             let error = error.map(|error| SafeText::line(error).truncate(CELLS));
             (!text.is_empty() || error.is_some() || !told).then_some(SaidWhat::Message { told, text, error })
@@ -129,6 +129,15 @@ pub fn asked(state: &RunState, step: StepId) -> bool {
     let ends =
         |s: &crate::run::StepState| s.ending.is_some() || matches!(s.phase, StepPhase::Paused | StepPhase::Stopped);
     state.step(step).is_some_and(ends)
+}
+
+/// What runners write where a prompt was (run-directory 2.5).
+pub const REDACTED: &str = "[prompt redacted]";
+
+/// Whether there is anything to be seen of a text.
+#[must_use]
+pub fn has_text(text: &str) -> bool {
+    text.lines().any(|line| !SafeText::line(line).is_empty())
 }
 
 fn first_lines(text: &str) -> Vec<SafeText> {

@@ -43,8 +43,12 @@ pub struct Part {
 pub fn read(dir: &RunDir, place: u64) -> io::Result<Vec<u8>> {
     let file = open::regular(&dir.events())?;
     let mut line = Vec::new();
-    let mut chunk = vec![0; 64 * 1024];
+    // Most records are short, and a search reads very many.
+    let mut chunk = vec![0; 8 * 1024];
     while line.len() < MOST {
+        if line.len() == chunk.len() {
+            chunk.resize(64 * 1024, 0);
+        }
         let read = file.read_at(&mut chunk, place + line.len() as u64)?;
         let new = chunk.get(..read).unwrap_or_default();
         match memchr::memchr(b'\n', new) {

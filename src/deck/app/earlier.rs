@@ -12,9 +12,10 @@ const SLICE: u64 = 1024 * 1024;
 const BEHIND: usize = 64;
 
 impl<S: Source> App<'_, S> {
-    /// Whether there is something to read that somebody asked for.
+    /// Whether there is something to read that somebody waits for. Who goes elsewhere meanwhile does not, and it is read on
+    /// when somebody does again.
     pub(super) fn wants_older(&self) -> bool {
-        if self.older.reading().is_some() || self.sifts_older() {
+        if self.sifts_older() {
             return true;
         }
         let (state, entries) = self.then();

@@ -7,7 +7,7 @@ use crate::deck::entries::{Call, Earlier, Entries, Listed, Sieve, TASK};
 use crate::deck::history::{History, Tone};
 use crate::deck::model::Tab;
 use crate::run::replay::Piece;
-use crate::run::{MessageRole, RunMeta, StepMeta, StepOutcome, StepPhase, SubAgentDid, Timestamp, reduce};
+use crate::run::{MessageRole, RunMeta, StepMeta, StepOutcome, StepPhase, StepState, SubAgentDid, Timestamp, reduce};
 
 /// A recording in memory: an event after the other, some of them in one record.
 #[derive(Clone, Default)]
@@ -190,19 +190,23 @@ fn what() -> impl Strategy<Value = What> {
             event: AgentEvent::ToolEnded { call, tool: Some(format!("t{tool}")), outcome, preview },
         }
     });
-    let message = (0..STEPS, 0..3u8, prop::option::of(Just("429".to_owned()))).prop_map(|(step, role, error)| {
-        let role = [MessageRole::Assistant, MessageRole::User, MessageRole::ToolResult][usize::from(role)];
-        let event = AgentEvent::Message {
-            role,
-            preview: "it says".into(),
-            model: None,
-            stop: Some(crate::run::StopReason::Error),
-            usage: None,
-            error,
-            calls_tools: false,
-        };
-        What::Agent { step: StepId(step), event }
-    });
+    let text =
+        prop_oneof![4 => Just("it says"), 1 => Just("\n\x1b[31m\n"), 1 => Just(""), 1 => Just("[prompt redacted]")];
+    let message = (0..STEPS, 0..3u8, prop::option::weighted(0.2, Just("429".to_owned())), text).prop_map(
+        |(step, role, error, text)| {
+            let role = [MessageRole::Assistant, MessageRole::User, MessageRole::ToolResult][usize::from(role)];
+            let event = AgentEvent::Message {
+                role,
+                preview: text.into(),
+                model: None,
+                stop: Some(crate::run::StopReason::Error),
+                usage: None,
+                error,
+                calls_tools: false,
+            };
+            What::Agent { step: StepId(step), event }
+        },
+    );
     let other = (0..STEPS, 0..6u8).prop_map(|(step, which)| {
         let step = StepId(step);
         match which {
@@ -263,4 +267,94 @@ proptest! {
         }
         check(&mut older, &events);
     }
+}
+
+/// A run of one step with this many calls that ended, and one that is open.
+fn calls(many: usize) -> Vec<Recorded> {
+    let step = StepId(0);
+    let said = |event| (What::Agent { step, event }, false);
+    let start = |n: usize| AgentEvent::ToolStarted {
+        call: Some(format!("c{n}")),
+        tool: "bash".into(),
+        args: format!("job {n}"),
+        path: None,
+        about: Default::default(),
+    };
+    let end = |n: usize| AgentEvent::ToolEnded {
+        call: Some(format!("c{n}")),
+        tool: None,
+        outcome: ToolOutcome::Ok,
+        preview: format!("gave {n}"),
+    };
+    let all = (0..many).flat_map(|n| [said(start(n)), said(end(n))]);
+    recorded(all.chain([said(start(many))]).collect())
+}
+
+fn opened(events: &[Recorded]) -> Older {
+    let mut older = Older::default();
+    older.begin(|| Box::new(Recordings { len: events.len(), events: events.to_vec(), gone: None }));
+    read_all(&mut older);
+    older
+}
+
+#[test]
+fn calls_that_a_status_tells_of_are_joined_where_they_are_the_same() {
+    let events = calls(250);
+    let (state, history) = bounded(&events);
+    let older = opened(&events);
+    let listed = |change: &dyn Fn(&mut StepState)| {
+        let mut step = state.steps[0].clone();
+        change(&mut step);
+        let entries = Entries { history: &history, older: &older };
+        let all = entries.all(&step, Tab::Tools, Sieve::All);
+        (entries.earlier(&step, Tab::Tools), all.len(), all.number(0), all.newest())
+    };
+    assert_eq!(listed(&|_| {}), (Earlier::Listed, 251, Some(0), Some(250)));
+    // A status that keeps fewer of them.
+    assert_eq!(listed(&|step| drop(step.recent_tools.drain(..195))), (Earlier::Listed, 251, Some(0), Some(250)));
+    // One that counts fewer than the log has, or more.
+    assert_eq!(listed(&|step| step.tool_count = 3), (Earlier::Listed, 251, Some(0), Some(250)));
+    assert_eq!(listed(&|step| step.tool_count = 260), (Earlier::Listed, 251, Some(9), Some(259)));
+    // Of a lost run the open call was ended by whoever reads of it.
+    let lose = |step: &mut StepState| {
+        let open = step.open.pop().unwrap();
+        let mut lost = step.recent_tools[0].clone();
+        (lost.ended_at, lost.outcome) = (open.started_at, Some(ToolOutcome::Lost));
+        step.recent_tools.push_back(lost);
+    };
+    assert_eq!(listed(&lose), (Earlier::Listed, 251, Some(0), Some(250)));
+    // Other calls than those of the log: only what the status has is listed, and said to be the newest.
+    let others = |step: &mut StepState| step.recent_tools.iter_mut().for_each(|call| call.tool = "other".into());
+    assert_eq!(listed(&others), (Earlier::Unlisted, 201, Some(50), Some(250)));
+}
+
+#[test]
+fn a_recording_that_goes_on_in_another_way_is_not_joined_and_one_that_is_gone_says_so() {
+    let events = calls(600);
+    let (state, mut history) = bounded(&events);
+    let mut older = opened(&events);
+    let step = &state.steps[0];
+    // Nothing is at hand yet, and this record cannot be read any more.
+    let (begun, gone) = (events[3].spot().number.unwrap(), events[3].place);
+    if let Stage::Open { tape, .. } = &mut older.stage {
+        *tape = Box::new(Recordings { len: events.len(), events: events.clone(), gone: Some(gone) });
+    }
+    let entries = Entries { history: &history, older: &older };
+    let listed = entries.all(step, Tab::Tools, Sieve::All);
+    assert_eq!((listed.len(), listed.number(0)), (601, Some(0)));
+    let needs = entries.needs(step, Tab::Tools, &listed, 0..3);
+    assert_eq!(needs.len(), 6);
+    older.fetch(&needs);
+    let entries = Entries { history: &history, older: &older };
+    assert!(entries.call(step, 0).is_none() && entries.said(step.id, begun).is_none());
+    assert!(entries.told(step.id, begun).is_none());
+    let Some(Call::Ended(call, _)) = entries.call(step, 1) else { panic!() };
+    assert_eq!((call.args.as_str(), call.preview.as_str()), ("job 1", "gave 1"));
+    // The log was cut, and is read again from its beginning.
+    history.add(&state, std::slice::from_ref(&events[0].event), &[events[0].spot()]);
+    let entries = Entries { history: &history, older: &older };
+    for tab in [Tab::Tools, Tab::Transcript, Tab::Events] {
+        assert_eq!(entries.earlier(step, tab), Earlier::Unlisted);
+    }
+    assert_eq!(entries.all(step, Tab::Tools, Sieve::All).len(), 201);
 }

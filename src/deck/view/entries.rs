@@ -297,7 +297,7 @@ fn place(step: &StepState, tab: Tab, earlier: Earlier, listed: &Listed<'_>) -> S
     let unknown = matches!(earlier, Earlier::Unread | Earlier::Unlisted);
     let (mut at, mut of) = (listed.at as u64, listed.len() as u64);
     if unknown && tab == Tab::Tools && listed.sieve == Sieve::All {
-        (at, of) = (listed.number(listed.at).unwrap_or(at), step.tool_count);
+        (at, of) = (listed.number(listed.at).unwrap_or(at), step.tool_count.max(of));
         return format!("{} of {}", grouped(at + 1), grouped(of));
     }
     format!("{} of {}{}", grouped(at + 1), grouped(of), if unknown { "+" } else { "" })
@@ -311,7 +311,7 @@ pub(super) fn whereabouts(step: &StepState, scene: &Scene<'_>, ui: &UiState) -> 
     out.extend(listed.sieve.word().map(|word| piece(word, theme.accent())));
     let tab = ui.tab(step.id);
     let earlier = scene.entries().earlier(step, tab);
-    let percent = scene.older.reading().filter(|_| earlier == Earlier::Unread);
+    let percent = scene.older.reading().filter(|_| scene.entries().wanted(ui, step));
     out.extend(percent.map(|done| piece(format!("reading earlier ones {done}%"), theme.accent()).rank(4).gap(2)));
     if earlier == Earlier::Unlisted {
         out.push(piece("earlier ones are in the files only", theme.dim()).rank(3).gap(2));

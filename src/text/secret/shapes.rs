@@ -38,6 +38,25 @@ pub(super) const PREFIXES: &[(&str, usize)] = &[
     ("AGE-SECRET-KEY-", 20),
 ];
 
+/// Those of them that no other word begins with, whatever follows.
+const SURE: &[&str] = &[
+    "sk_live_",
+    "sk_test_",
+    "rk_live_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "xoxr-",
+    "xoxs-",
+];
+
 /// Words behind which the key of a header stands.
 pub(super) const HEADERS: &[(&str, usize)] = &[("Bearer ", 16), ("bearer ", 16), ("Basic ", 16)];
 
@@ -210,8 +229,9 @@ pub(super) fn issued(text: &str, found: &mut Vec<Range<usize>>) {
         let key = bytes.get(from..from + len).unwrap_or_default();
         // A long name with a prefix by chance has neither digits nor capitals.
         let mixed = key.iter().any(u8::is_ascii_digit) || key.iter().any(u8::is_ascii_uppercase);
+        let sure = SURE.contains(prefix);
         let cut = len > 0 && is_cut(bytes, from + len);
-        if (len >= *least || cut) && mixed {
+        if (len >= *least || cut) && (mixed || sure) {
             found.push(if issuer.is_some() { at..from + len } else { from..from + len });
         }
     }

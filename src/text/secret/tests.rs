@@ -68,6 +68,9 @@ fn of_what_was_cut_the_beginning_is_masked_too() {
     for (text, want) in [
         ("curl -H 'Authorization: Bearer q8Zk2LmN0pR7…", "curl -H 'Authorization: Bearer [redacted]…"),
         ("Bearer q8…", "Bearer [redacted]…"),
+        // Its digits are among what is missing, and nothing else begins like this.
+        ("Authorization: Bearer ghp_abcdefghijklmn…", "Authorization: Bearer [redacted]…"),
+        ("clone with glpat-abcdefghij…", "clone with [redacted]…"),
         ("AWS_SECRET_ACCESS_KEY=wJalrXU…", "AWS_SECRET_ACCESS_KEY=[redacted]…"),
         (r#"{"password":"hunt… 3 s"#, r#"{"password":"[redacted]… 3 s"#),
         ("and AIzaSyA123456… 12:00", "and [redacted]… 12:00"),

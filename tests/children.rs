@@ -425,10 +425,11 @@ fn a_message_that_cannot_arrive_fails_with_its_reason() {
         let status = run.wait("the failure", |s| s["steering"]["failed"] == 1);
         assert_eq!((&status["steering"]["requested"], &status["steering"]["scheduled"]), (&1.into(), &0.into()));
         let target = &status["steering"]["recent"][0]["targets"][0];
-        assert_eq!((&target["state"], &target["reason"]), (&"failed".into(), &reason.into()));
+        let reason = format!("the step takes no messages: {reason}");
+        assert_eq!((&target["state"], &target["reason"]), (&"failed".into(), &reason.as_str().into()));
         let failed =
             wait_for("the record", || Some(run.events_of("subagent.steer.failed")).filter(|failed| !failed.is_empty()));
-        assert_eq!((failed.len(), &failed[0]["reason"]), (1, &reason.into()), "{failed:?}");
+        assert_eq!((failed.len(), &failed[0]["reason"]), (1, &reason.as_str().into()), "{failed:?}");
         assert_eq!(run.events_of("subagent.steering.notice").len(), 1, "told once");
         assert_eq!(run.events_of("subdeck.capability").len(), usize::from(args.len() == 1));
         assert_eq!(world.output(&["stop", run.id(), "--wait"]).code, 0);

@@ -56,7 +56,8 @@ fn long(home: &Home) -> (Pty, std::path::PathBuf) {
         "plan.toml",
         &format!(
             "[[step]]\nid = \"jobs\"\ntask = \"Do what is to be done.\"\nmodels = [\"one\", \"two\"]\n\
-             runner = {{ type = \"claude\", transport = \"oneshot\", command = {claude:?} }}\n"
+             runner = {{ type = \"claude\", transport = \"oneshot\", command = {claude:?} }}\n\
+             [[step]]\nid = \"after\"\nrunner = {{ type = \"external-cli\", command = \"true\" }}\n"
         ),
     );
     let pty = home.deck(&["run", "plan.toml"], 100, 30);
@@ -152,6 +153,14 @@ fn everything_is_listed_while_the_run_goes_on_when_it_is_over_and_when_it_plays_
     pty.keys(" ");
     pty.wait_text("2 of 3,001");
     look_at_the_oldest(&pty, CALLS + 1);
+    // From another step, in all of them.
+    pty.keys("]2");
+    pty.wait_text("a plain command uses no tools");
+    pty.keys("/all of 55.\t");
+    pty.wait_text("in all steps");
+    pty.keys("\r");
+    pty.wait_text("in step 1 jobs");
+    pty.wait_text("match 1/1  55 of 3,001");
     // A deck that comes later has read of the first ones only that they were there.
     let mut pty = pty;
     pty.keys("q");
@@ -174,10 +183,13 @@ fn everything_is_listed_while_the_run_goes_on_when_it_is_over_and_when_it_plays_
     look_at_the_oldest(&pty, CALLS + 1);
     pty.keys("2g");
     pty.wait_text("1 of 3,001");
-    // The end of the run and of its step, the last call.
-    pty.keys("{{{{");
-    pty.wait_text("[2 tools 3,000]");
-    pty.wait_text("1 of 3,000");
+    // Before the ends of the run and of its steps there are the last calls.
+    pty.keys("{{{{{{{{{{");
+    pty.wait_for("the first of fewer calls", |screen| {
+        let text = screen.contents();
+        let count = text.split("[2 tools ").nth(1).and_then(|rest| rest.split(']').next()).unwrap_or_default();
+        count.starts_with("2,99") && text.contains(&format!("1 of {count} "))
+    });
     pty.wait_text("job 1");
 }
 

@@ -250,6 +250,12 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// Where the record is of something that was read again, where that says all of it.
+    #[must_use]
+    pub fn record(&self, number: u64) -> Option<u64> {
+        self.older.record(number)
+    }
+
     /// What was said after a number, as far as it is at hand.
     pub fn said_after(&self, step: StepId, number: u64) -> impl Iterator<Item = Cow<'a, Said>> {
         let Entries { history, older } = *self;

@@ -139,6 +139,15 @@ impl Older {
         self.pages.get(&place)?.iter().find(|recorded| recorded.nth == nth)
     }
 
+    /// Where the record of an event is that is at hand, unless the event says more than that.
+    #[must_use]
+    pub fn record(&self, number: u64) -> Option<u64> {
+        let recorded = self.recorded(number)?;
+        let failed =
+            matches!(recorded.event.what, What::Agent { event: AgentEvent::Message { error: Some(_), .. }, .. });
+        recorded.record.filter(|_| !failed)
+    }
+
     /// What an event says in a line; `None` where its record is not at hand or cannot be read.
     #[must_use]
     pub fn told(&self, number: u64) -> Option<Entry> {

@@ -177,7 +177,11 @@ impl<'a> Reader<'a> {
         match tab {
             Tab::Tools => self.told_call(feed, step, number).unwrap_or_default(),
             Tab::Transcript if number == entries::TASK => facts.task.clone(),
-            Tab::Transcript => self.entries.said(step, number).map(|said| full(feed, &said)).unwrap_or_default(),
+            // Of what is read again no preview has to be made first.
+            Tab::Transcript => {
+                let again = self.entries.record(number).map(|place| whole(feed, place)).filter(|all| !all.is_empty());
+                again.or_else(|| self.entries.said(step, number).map(|said| full(feed, &said))).unwrap_or_default()
+            }
             Tab::Events => self.entries.told(step, number).map(|entry| entry.text.clone()).into_iter().collect(),
             Tab::Output | Tab::Budget | Tab::Changes => Vec::new(),
         }
@@ -252,7 +256,7 @@ impl<'a> Reader<'a> {
             _ => 0,
         };
         let found = match call.begin {
-            Some(number) => self.entries.said(step, number).map(|said| full(feed, &said)),
+            Some(number) => self.entries.record(number).map(|place| whole(feed, place)),
             None => {
                 call.at.and_then(|at| self.of_call(step, call.id, at, begun_id, alike)).map(|said| full(feed, said))
             }
@@ -270,7 +274,7 @@ impl<'a> Reader<'a> {
             _ => 0,
         };
         let found = match end {
-            Some(number) => self.entries.said(step, number).map(|said| full(feed, &said)),
+            Some(number) => self.entries.record(number).map(|place| whole(feed, place)),
             None => {
                 let said = self.of_call(step, call.call.as_deref(), call.ended_at, ended_id, alike);
                 said.map(|said| full(feed, said))
@@ -397,19 +401,29 @@ pub const fn outcome(call: &ToolCall) -> &'static str {
 
 /// All of what was said, by its record; what is kept of it where there is no record.
 fn full(feed: &dyn Feed, said: &Said) -> Vec<SafeText> {
-    let parts =
-        said.place.and_then(|place| feed.record(place).ok()).map(|line| record::parts(&line)).unwrap_or_default();
+    let whole = said.place.map(|place| whole(feed, place)).unwrap_or_default();
     let mut lines = Vec::new();
     if let SaidWhat::Message { error: Some(error), .. } = &said.what {
         lines.push(SafeText::line(&format!("error: {error}")));
     }
-    if parts.is_empty() {
+    if whole.is_empty() {
         match &said.what {
             SaidWhat::Message { text, .. } | SaidWhat::Result { text, .. } => lines.extend(text.iter().cloned()),
             SaidWhat::Call { args, .. } => lines.push(args.clone()),
         }
         return lines;
     }
+    if !lines.is_empty() {
+        lines.push(SafeText::default());
+    }
+    lines.extend(whole);
+    lines
+}
+
+/// What the record at a place says.
+fn whole(feed: &dyn Feed, place: u64) -> Vec<SafeText> {
+    let parts = feed.record(place).map(|line| record::parts(&line)).unwrap_or_default();
+    let mut lines = Vec::new();
     let alone = parts.len() == 1;
     for Part { kind, text } in parts {
         let heading = match &kind {
@@ -420,9 +434,13 @@ fn full(feed: &dyn Feed, said: &Said) -> Vec<SafeText> {
         if !lines.is_empty() {
             lines.push(SafeText::default());
         }
-        let indent = if heading.is_some() { "  " } else { "" };
-        lines.extend(heading.map(|text| SafeText::line(&text)));
-        lines.extend(SafeText::block(&text).iter().map(|line| SafeText::line(&format!("{indent}{line}"))));
+        match heading {
+            Some(heading) => {
+                lines.push(SafeText::line(&heading));
+                lines.extend(SafeText::block(&text).iter().map(|line| SafeText::line(&format!("  {line}"))));
+            }
+            None => lines.extend(SafeText::block(&text)),
+        }
     }
     lines
 }

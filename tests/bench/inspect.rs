@@ -238,7 +238,7 @@ fn wait_long(pty: &Pty, text: &str) {
 /// how long it takes to look through all of them.
 fn older(home: &Path, dir: &RunDir) {
     let (mut first, mut key, mut again, mut errors) = <(Samples, Samples, Samples, Samples)>::default();
-    let (mut found, mut before, mut memory) = <(Samples, Samples, Samples)>::default();
+    let (mut moved, mut found, mut before, mut memory) = <(Samples, Samples, Samples, Samples)>::default();
     let path = dir.path().display().to_string();
     for _ in 0..rounds(3) {
         let pty = deck(home, &["attach", &path]);
@@ -260,12 +260,21 @@ fn older(home: &Path, dir: &RunDir) {
         }
         wait_long(&pty, "cat big");
         first.push(begun.elapsed().as_secs_f64());
-        for (tab, wanted) in [("3", "bash cat big"), ("6", "bash cat big"), ("2", "bash cat big")] {
+        for tab in ["3", "6", "2"] {
             pty.keys(tab);
+            pty.keys("f");
+            pty.wait_text(&format!("[{tab} "));
+            pty.wait_gone("cat big");
             let pressed = Instant::now();
             pty.send("g");
-            pty.wait_text(wanted);
+            pty.wait_text("bash cat big");
             again.push(pressed.elapsed().as_secs_f64() * 1e3);
+        }
+        for n in 2..12 {
+            let pressed = Instant::now();
+            pty.send("j");
+            pty.wait_text(&format!("  {n} of "));
+            moved.push(pressed.elapsed().as_secs_f64() * 1e3);
         }
         let pressed = Instant::now();
         pty.keys("&");
@@ -284,6 +293,7 @@ fn older(home: &Path, dir: &RunDir) {
     first.print(&format!("{what}: the first call"), "s", "");
     key.print(&format!("{what}: a key meanwhile"), "ms", "");
     again.print(&format!("{what}: the first of a tab afterwards"), "ms", "");
+    moved.print(&format!("{what}: a key among them"), "ms", "");
     errors.print(&format!("{what}: errors only"), "ms", "");
     found.print(&format!("{what}: searched"), "s", "");
     before.print(&format!("{what}: peak memory before"), "MiB", "");

@@ -22,6 +22,7 @@ mod guard;
 pub mod history;
 pub mod keymap;
 pub mod left;
+pub mod listed;
 mod live;
 mod logs;
 pub mod model;

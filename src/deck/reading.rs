@@ -6,9 +6,10 @@ use std::borrow::Cow;
 use jiff::tz::TimeZone;
 
 use super::changes::{Diff, Opens, same_file};
-use super::entries::{self, Call, Entries, Listed};
+use super::entries::{self, Call, Entries};
 use super::feed::{Feed, StepFacts};
 use super::history::Entry;
+use super::listed::Listed;
 use super::model::Tab;
 use super::said::{Said, SaidWhat};
 use super::sheet::{Goal, Needle};

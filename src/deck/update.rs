@@ -21,7 +21,7 @@ use super::model::{
     is_foreign, living,
 };
 use super::view::layout::{Shape, grid_fits, layout};
-use super::{answer_dialog, budget_dialog, compose, rows};
+use super::{answer_dialog, budget_dialog, compose, listed, rows};
 use crate::run::{RunState, StepId, Stream, Timestamp};
 use crate::text::SafeText;
 use mouse::on_mouse;
@@ -373,7 +373,7 @@ fn scroll(ui: &mut UiState, cx: Context<'_>, scroll: Scroll) {
     let tab = ui.tab(selected);
     if zoomed && entries::lists(tab) {
         if let Some(step) = cx.state.step(selected) {
-            entries::scroll(ui, step, cx.entries, scroll);
+            listed::scroll(ui, step, cx.entries, scroll);
         }
         return;
     }

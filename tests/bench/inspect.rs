@@ -273,7 +273,7 @@ fn older(home: &Path, dir: &RunDir) {
         for n in 2..12 {
             let pressed = Instant::now();
             pty.send("j");
-            pty.wait_text(&format!("  {n} of "));
+            pty.wait_text(&format!("─ {n} of "));
             moved.push(pressed.elapsed().as_secs_f64() * 1e3);
         }
         let pressed = Instant::now();

@@ -3,6 +3,7 @@
 
 use super::{App, Source};
 use crate::deck::entries::{self, Earlier, Entries};
+use crate::deck::listed;
 use crate::deck::model::Tab;
 use crate::run::StepId;
 
@@ -37,7 +38,7 @@ impl<S: Source> App<'_, S> {
             let Self { source, history, older, ui, moment, .. } = self;
             let (state, history) = super::then(source, history, moment.as_ref());
             if let Some(step) = state.step(above.step).filter(|_| ui.tab(above.step) == above.tab) {
-                entries::arrive(ui, step, Entries { history, older }, above);
+                listed::arrive(ui, step, Entries { history, older }, above);
             }
         }
         true

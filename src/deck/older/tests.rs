@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::deck::entries::{Call, Earlier, Entries, Listed, Sieve, TASK};
+use crate::deck::entries::{Call, Earlier, Entries, Sieve, TASK};
 use crate::deck::history::{History, Tone};
+use crate::deck::listed::Listed;
 use crate::deck::model::Tab;
 use crate::run::replay::Piece;
 use crate::run::{MessageRole, RunMeta, StepMeta, StepOutcome, StepPhase, StepState, SubAgentDid, Timestamp, reduce};

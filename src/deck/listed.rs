@@ -1,0 +1,192 @@
+//! What a tab lists: the numbers of its entries in their order, however many there are, and the place of the one that the
+//! keys are at.
+
+use super::book::Column;
+use super::entries::{Earlier, Entries, Sieve, TASK};
+use super::model::{Above, Scroll, UiState};
+use crate::run::StepState;
+
+/// The entries of a tab before those that are kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before<'a> {
+    pub(super) column: &'a Column,
+    pub(super) sieve: Sieve,
+    /// So many of those that the filter leaves.
+    pub(super) len: usize,
+    /// The number of the first of all, where they are numbered one by one.
+    pub(super) first: Option<u64>,
+}
+
+impl Before<'_> {
+    fn number(&self, nth: usize) -> Option<u64> {
+        let place = self.column.place(self.sieve, nth).filter(|_| nth < self.len)?;
+        match self.first {
+            Some(first) => Some(first + place as u64),
+            None => self.column.number(place),
+        }
+    }
+
+    /// How many of them have a smaller number.
+    fn below(&self, number: u64) -> usize {
+        let below = match self.first {
+            Some(first) => {
+                let places = usize::try_from(number.saturating_sub(first)).unwrap_or(usize::MAX);
+                self.column.among(self.sieve, places)
+            }
+            None => self.column.before(self.sieve, number),
+        };
+        below.min(self.len)
+    }
+}
+
+/// What is listed of a tab, and where the keys are.
+#[derive(Clone, Debug, Default)]
+pub struct Listed<'a> {
+    /// The task comes first.
+    pub(super) task: bool,
+    /// Then what is read again.
+    pub(super) before: Option<Before<'a>>,
+    /// At last the numbers of what is kept.
+    pub(super) kept: Vec<u64>,
+    /// The place of the entry that the keys are at.
+    pub at: usize,
+    /// The keys stay at the newest entry.
+    pub follows: bool,
+    /// What is left out.
+    pub sieve: Sieve,
+}
+
+impl Listed<'_> {
+    /// How many entries there are before those that are kept.
+    pub(super) fn before_len(&self) -> usize {
+        usize::from(self.task) + self.before.map_or(0, |before| before.len)
+    }
+
+    /// How many entries are listed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.before_len() + self.kept.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of the entry at a place; the oldest is at 0.
+    #[must_use]
+    pub fn number(&self, place: usize) -> Option<u64> {
+        if let Some(nth) = place.checked_sub(self.before_len()) {
+            return self.kept.get(nth).copied();
+        }
+        match place.checked_sub(usize::from(self.task)) {
+            Some(nth) => self.before?.number(nth),
+            None => Some(TASK),
+        }
+    }
+
+    /// The number of the newest entry.
+    #[must_use]
+    pub fn newest(&self) -> Option<u64> {
+        self.number(self.len().checked_sub(1)?)
+    }
+
+    /// The place of the first entry whose number is not smaller than this one.
+    #[must_use]
+    pub fn place(&self, number: u64) -> usize {
+        let task = usize::from(self.task && number > TASK);
+        let before = self.before.map_or(0, |before| before.below(number));
+        task + before + self.kept.partition_point(|kept| *kept < number)
+    }
+}
+
+/// Moves the keys among the entries of the tab that a step shows; at the end they follow. Where they go before the entries
+/// that are kept, it is noted how far.
+pub fn scroll(ui: &mut UiState, step: &StepState, entries: Entries<'_>, scroll: Scroll) {
+    let listed = entries.listed(ui, step);
+    let page = isize::try_from(ui.size.1.saturating_sub(6).max(2)).unwrap_or(10);
+    let by = match scroll {
+        Scroll::Rows(n) => n as isize,
+        Scroll::Halves(n) => n as isize * (page / 2).max(1),
+        Scroll::Pages(n) => n as isize * page,
+        Scroll::Start => isize::MIN,
+        Scroll::End => isize::MAX,
+        Scroll::To(_) => 0,
+    };
+    let tab = ui.tab(step.id);
+    // Who goes on upwards while what is there is still read goes on from where the keys will be.
+    let waits =
+        ui.above.filter(|above| (above.step, above.tab) == (step.id, tab) && by < 0).map_or(0, |above| above.by);
+    let beyond = (waits.saturating_add(by)).saturating_add_unsigned(listed.at);
+    let unread = beyond < 0 && entries.earlier(step, tab) == Earlier::Unread;
+    ui.above = listed.number(0).filter(|_| unread).map(|first| Above { step: step.id, tab, first, by: beyond });
+    go_to(ui, step, &listed, listed.at.saturating_add_signed(by), by < 0);
+}
+
+/// What was gone to before the entries that were kept was read: the keys go there.
+pub fn arrive(ui: &mut UiState, step: &StepState, entries: Entries<'_>, above: Above) {
+    let listed = entries.listed(ui, step);
+    go_to(ui, step, &listed, listed.place(above.first).saturating_add_signed(above.by), true);
+}
+
+fn go_to(ui: &mut UiState, step: &StepState, listed: &Listed<'_>, to: usize, back: bool) {
+    let to = to.min(listed.len());
+    let pane = ui.pane_mut(step.id);
+    match listed.number(to) {
+        Some(number) if to + 1 < listed.len() || listed.len() == 1 && back => {
+            pane.cursor.insert(pane.tab, number);
+        }
+        _ => {
+            pane.cursor.remove(&pane.tab);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deck::view::tests::Stage;
+    use crate::run::StepId;
+
+    fn places(stage: &Stage) -> Listed<'_> {
+        stage.entries().listed(&stage.ui, stage.feed.state.step(StepId(2)).unwrap())
+    }
+
+    #[test]
+    fn the_keys_stay_at_an_entry_while_others_come_and_follow_again_at_the_end() {
+        let mut stage = Stage::new(100, 30);
+        stage.keys("2kk");
+        let before = places(&stage);
+        assert_eq!((before.len(), before.at, before.follows), (4, 1, false));
+        let at = before.number(1).unwrap();
+        let step = &mut stage.feed.state.steps[2];
+        let call = step.recent_tools[0].clone();
+        step.recent_tools.push_back(call);
+        step.tool_count += 1;
+        let after = places(&stage);
+        assert_eq!((after.len(), after.number(after.at)), (5, Some(at)));
+        // The oldest call is kept no longer.
+        stage.feed.state.steps[2].recent_tools.drain(..2);
+        assert_eq!(places(&stage).at, 0);
+        stage.keys("jjjjjj");
+        assert!(places(&stage).follows);
+        stage.keys("gG");
+        assert!(places(&stage).follows);
+    }
+
+    #[test]
+    fn a_filter_leaves_what_it_says() {
+        let mut stage = Stage::new(100, 30);
+        stage.keys("2&");
+        assert_eq!((places(&stage).len(), places(&stage).sieve), (1, Sieve::Errors));
+        stage.keys("&3");
+        let all = places(&stage).len();
+        stage.keys("&");
+        assert_eq!((all, places(&stage).len(), places(&stage).sieve), (5, 3, Sieve::Text));
+        stage.keys("&");
+        assert_eq!((places(&stage).len(), places(&stage).sieve), (0, Sieve::Errors));
+        stage.keys("&");
+        assert_eq!(places(&stage).sieve, Sieve::All);
+    }
+}

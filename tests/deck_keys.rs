@@ -64,7 +64,8 @@ impl Stage {
             [("SUBDECK_DEMO_SPEED", "0.05"), ("PAGER", &pager), ("EDITOR", &tool), ("VISUAL", &tool), ("SHELL", &tool)];
         let pty = home.deck_with(&["run", "plan.toml"], &variables, 120, 36);
         pty.wait_text("talk");
-        pty.wait_text("NEEDS YOU");
+        // One or two by then: both agents have a tool open.
+        pty.wait_text(" YOU  step 1 look");
         Self { home, pty }
     }
 

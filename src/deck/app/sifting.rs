@@ -2,6 +2,7 @@
 //! budgets and changes. Records are read whole for it, some of them between two looks at the keys.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use super::{App, Source, wall};
 use crate::deck::actions::Action;
@@ -17,6 +18,8 @@ use crate::text::SafeText;
 const SLICE: usize = 1024 * 1024;
 /// No more entries than these, however short they are.
 const ENTRIES: usize = 100;
+/// What is looked through in less than this is followed by more at once: each look at the keys takes its time too.
+const PAUSE: Duration = Duration::from_millis(15);
 
 /// A search through a tab that goes on.
 pub(super) struct Sifting {
@@ -94,7 +97,13 @@ impl<S: Source> App<'_, S> {
             self.sifting = Some(sifting);
             return self.ui.searching != before;
         }
-        let len = self.look_through(&mut sifting);
+        let begun = Instant::now();
+        let len = loop {
+            let len = self.look_through(&mut sifting);
+            if sifting.done >= len || begun.elapsed() >= PAUSE {
+                break len;
+            }
+        };
         if sifting.done < len {
             let percent = sifting.done.saturating_mul(100) / len.max(1);
             self.ui.searching = u8::try_from(percent.min(99)).ok();

@@ -13,7 +13,7 @@ use super::load::World;
 use super::{find, out};
 use crate::headless::{needs, status_document, unreadable_json};
 use crate::listing::{Group, Row, Spent, View, arrange, spent_since};
-use crate::run::{ExitCause, Timestamp};
+use crate::run::{ExitCause, Timestamp, or_more};
 use crate::rundir::fleet::{Fleet, FleetRun};
 use crate::rundir::trust::{self, Distrust};
 use crate::rundir::{Listed, list_runs};
@@ -117,7 +117,8 @@ fn spent_today(spent: &Spent) -> Option<SafeText> {
         1 => "; 1 run tells no cost".to_owned(),
         n => format!("; {n} runs tell no cost"),
     };
-    Some(SafeText::line(&format!("today {}: {}{unknown}", units::cost(spent.usd), models.join(", "))))
+    let more = or_more(spent.is_partial());
+    Some(SafeText::line(&format!("today {}{more}: {}{unknown}", units::cost(spent.usd), models.join(", "))))
 }
 
 /// All but the newest of the ended runs. What goes on and what cannot be read is never hidden (product 6).
@@ -155,14 +156,13 @@ fn row(run: &FleetRun, part: bool, now: Timestamp) -> Vec<String> {
         None => p.name.clone(),
     });
     let short = |text: &str, cells| SafeText::line(text).truncate(cells).to_string();
-    let tokens = Some(state.tokens()).filter(|t| !t.is_zero());
     vec![
         id,
         word.to_owned(),
         units::or_unknown(state.started_at.map(|t| units::span(now.since(t)))),
-        format!("{}/{}", state.steps_ended(), state.steps.len()),
-        run.or_nothing(tokens.map(|t| units::count(t.total()))),
-        run.or_nothing(state.cost().map(|c| units::cost(c.0))),
+        format!("{}/{}", state.progress(run.is_lost()).0, state.steps.len()),
+        run.or_nothing(state.tokens_told()),
+        run.or_nothing(state.cost_told()),
         needs.first().map_or_else(String::new, |first| match needs.len() {
             1 => first.short().truncate(32).to_string(),
             n => format!("{} +{}", first.short().truncate(32), n - 1),

@@ -9,7 +9,7 @@ use super::keymap::{Key, ch, code, ctrl};
 use super::model::{self, Focus, Position, Tab, UiState, ViewMode};
 use super::{answer_dialog, budget_dialog, compose, history, left, rows};
 use crate::run::replay::Step;
-use crate::run::{RunMode, RunState, SteerRequest, StepPhase, TargetState, resume_line};
+use crate::run::{RunMode, RunState, SteerRequest, StepId, StepPhase, TargetState, resume_line};
 use crate::text::SafeText;
 
 /// Everything that a key can do.
@@ -229,7 +229,15 @@ pub struct Situation<'a> {
 /// # Errors
 /// The reason, ready to be shown.
 pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), String> {
-    let step = at.state.step(ui.selected);
+    possible_of(ui.selected, action, ui, at)
+}
+
+/// The same of another step than the selected one.
+///
+/// # Errors
+/// The reason, ready to be shown.
+pub fn possible_of(step: StepId, action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), String> {
+    let step = at.state.step(step);
     let section = row(action).map(|r| r.section);
     match &ui.replay {
         Some(_) if section == Some(Section::Control) && !matches!(action, Action::NextAttention | Action::Why) => {
@@ -348,10 +356,11 @@ pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), S
         Action::NextAttention | Action::Acknowledge if attention::attention(at.state, ui).is_empty() => {
             Err("nothing needs you".to_owned())
         }
-        Action::SearchNext | Action::SearchPrevious if ui.search.is_none() => Err("/ begins a search".to_owned()),
-        Action::Why if step.and_then(attention::needs_person).is_none() => {
-            Err("this step does not need you".to_owned())
+        Action::NextAttention if !attention::leads(&attention::attention(at.state, ui), ui) => {
+            Err("no other step needs you".to_owned())
         }
+        Action::SearchNext | Action::SearchPrevious if ui.search.is_none() => Err("/ begins a search".to_owned()),
+        Action::Why if attention::asked(at.state, ui).is_none() => Err("nothing needs you".to_owned()),
         _ => Ok(()),
     }
 }
@@ -363,7 +372,7 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     if ui.has_left() {
         wanted.push(Action::StopRun);
     }
-    if !attention::attention(at.state, ui).is_empty() {
+    if attention::leads(&attention::attention(at.state, ui), ui) {
         wanted.push(Action::NextAttention);
     }
     wanted.push(Action::Answer);

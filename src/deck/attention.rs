@@ -87,6 +87,20 @@ pub fn foremost<'a>(waiting: &'a [Attention], ui: &UiState) -> Option<&'a Attent
     waiting.iter().find(|a| a.step == ui.selected).or_else(|| waiting.first())
 }
 
+/// Whether there is a step to jump to: another one than the selected.
+#[must_use]
+pub fn leads(waiting: &[Attention], ui: &UiState) -> bool {
+    waiting.iter().any(|a| a.step != ui.selected)
+}
+
+/// The step whose rule and evidence are asked for: the selected one when it needs a person, noted or not, and else the one
+/// that the line speaks of.
+#[must_use]
+pub fn asked(state: &RunState, ui: &UiState) -> Option<StepId> {
+    let own = state.step(ui.selected).and_then(needs_person).map(|own| own.step);
+    own.or_else(|| foremost(&attention(state, ui), ui).map(|first| first.step))
+}
+
 /// Whether somebody took note of all that a step needs a person for.
 #[must_use]
 pub fn is_seen(step: &StepState, ui: &UiState) -> bool {

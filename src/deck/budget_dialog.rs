@@ -9,7 +9,7 @@ use super::actions::Action;
 use super::keymap::Key;
 use super::model::{BudgetDialog, Overlay, UiEffect, UiState};
 use super::update::Context;
-use crate::run::{Limit, Limits, Metric, Raise, RunState, StepId, Timestamp, budget};
+use crate::run::{Limit, Limits, Metric, Raise, RunState, StepId, Timestamp, budget, or_more};
 use crate::text::{SafeText, UNKNOWN, clock, cost, count, grouped, or_unknown, written};
 
 /// The longest value that anybody can mean.
@@ -68,7 +68,8 @@ pub fn lines(state: &RunState, dialog: &BudgetDialog, now: Timestamp) -> Vec<Lin
             // What is granted beyond them is a limit of its own.
             hard = limits.turns.map(|turns| turns.max as f64);
         }
-        let used = or_unknown(known.then(|| amount(metric, used)));
+        let partial = step.is_none() && state.is_partial(metric);
+        let used = or_unknown(known.then(|| format!("{}{}", amount(metric, used), or_more(partial))));
         let mut limit = or_unknown(hard.or(soft).map(|n| amount(metric, n)));
         if let Some(grace) = limits.turns.map(|turns| turns.grace).filter(|n| metric == Metric::Turns && *n > 0) {
             limit = format!("{limit}, {} more to finish", grouped(grace));

@@ -10,10 +10,8 @@ use crate::run::{CostUsd, RunState, RunnerKind, StepFace, StepId, StepPhase, Tok
 /// Facts about all steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sums {
-    /// How many have ended.
-    pub ended: usize,
-    /// How many have ended well.
-    pub done: usize,
+    /// How far they have come, with the word for it.
+    pub progress: (usize, &'static str),
     /// Their tokens.
     pub tokens: Tokens,
     /// Their cost, where any told one.
@@ -49,7 +47,7 @@ impl Sums {
     #[must_use]
     pub fn of(state: &RunState) -> Self {
         let mut sums = Self {
-            ended: state.steps_ended(),
+            progress: state.progress(false),
             tokens: state.tokens(),
             cost: state.cost(),
             cost_more: state.is_cost_partial(),
@@ -66,7 +64,6 @@ impl Sums {
             let model = step.model.as_deref().unwrap_or_default();
             sums.longest_model = sums.longest_model.max(model.chars().count());
             sums.models += usize::from(!model.is_empty());
-            sums.done += usize::from(step.phase == StepPhase::Complete);
             let face = state.face(step);
             if !sums.faces.contains(&face) {
                 sums.faces.push(face);

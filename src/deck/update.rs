@@ -13,7 +13,7 @@ use std::time::Duration;
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind};
 
 use super::actions::{self, Action, Situation};
-use super::attention::{Attention, attention, foremost};
+use super::attention::{Attention, asked, attention, foremost};
 use super::entries::{self, Entries};
 use super::history::History;
 use super::model::{
@@ -294,7 +294,9 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::SkipIdle => replay::skip_idle(ui, cx.now),
         Action::NextAttention => jump(ui, cx.state),
         Action::Acknowledge => return acknowledge(ui, cx),
-        Action::Why => ui.overlays.push(Overlay::Why { step: ui.selected, top: 0 }),
+        Action::Why => {
+            ui.overlays.extend(asked(cx.state, ui).map(|step| Overlay::Why { step, top: 0 }));
+        }
         Action::Copy => return vec![UiEffect::Copy],
         Action::CopySession => return vec![UiEffect::CopySession(ui.selected)],
         Action::Pager => return vec![UiEffect::Pager(ui.selected)],

@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use super::gather::{Call, OutputPart, Report};
 use super::{NO_PROMPT, timeline};
 use crate::deck::history::Tone;
-use crate::run::{RunState, StepFace, StepId, StepState, Stream, Timestamp, ToolOutcome, cause};
-use crate::text::{SafeText, Style, bytes, clock, cost, count, grouped, or_unknown, redact, span};
+use crate::run::{RunState, StepFace, StepId, StepState, Stream, Timestamp, ToolOutcome, cause, cost_of, or_more};
+use crate::text::{SafeText, Style, bytes, clock, cost, grouped, or_unknown, redact, span};
 
 const STYLE: &str = include_str!("../../assets/export/page.css");
 const SCRIPT: &str = include_str!("../../assets/export/page.js");
@@ -85,14 +85,15 @@ impl View<'_> {
         let started = state.started_at.and_then(|at| jiff::Timestamp::from_microsecond(at.micros()).ok());
         let started =
             started.map(|at| at.to_zoned_datetime(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string());
+        let (ended, told) = state.progress(self.report.lost.is_some());
         let facts = [
             ("run", text(state.id.as_str())),
             ("state", format!("<b class=\"{}\">{}</b>", class_of(face), text(word))),
             ("started", text(&or_unknown(started))),
             ("took", text(&or_unknown(state.elapsed(state.last_update.unwrap_or_default()).map(span)))),
-            ("steps", format!("{} of {} ended", state.steps_ended(), state.steps.len())),
-            ("cost", text(&or_unknown(state.cost().map(|c| cost(c.0))))),
-            ("tokens", text(&or_unknown(Some(state.tokens()).filter(|t| !t.is_zero()).map(|t| count(t.total()))))),
+            ("steps", format!("{ended} of {} {told}", state.steps.len())),
+            ("cost", text(&or_unknown(state.cost_told()))),
+            ("tokens", text(&or_unknown(state.tokens_told()))),
             ("folder", text(&state.cwd)),
         ];
         let by_model = by_model(state).map(|told| ("cost by model", text(&told)));
@@ -230,13 +231,15 @@ fn folded(page: &mut String, heading: &str, whole: &str) {
 
 /// What each model cost, the dearest first, where there is more than one.
 fn by_model(state: &RunState) -> Option<String> {
-    let mut sums: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
-    for (step, usd) in state.steps.iter().filter_map(|step| Some((step, step.cost?))) {
-        *sums.entry(step.model.as_deref().unwrap_or("unknown model")).or_default() += usd.0;
+    let mut models: std::collections::BTreeMap<&str, Vec<&StepState>> = std::collections::BTreeMap::new();
+    for step in &state.steps {
+        models.entry(step.model.as_deref().unwrap_or("unknown model")).or_default().push(step);
     }
-    let mut sums: Vec<(&str, f64)> = sums.into_iter().collect();
-    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let told: Vec<String> = sums.iter().map(|(model, usd)| format!("{model} {}", cost(*usd))).collect();
+    let sums = models.into_iter().filter_map(|(model, steps)| Some((model, cost_of(steps)?)));
+    let mut sums: Vec<(&str, (f64, bool))> = sums.collect();
+    sums.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
+    let told = sums.iter().map(|(model, (usd, partial))| format!("{model} {}{}", cost(*usd), or_more(*partial)));
+    let told: Vec<String> = told.collect();
     (told.len() > 1).then(|| told.join(", "))
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::run::{CostUsd, Limits, Meter, Metric, RunState, StepPhase, StepState, Timestamp, budget};
+use crate::run::{CostUsd, Limits, Meter, Metric, RunState, StepPhase, StepState, Timestamp, budget, or_more};
 use crate::text::{self as units, written};
 
 /// How much of something.
@@ -25,6 +25,8 @@ pub struct Gauge {
     pub key: &'static str,
     /// What was used, where it is known.
     pub used: Option<Amount>,
+    /// Whether a part of it is not told, so that it is at least that.
+    pub partial: bool,
     /// The warning.
     pub soft: Option<Amount>,
     /// The end.
@@ -49,7 +51,11 @@ pub fn of_run(state: &RunState, now: Timestamp) -> Vec<Gauge> {
     let told = |metric| metric != Metric::Cost || state.cost().is_some() || state.budget.told(metric).is_some();
     let known = |metric| told(metric) && budget::is_known_of_run(state, metric);
     let used = |metric| known(metric).then(|| budget::used_by_run(state, metric));
-    all(&times, &state.limits, used, &budget::run_meters(state, now))
+    let mut gauges = all(&times, &state.limits, used, &budget::run_meters(state, now));
+    for gauge in &mut gauges {
+        gauge.partial = Metric::parse(gauge.key).is_some_and(|metric| state.is_partial(metric));
+    }
+    gauges
 }
 
 /// Of a step: everything that is counted, limited or not.
@@ -79,7 +85,14 @@ pub fn of_step(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Gauge>
     if let Some(most) = nearest.map(|(_, most)| most).or(step.limits.tool_ms) {
         let used = nearest.map(|(used, _)| Amount::Time(used));
         let left_ms = nearest.filter(|_| running).map(|(used, most)| most.saturating_sub(used));
-        gauges.push(Gauge { key: "tool_timeout", used, soft: None, hard: Some(Amount::Time(most)), left_ms });
+        gauges.push(Gauge {
+            key: "tool_timeout",
+            used,
+            partial: false,
+            soft: None,
+            hard: Some(Amount::Time(most)),
+            left_ms,
+        });
     }
     gauges
 }
@@ -111,6 +124,7 @@ fn all(times: &Times, limits: &Limits, used: impl Fn(Metric) -> Option<f64>, met
     let time = |key, used: Option<Duration>, hard: Option<u64>, counts: bool| Gauge {
         key,
         used: used.map(|used| Amount::Time(ms(used))),
+        partial: false,
         soft: None,
         hard: hard.map(Amount::Time),
         left_ms: used.zip(hard).filter(|_| counts).map(|(used, hard)| hard.saturating_sub(ms(used))),
@@ -126,6 +140,7 @@ fn all(times: &Times, limits: &Limits, used: impl Fn(Metric) -> Option<f64>, met
         Gauge {
             key: metric.key(),
             used: used(metric).map(amount),
+            partial: false,
             soft: limit.soft.map(amount),
             hard: limit.hard.map(amount),
             left_ms: meters.iter().find(|m| m.metric == metric).and_then(|m| m.left).map(ms),
@@ -157,7 +172,8 @@ impl Gauge {
     /// In a few words: `turns 12 of 42`.
     #[must_use]
     pub fn words(&self) -> String {
-        let used = units::or_unknown(self.used.map(Amount::used));
+        let used = self.used.map(|used| format!("{}{}", used.used(), or_more(self.partial)));
+        let used = units::or_unknown(used);
         match (self.hard, self.soft) {
             (Some(hard), _) => format!("{} {used} of {}", self.key, hard.granted()),
             (None, Some(soft)) => format!("{} {used}, warning at {}", self.key, soft.granted()),
@@ -267,6 +283,7 @@ mod tests {
         let calls = |n| Gauge {
             key: "tool_calls",
             used: Some(Amount::Count(n)),
+            partial: false,
             soft: None,
             hard: Some(Amount::Count(3)),
             left_ms: None,
@@ -277,6 +294,12 @@ mod tests {
         assert!(counted(&state, None).is_empty());
         let run: Vec<String> = of_run(&state, at(100)).iter().map(Gauge::words).collect();
         assert_eq!(run, ["time 1m40s", "turns 40", "tool_calls 0", "tokens 100", "cost_usd –"]);
+        // Of another one nothing is told, so the run has used at least that.
+        let silent = StepState { tokens: Tokens::default(), ..step() };
+        let limits = Limits { tokens: Some(Limit { soft: None, hard: Some(900) }), ..Limits::default() };
+        let state = RunState { steps: vec![step(), silent], limits, ..state };
+        let run: Vec<String> = counted(&state, None).iter().map(Gauge::words).collect();
+        assert_eq!(run, ["tokens 100+ of 900"]);
     }
 
     #[test]

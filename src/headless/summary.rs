@@ -16,20 +16,16 @@ pub fn summary(state: &RunState, now: Timestamp) -> String {
     let mut out = String::new();
     let name = state.name.as_deref().unwrap_or("run");
     let time = units::or_unknown(state.elapsed(now).map(units::clock));
-    let tokens = state.tokens();
-    let mut facts = vec![format!("{} of {} steps ended", state.steps_ended(), state.steps.len())];
+    let (count, word) = state.progress(false);
+    let mut facts = vec![format!("{count} of {} steps {word}", state.steps.len())];
     // What an earlier run had done is no work of this one.
     match state.steps.iter().filter(|step| step.carried_over).count() {
         0 => {}
         n => facts.push(format!("{n} taken over")),
     }
     facts.push(time);
-    if !tokens.is_zero() {
-        facts.push(format!("{} tokens", units::count(tokens.total())));
-    }
-    if let Some(cost) = state.cost() {
-        facts.push(units::cost(cost.0));
-    }
+    facts.extend(state.tokens_told().map(|tokens| format!("{tokens} tokens")));
+    facts.extend(state.cost_told());
     let (_, word) = state.run_face();
     let _ = writeln!(
         out,
@@ -147,7 +143,7 @@ fn pids(pids: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{RunId, StepId, StepPhase, StepState};
+    use crate::run::{CostUsd, RunId, StepId, StepPhase, StepState, Tokens};
 
     #[test]
     fn what_an_earlier_run_had_done_is_told_as_such() {
@@ -182,5 +178,30 @@ mod tests {
         assert_eq!(own[2..], ["done", "1.0s"], "{told}");
         let alone = RunState { resumed_from: None, steps: vec![step(1, false, StepPhase::Complete)], ..state };
         assert!(!summary(&alone, at(61)).contains("over"), "{}", summary(&alone, at(61)));
+    }
+
+    #[test]
+    fn what_is_printed_last_counts_and_adds_up_as_the_screen_before_it() {
+        let at = |s: i64| Timestamp::from_millis(s * 1000);
+        let step = |id: u32, phase: StepPhase, used: Option<u64>| StepState {
+            id: StepId(id),
+            key: format!("s{id}"),
+            started_at: Some(at(1)),
+            ended_at: Some(at(2)),
+            tokens: Tokens { input: used.unwrap_or_default(), ..Tokens::default() },
+            cost: used.map(|_| CostUsd(0.84)),
+            phase,
+            ..StepState::default()
+        };
+        let state = RunState {
+            id: RunId("r1".to_owned()),
+            phase: RunPhase::Failed,
+            started_at: Some(at(1)),
+            ended_at: Some(at(3)),
+            steps: vec![step(0, StepPhase::Complete, Some(412_000)), step(1, StepPhase::Failed, None)],
+            ..RunState::default()
+        };
+        let told = summary(&state, at(9));
+        assert!(told.starts_with("run r1: failed  (1 of 2 steps done, 0:02, 412k+ tokens, $0.84+)\n"), "{told}");
     }
 }

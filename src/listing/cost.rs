@@ -17,6 +17,12 @@ pub struct Spent {
 }
 
 impl Spent {
+    /// Whether not all of it is told, so that it is at least that.
+    #[must_use]
+    pub const fn is_partial(&self) -> bool {
+        self.partial || self.unknown > 0
+    }
+
     fn add(&mut self, model: &str, usd: f64) {
         self.usd += usd;
         match self.models.iter_mut().find(|(name, _)| name == model) {

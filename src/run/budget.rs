@@ -144,6 +144,8 @@ pub struct Meter {
     pub metric: Metric,
     /// How much was used, where it is known: some agents tell of tokens and money only at their end.
     pub used: Option<f64>,
+    /// Whether a part of what was used is not told, so that it is at least that.
+    pub partial: bool,
     /// The warning.
     pub soft: Option<f64>,
     /// The end.
@@ -227,7 +229,7 @@ pub fn meters(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Meter> 
     let awake = step.started_at.map(|from| state.gaps.awake(from, step.ended_at.unwrap_or(now)));
     let running = step.phase == super::StepPhase::Running;
     let used = |metric| is_known(step, metric).then(|| used(step, metric));
-    all(&step.limits, used, awake.filter(|_| running))
+    all(&step.limits, used, |_| false, awake.filter(|_| running))
 }
 
 /// Every limit of the run with what was used of it.
@@ -235,10 +237,15 @@ pub fn meters(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Meter> 
 pub fn run_meters(state: &RunState, now: Timestamp) -> Vec<Meter> {
     let awake = state.started_at.map(|from| state.gaps.awake(from, state.ended_at.unwrap_or(now)));
     let used = |metric| is_known_of_run(state, metric).then(|| used_by_run(state, metric));
-    all(&state.limits, used, awake.filter(|_| state.ended_at.is_none()))
+    all(&state.limits, used, |metric| state.is_partial(metric), awake.filter(|_| state.ended_at.is_none()))
 }
 
-fn all(limits: &super::Limits, used: impl Fn(Metric) -> Option<f64>, awake: Option<Duration>) -> Vec<Meter> {
+fn all(
+    limits: &super::Limits,
+    used: impl Fn(Metric) -> Option<f64>,
+    partial: impl Fn(Metric) -> bool,
+    awake: Option<Duration>,
+) -> Vec<Meter> {
     let mut out = Vec::new();
     for metric in Metric::ALL {
         let limit = limit(limits, metric);
@@ -248,7 +255,7 @@ fn all(limits: &super::Limits, used: impl Fn(Metric) -> Option<f64>, awake: Opti
         let used = used(metric);
         let pace = awake.zip(limit.hard.or(limit.soft)).zip(used);
         let left = pace.and_then(|((awake, end), used)| estimate(used, end, awake));
-        out.push(Meter { metric, used, soft: limit.soft, hard: limit.hard, left });
+        out.push(Meter { metric, used, partial: partial(metric), soft: limit.soft, hard: limit.hard, left });
     }
     out
 }

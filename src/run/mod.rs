@@ -39,6 +39,7 @@ mod step_state;
 #[cfg(test)]
 pub(crate) mod story;
 mod sub_agent;
+mod told;
 mod unknown;
 mod values;
 pub mod words;
@@ -80,5 +81,6 @@ pub use step_kinds::{ExternalProcess, OpenCall, RunnerKind, Steerable, StepPhase
 pub use step_meta::StepMeta;
 pub use step_state::StepState;
 pub use sub_agent::{SubAgent, SubAgentDid, SubCall};
+pub use told::{cost_of, or_more};
 pub use unknown::{UnknownKind, Unknowns};
 pub use values::{CostUsd, RunId, StepId, Timestamp, Tokens, Window};

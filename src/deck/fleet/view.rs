@@ -18,7 +18,7 @@ use crate::deck::theme::{Theme, asciify};
 use crate::deck::view::paint::{Edge, Piece, frame, piece, put, put_cut, row};
 use crate::deck::view::secrets;
 use crate::listing::{Class, Row, Spent};
-use crate::run::{RunState, StepFace, StepState, Timestamp, cause, needs};
+use crate::run::{RunState, StepFace, StepState, Timestamp, cause, needs, or_more};
 use crate::rundir::fleet::FleetRun;
 use crate::text::{self as units, SafeText};
 
@@ -64,7 +64,7 @@ pub(super) fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &FleetUi) {
         header(buf, Rect { height: 1, ..area }, scene);
         let mut top = area.y + 1;
         if !scene.waiting.is_empty() {
-            waiting(buf, Rect { y: top, height: 1, ..area }, scene);
+            waiting(buf, Rect { y: top, height: 1, ..area }, scene, ui);
             top += 1;
         }
         let footer_at = area.bottom() - 1;
@@ -113,7 +113,7 @@ fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
         left.push(piece(format!("  reading {} of {all}", units::grouped(scene.count as u64)), theme.bold()));
     }
     // What is told is at least what it was where some of it is not.
-    let least = if scene.spent.partial || scene.spent.unknown > 0 { "+" } else { "" };
+    let least = or_more(scene.spent.is_partial());
     // What is wrong is worth more than the word for what was spent.
     let mut right = vec![
         piece("today ", theme.dim()).rank(3),
@@ -135,7 +135,7 @@ fn many(n: usize, word: &str) -> String {
     format!("{} {word}{}", units::grouped(n as u64), if n == 1 { "" } else { "s" })
 }
 
-fn waiting(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
+fn waiting(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
     let theme = scene.theme;
     let Some(first) = scene.waiting.first() else { return };
     buf.set_style(area, theme.alarm());
@@ -156,7 +156,9 @@ fn waiting(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
         room = rest;
         left.push(piece(text.to_string(), theme.alarm()).gap(3));
     }
-    row(buf, area, 0, left, vec![piece("! jump ", theme.alarm()).rank(1)]);
+    // What lies above takes the keys.
+    let jump = ui.over.is_none().then(|| piece("! jump ", theme.alarm()).rank(1));
+    row(buf, area, 0, left, jump.into_iter().collect());
 }
 
 /// Cells of what another run needs somebody for, on the line that is about the first one.

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::widgets::Widget;
 
 use super::Scene;
-use super::paint::{Edge, fade, frame, piece, put, put_cut, row, wipe};
+use super::paint::{Edge, Piece, fade, frame, piece, put, put_cut, row, total, wipe};
 use crate::deck::actions::{self, Situation};
 use crate::deck::compose::candidates;
 use crate::deck::model::{Composer, UiState};
@@ -83,23 +83,47 @@ fn targets(buf: &mut Buffer, inner: Rect, composer: &Composer, scene: &Scene<'_>
     let mut shown = steps.clone();
     // The one it was begun for is named even when it cannot be told anything; those that ended meanwhile are not.
     shown.extend(composer.targets.iter().filter(|t| composer.targets.len() == 1 && !steps.contains(t)));
-    for (id, place) in shown.into_iter().zip(0_u8..) {
+    let named = shown.into_iter().map(|id| {
         let chosen = composer.targets.contains(&id) && !all;
         let name = scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(16)).unwrap_or_default();
         let mark = if chosen { "[x]" } else { "[ ]" };
         let style = if chosen { theme.bold() } else { theme.dim() };
-        // Where not all fit the first ones are kept.
-        let rank = if chosen { u8::MAX } else { 100_u8.saturating_sub(place) };
-        left.push(piece(format!("{mark} {id} {name}"), style).rank(rank).gap(3));
+        (chosen, piece(format!("{mark} {id} {name}"), style).rank(u8::MAX).gap(3))
+    });
+    let named: Vec<(bool, Piece)> = named.collect();
+    let mark = if all { "[x]" } else { "[ ]" };
+    let style = if all { theme.bold() } else { theme.dim() };
+    let whole = piece(format!("{mark} all {} running", steps.len()), style).rank(u8::MAX).gap(3);
+    let whole = Some(whole).filter(|_| steps.len() > 1);
+    // Where not all fit the chosen ones and the first ones are named, and it is said how many are not.
+    let cells = |piece: &Piece| total(std::slice::from_ref(piece)) + 3;
+    let needed = named.iter().filter(|(chosen, _)| *chosen).map(|(_, piece)| cells(piece)).fold(0, u16::saturating_add);
+    let mut room = inner.width.saturating_sub(3).saturating_sub(needed).saturating_sub(whole.as_ref().map_or(0, cells));
+    let others = named.iter().filter(|(chosen, _)| !chosen).map(|(_, piece)| cells(piece)).fold(0, u16::saturating_add);
+    if others > room {
+        room = room.saturating_sub(MORE);
     }
-    if steps.len() > 1 {
-        let mark = if all { "[x]" } else { "[ ]" };
-        let style = if all { theme.bold() } else { theme.dim() };
-        let rank = if all { u8::MAX } else { 101 };
-        left.push(piece(format!("{mark} all {} running", steps.len()), style).rank(rank).gap(3));
+    let mut hidden = 0;
+    for (chosen, piece) in named {
+        let fits = hidden == 0 && cells(&piece) <= room;
+        if !chosen && !fits {
+            hidden += 1;
+            continue;
+        }
+        if !chosen {
+            room -= cells(&piece);
+        }
+        left.push(piece);
     }
+    if hidden > 0 {
+        left.push(piece(format!("+{hidden}"), theme.dim()).rank(u8::MAX).gap(3));
+    }
+    left.extend(whole);
     row(buf, inner, 0, left, vec![piece("tab", theme.key()).rank(1), piece(" target", theme.dim()).rank(1)]);
 }
+
+/// Cells for how many targets are not named, with what parts it from them.
+const MORE: u16 = 6;
 
 /// How it is to arrive.
 fn modes(buf: &mut Buffer, inner: Rect, mode: SteerMode, scene: &Scene<'_>) {

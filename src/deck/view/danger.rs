@@ -10,7 +10,7 @@ use super::overlay::dialog_box;
 use super::paint::{piece, put, put_cut, put_right, row};
 use crate::deck::left::processes;
 use crate::deck::model::{Danger, UiState, living};
-use crate::run::{StepId, StepPhase, StepState};
+use crate::run::{StepId, StepPhase, StepState, cost_of};
 use crate::text::SafeText;
 
 /// So many steps are named in a question about several.
@@ -73,11 +73,12 @@ pub(super) fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<
             if left.len() > NAMED {
                 names.push(format!("and {} more", left.len() - NAMED));
             }
-            let spent = left.iter().filter_map(|step| step.cost).map(|usd| usd.0).reduce(|a, b| a + b);
-            let least = if left.iter().any(|step| step.worked() && step.cost.is_none()) { "at least " } else { "" };
-            let cost = spent.map_or_else(
+            let cost = cost_of(left.iter().copied()).map_or_else(
                 || "It may cost as much again.".to_owned(),
-                |usd| format!("Before, they cost {least}{}.", crate::text::cost(usd)),
+                |(usd, partial)| {
+                    let least = if partial { "at least " } else { "" };
+                    format!("Before, they cost {least}{}.", crate::text::cost(usd))
+                },
             );
             let question = format!("Do {} again? {}.", many(left.len() as u64, "step"), names.join(", "));
             ("retry", question, format!("In a new run, which takes over what is done. {cost}"))

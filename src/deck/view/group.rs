@@ -11,7 +11,7 @@ use super::sub_row;
 use super::{Scene, elapsed, took};
 use crate::deck::model::UiState;
 use crate::deck::rows::{self, Row};
-use crate::run::{CostUsd, Group, RunState, StepFace, StepState};
+use crate::run::{Group, RunState, StepFace, StepState, cost_of, or_more};
 use crate::text::{SafeText, cost};
 
 /// Rows of the log that stay below members that all fit, in a pane with a frame.
@@ -133,10 +133,8 @@ impl<'s> Head<'s> {
             let face = super::last_seen(state, scene);
             piece(format!("{} {n} {}", face.glyph, face.word), face.style).rank(rank).gap(3)
         });
-        let told = self.members.iter().filter_map(|step| step.cost).map(|CostUsd(usd)| usd).reduce(|a, b| a + b);
-        let more = if self.members.iter().any(|step| step.worked() && step.cost.is_none()) { "+" } else { "" };
-        let mut right: Vec<Piece> =
-            told.map(|usd| piece(format!("{}{more}", cost(usd)), theme.plain()).rank(30)).into_iter().collect();
+        let told = cost_of(self.members).map(|(usd, partial)| format!("{}{}", cost(usd), or_more(partial)));
+        let mut right: Vec<Piece> = told.map(|told| piece(told, theme.plain()).rank(30)).into_iter().collect();
         let longest = self.members.iter().max_by_key(|step| took(step, scene.now));
         right.extend(longest.map(|step| piece(elapsed(step, scene), theme.bold()).rank(31).gap(3)));
         (left.collect(), right)

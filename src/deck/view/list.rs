@@ -13,7 +13,7 @@ use crate::deck::left::processes;
 use crate::deck::model::{Focus, UiState};
 use crate::deck::rows::{self, Row};
 use crate::deck::sums::Sums;
-use crate::run::{Group, RunState, StepFace, StepState};
+use crate::run::{Group, RunState, StepFace, StepState, cost_of, or_more};
 use crate::text::{SafeText, UNKNOWN, count, or_unknown};
 
 /// Rows below the list for what is true of the whole run: a rule with a name, and a row each.
@@ -104,7 +104,8 @@ fn totals(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, sums: &Sums) {
         let used = if tokens.is_zero() {
             UNKNOWN.to_owned()
         } else {
-            format!("in {}  out {}", count(tokens.input), count(tokens.output))
+            let more = or_more(sums.tokens_more);
+            format!("in {}{more}  out {}{more}", count(tokens.input), count(tokens.output))
         };
         lines.push(("work", SafeText::line(&format!("{}  {}", many(turns, "turn"), many(tools, "tool")))));
         lines.push(("tokens", SafeText::line(&used)));
@@ -230,8 +231,8 @@ impl ListRow<'_> {
         put_right(buf, area, end, dy, &clock, if selected { theme.bold() } else { quiet });
         let mut room_end = end.saturating_sub(u16::try_from(clock.chars().count()).unwrap_or(8).max(5) + 1);
         if columns.cost > 0 {
-            let sum = members.iter().filter_map(|s| s.cost).map(|c| c.0).reduce(|a, b| a + b);
-            let cost = or_unknown(sum.or(step.cost.map(|c| c.0)).map(crate::text::cost));
+            let sum = if members.is_empty() { step.cost.map(|usd| (usd.0, false)) } else { cost_of(members) };
+            let cost = or_unknown(sum.map(|(usd, partial)| format!("{}{}", crate::text::cost(usd), or_more(partial))));
             put_right(buf, area, room_end, dy, &cost, quiet);
             room_end = room_end.saturating_sub(columns.cost + 1);
         }

@@ -203,6 +203,7 @@ fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scen
     let list = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     let height = usize::from(list.height);
     let top = super::layout::list_top(index, found.len(), height);
+    scrolled(buf, list, top, found.len(), scene);
     let at = Situation { state: scene.state, read_only: scene.read_only };
     for ((n, found), dy) in found.iter().enumerate().skip(top).take(height).zip(0_u16..) {
         let possible = actions::possible(found.action, ui, at).is_ok();
@@ -235,7 +236,9 @@ fn why(buf: &mut Buffer, area: Rect, step: StepId, top: usize, scene: &Scene<'_>
         .iter()
         .flat_map(|(name, value)| {
             let mut name = Some(name.clone());
-            let values = if value.is_empty() { vec![SafeText::default()] } else { SafeText::line(value).wrap(room) };
+            let value = SafeText::line(value);
+            let values =
+                if value.as_str().is_empty() { vec![SafeText::default()] } else { wrapped(&value, room, scene.reveal) };
             values.into_iter().map(move |value| (name.take().unwrap_or_default(), value)).collect::<Vec<_>>()
         })
         .collect();

@@ -35,7 +35,7 @@ pub(super) fn tiny(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
     } else {
         String::new()
     };
-    let (count, word) = header::progress(state, &ui.sums(state));
+    let (count, word) = ui.sums(state).progress;
     let text = format!("{} {}, {count}/{} {word}{needs}, enlarge me", face.glyph, face.word, state.steps.len());
     let rows = SafeText::line(&text).wrap(usize::from(area.width));
     for (line, dy) in rows.iter().zip(0_u16..area.height) {

@@ -172,11 +172,12 @@ fn of_a_plain_command_no_tool_and_no_word_is_awaited() {
 #[test]
 fn the_composer_tells_of_the_message_and_not_of_the_key_before_it() {
     let mut stage = Stage::new(120, 36);
-    stage.keys("jjjw");
-    assert!(stage.text().contains("does not need you"), "{}", stage.text());
+    stage.keys("jjju");
+    let refused = "no message of yours waits";
+    assert!(stage.text().contains(refused), "{}", stage.text());
     stage.keys("kks");
     let text = stage.text();
-    assert!(text.contains("0 of 131,072 bytes") && !text.contains("does not need you"), "{text}");
+    assert!(text.contains("0 of 131,072 bytes") && !text.contains(refused), "{text}");
     // In a replay nothing is sent, and nothing is asked for.
     let mut stage = Stage::new(120, 36);
     cast::replayed(&mut stage);
@@ -186,6 +187,31 @@ fn the_composer_tells_of_the_message_and_not_of_the_key_before_it() {
         "{}",
         stage.text()
     );
+}
+
+#[test]
+fn each_key_of_the_line_about_what_needs_a_person_is_about_the_step_that_it_names() {
+    let line = |stage: &mut Stage| stage.text().lines().nth(1).unwrap_or_default().to_owned();
+    let mut stage = Stage::new(120, 36);
+    // Another step is selected than the one that needs somebody.
+    let told = line(&mut stage);
+    assert!(told.contains("step 4 ") && told.contains("! jump") && told.contains("w why"), "{told}");
+    stage.keys("w");
+    assert!(stage.text().contains("why step 4 "), "{}", stage.text());
+    stage.key(KeyCode::Esc);
+    // There is nowhere to jump to from there.
+    stage.keys("j");
+    let told = line(&mut stage);
+    assert!(told.contains("w why") && !stage.text().contains("! jump"), "{}", stage.text());
+    stage.keys("!");
+    assert!(stage.text().contains("no other step needs you"), "{}", stage.text());
+    // What was noted of the selected step is still told, and the line is about the other one, which `w` is not.
+    stage.keys("a");
+    stage.feed.state.steps[0].survivors = vec![7];
+    let told = line(&mut stage);
+    assert!(told.contains("step 1 ") && told.contains("! jump") && !told.contains("w why"), "{told}");
+    stage.keys("w");
+    assert!(stage.text().contains("why step 4 "), "{}", stage.text());
 }
 
 #[test]

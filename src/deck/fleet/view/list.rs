@@ -11,7 +11,7 @@ use crate::deck::view::layout::list_top;
 use crate::deck::view::lost_because;
 use crate::deck::view::paint::{Edge, frame, piece, put, put_cut, put_right};
 use crate::listing::{Class, Group, Head, Row, Show, Sort};
-use crate::run::{RunState, StepFace, StepPhase, Timestamp, cause};
+use crate::run::{RunState, StepFace, StepPhase, Timestamp, cause, or_more};
 use crate::rundir::fleet::FleetRun;
 use crate::text::{self as units, SafeText};
 
@@ -127,8 +127,8 @@ fn heading(buf: &mut Buffer, area: Rect, dy: u16, head: &Head, group: Group, the
         inside => put(buf, area, dx, dy, &format!(" +{inside} inside"), theme.dim()),
     };
     if let Some(usd) = head.usd {
-        let more = if head.partial { "+" } else { "" };
-        put(buf, area, dx + 2, dy, &format!("{}{more}", units::cost(usd)), theme.dim());
+        let told = format!("{}{}", units::cost(usd), or_more(head.partial));
+        put(buf, area, dx + 2, dy, &told, theme.dim());
     }
 }
 
@@ -235,7 +235,7 @@ impl Columns {
             dx += cells + 1;
         };
         let state = run.state();
-        let steps = state.map(|s| format!("{}/{}", s.steps_ended(), s.steps.len()));
+        let steps = state.map(|s| format!("{}/{}", s.progress(run.is_lost()).0, s.steps.len()));
         cell(self.steps, &units::or_unknown(steps), dim, false);
         let bold = if selected {
             theme.select()
@@ -249,13 +249,8 @@ impl Columns {
         cell(self.place, &place(run), dim, false);
         let age = state.and_then(|s| s.started_at).map(|at| age(scene.now.since(at)));
         cell(self.age, &units::or_unknown(age), text, true);
-        // A sum of which a part is not told is at least that.
-        let more = |partial: bool| if partial { "+" } else { "" };
-        let tokens = state.filter(|s| !s.tokens().is_zero());
-        let tokens = tokens.map(|s| format!("{}{}", units::count(s.tokens().total()), more(s.are_tokens_partial())));
-        cell(self.tokens, &run.or_nothing(tokens), dim, true);
-        let cost = state.and_then(|s| Some(format!("{}{}", units::cost(s.cost()?.0), more(s.is_cost_partial()))));
-        cell(self.cost, &run.or_nothing(cost), text, true);
+        cell(self.tokens, &run.or_nothing(state.and_then(RunState::tokens_told)), dim, true);
+        cell(self.cost, &run.or_nothing(state.and_then(RunState::cost_told)), text, true);
         let rest = area.width.saturating_sub(dx + 1);
         let style = if Class::of(run) == Class::Needs { theme.alarm() } else { dim };
         let rest = rest.saturating_sub(1);

@@ -9,9 +9,8 @@ use super::super::paint::{Piece, bar, piece, row, total};
 use super::super::{Scene, elapsed, now_text};
 use super::inset;
 use crate::deck::model::UiState;
-use crate::deck::sums::Sums;
 use crate::deck::theme::Face;
-use crate::run::{Metric, RunState, StepFace};
+use crate::run::{Metric, RunState, StepFace, or_more};
 use crate::text::{SafeText, UNKNOWN, clock, clock_long, cost, count, or_unknown};
 
 /// The line about the run.
@@ -50,7 +49,7 @@ pub(in crate::deck::view) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<
     let gap = if area.width < 70 { 2 } else { 3 };
     // Before any is known the list says so.
     if !state.steps.is_empty() {
-        let (count, word) = progress(state, &sums);
+        let (count, word) = sums.progress;
         right.push(piece(format!("{count}/{}", state.steps.len()), theme.plain()).rank(7));
         // Of what they are so many is worth more than which run it is.
         right.push(piece(word, theme.dim()).rank(4).gap(1));
@@ -67,16 +66,13 @@ pub(in crate::deck::view) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<
     // Unknown money is said to be unknown only where there is room to say so.
     let meters = crate::run::budget::run_meters(state, scene.now);
     let metered = |metric: Metric| meters.iter().find(|m| m.metric == metric);
-    // A sum of which a part is not told is at least that.
-    let or_more = |more: bool| if more { "+" } else { "" };
     let (cost_more, tokens_more) = (or_more(sums.cost_more), or_more(sums.tokens_more));
     let money = sums.cost.map_or_else(|| format!("cost {UNKNOWN}"), |c| format!("{}{cost_more}", cost(c.0)));
     if !sums.plain || sums.cost.is_some() {
         let rank = if sums.cost.is_some() { 8 } else { 1 };
         match metered(Metric::Cost) {
             Some(meter) => {
-                let text = meter_text(meter).replacen(" of ", &format!("{cost_more} of "), 1);
-                right.push(piece(text, theme.plain()).rank(8).gap(gap));
+                right.push(piece(meter_text(meter), theme.plain()).rank(8).gap(gap));
                 right.push(piece(bar(meter.share(), 10), meter_style(meter, scene)).rank(1).gap(1));
             }
             None => right.push(piece(money, theme.plain()).rank(rank).gap(gap)),
@@ -86,20 +82,13 @@ pub(in crate::deck::view) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<
     if !sums.plain {
         match metered(Metric::Tokens) {
             Some(meter) => {
-                let text = meter_text(meter).replacen(" of ", &format!("{tokens_more} of "), 1);
-                right.push(piece(format!("{text} tok"), theme.plain()).rank(5).gap(gap));
+                right.push(piece(format!("{} tok", meter_text(meter)), theme.plain()).rank(5).gap(gap));
                 right.push(piece(bar(meter.share(), 10), meter_style(meter, scene)).rank(0).gap(1));
             }
             None => right.push(piece(format!("{tokens}{tokens_more} tok"), theme.plain()).rank(5).gap(gap)),
         }
     }
     row(buf, inset(area), 0, left, right);
-}
-
-/// How far the steps have come, with the word for it. Of a run in which nothing goes on any more it matters how many ended
-/// well: the others did not.
-pub(super) fn progress(state: &RunState, sums: &Sums) -> (usize, &'static str) {
-    if state.is_over() || state.lost.is_some() { (sums.done, "done") } else { (sums.ended, "ended") }
 }
 
 /// How the run looks.

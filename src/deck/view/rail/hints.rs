@@ -72,11 +72,11 @@ fn above(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
             }
             named(&out)
         }
-        Some(Overlay::Why { .. }) => {
+        Some(Overlay::Why { step, .. }) => {
             let at = Situation { state: scene.state, read_only: scene.read_only };
             let keys: Vec<(String, &str)> = actions::FROM_WHY
                 .into_iter()
-                .filter(|action| actions::possible(*action, ui, at).is_ok())
+                .filter(|action| actions::possible_of(*step, *action, ui, at).is_ok())
                 .filter_map(|action| Some((ui.keymap.hint(action), actions::row(action)?.short)))
                 .collect();
             let mut out: Vec<(&str, &str)> = vec![("esc", "back")];
@@ -204,6 +204,8 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             (Action::Faster, Some(_)) => "speed",
             (Action::Back, Some(_)) if !ui.zoom => "leave",
             (Action::SearchNext, _) => "next match",
+            // To what is over nobody writes: it is gone on with.
+            (Action::Steer, None) if scene.state.is_over() => "go on",
             (Action::StopRun, _) if !ui.left.is_empty() => "end what lives on",
             (Action::StopStep, _) if !ui.left.is_empty() => "end what it left",
             _ => info.short,

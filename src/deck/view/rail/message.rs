@@ -107,12 +107,12 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         over.extend([
             piece(ui.keymap.hint(Action::Quit), theme.key()),
             piece(" leaves", theme.plain()),
-            piece(" and prints the summary", theme.plain()).rank(3),
+            piece(" and prints the summary", theme.plain()).rank(1),
         ]);
         if actions::possible(Action::Steer, ui, at).is_ok() {
-            over.push(piece("; ", theme.plain()).rank(1));
-            over.push(piece(ui.keymap.hint(Action::Steer), theme.key()).rank(1));
-            over.push(piece(format!(" goes on with step {}", ui.selected), theme.plain()).rank(1));
+            over.push(piece("; ", theme.plain()).rank(3));
+            over.push(piece(ui.keymap.hint(Action::Steer), theme.key()).rank(3));
+            over.push(piece(format!(" goes on with step {}", ui.selected), theme.plain()).rank(3));
         }
         if retries {
             over.push(piece("; ", theme.plain()).rank(4));

@@ -38,14 +38,16 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
     let asks = scene.read_only.is_none() && scene.state.step(first.step).is_some_and(|step| !step.questions.is_empty());
     let mut right = Vec::new();
     if free {
-        right.extend([hint(Action::NextAttention, "jump", 3), hint(Action::Why, "why", 1)]);
-    }
-    if free && ui.replay.is_none() && !scene.is_gone() {
-        let word = if width < 100 { "acknowledge".to_owned() } else { format!("acknowledge step {}", first.step) };
-        right.insert(1, hint(Action::Acknowledge, &word, 2));
-    }
-    if free && asks {
-        right.insert(0, hint(Action::Answer, "answer", 4));
+        right.extend(asks.then(|| hint(Action::Answer, "answer", 4)));
+        // Who is at the only one already has nowhere to go.
+        right.extend(attention::leads(&waiting, ui).then(|| hint(Action::NextAttention, "jump", 3)));
+        if ui.replay.is_none() && !scene.is_gone() {
+            let word = if width < 100 { "acknowledge".to_owned() } else { format!("acknowledge step {}", first.step) };
+            right.push(hint(Action::Acknowledge, &word, 2));
+        }
+        // Each key of the line is about the step that it names.
+        let why = attention::asked(scene.state, ui) == Some(first.step);
+        right.extend(why.then(|| hint(Action::Why, "why", 1)));
     }
     let verb = match waiting.len() {
         _ if scene.is_gone() || ui.replay.is_some() => "NEEDED",

@@ -236,6 +236,17 @@ fn a_match_among_lines_that_come_again_is_in_sight() {
 }
 
 #[test]
+fn of_what_is_too_long_for_a_clipboard_the_beginning_is_copied_and_said_to_be_that() {
+    let home = Home::new();
+    let script = "head -c 200000 /dev/zero | tr '\\0' y; echo";
+    let pty = home.deck(&["run", "--name", "long", "--", "sh", "-c", script], 100, 30);
+    pty.wait_text("the run is over");
+    pty.keys("y");
+    pty.wait_text("the first 100 kB sent to the terminal's clipboard, which takes no more");
+    assert_eq!(pty.count(b"\x1b]52;c;"), 1);
+}
+
+#[test]
 fn a_flood_leaves_the_deck_quick() {
     let home = Home::new();
     let pty = home.deck(&["run", "--name", "flood", "--", "sh", "-c", "yes flooded; sleep 1000"], 100, 30);

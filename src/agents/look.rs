@@ -76,7 +76,7 @@ pub(in crate::agents) fn kept(args: Value) -> Value {
     if json.len() <= ARGS {
         return args;
     }
-    for longest in [16 * 1024, 1024] {
+    for longest in [192 * 1024, 64 * 1024, 16 * 1024, 1024] {
         let mut short = args.clone();
         shorten(&mut short, longest);
         if short.to_string().len() <= ARGS {
@@ -115,10 +115,10 @@ mod tests {
         let whole = json!({"path": "a", "old": "x".repeat(200_000)});
         assert_eq!(kept(whole.clone()), whole);
         let long = kept(json!({"path": "a", "old": "x".repeat(ARGS), "new": ["é".repeat(16_000)]}));
-        assert_eq!((&long["path"], &long["new"][0]), (&json!("a"), &json!(cut(&"é".repeat(16_000), 16 * 1024))));
+        assert_eq!((&long["path"], &long["new"][0]), (&json!("a"), &json!("é".repeat(16_000))));
         let old = long["old"].as_str().unwrap();
-        assert_eq!(old.len(), 16 * 1024 + "… 245760 more bytes".len());
-        assert!(old.ends_with("x… 245760 more bytes"), "{}", &old[old.len() - 40..]);
+        assert_eq!(old.len(), 192 * 1024 + "… 65536 more bytes".len());
+        assert!(old.ends_with("x… 65536 more bytes"), "{}", &old[old.len() - 40..]);
         let order: Vec<&String> = long.as_object().unwrap().keys().collect();
         assert_eq!(order, ["path", "old", "new"], "in the order of the agent");
         // Many texts of middle length, and more names than there is room for.

@@ -1,11 +1,13 @@
 //! Events of agents that speak another vocabulary than that of the event log, which is pi's: handed on together with
 //! their record.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::Sink;
-use super::pi::{call_begins, encode, message};
-use crate::run::{AgentEvent, MessageRole, StopReason, Usage};
+use super::pi::{call_begins, call_ends, encode, message};
+use crate::run::{AgentEvent, MessageRole, StopReason, ToolOutcome, Usage};
 use crate::text::prefix;
 
 /// Hands an event on, and its record.
@@ -19,6 +21,17 @@ pub(super) fn tell(event: AgentEvent, sink: &mut dyn Sink) {
 /// Hands on that a call begins. The event has a line about its arguments; the record has all of them.
 pub(super) fn begins(event: AgentEvent, whole: &Value, sink: &mut dyn Sink) {
     if let Some(record) = call_begins(&event, whole) {
+        sink.record(&record);
+    }
+    sink.event(event);
+}
+
+/// Hands on that a call of a tool is over. The event has the beginning of what it gave; the record has it as far as it is
+/// kept.
+pub(super) fn ends(call: &str, tool: String, outcome: ToolOutcome, gave: &str, sink: &mut dyn Sink) {
+    let event =
+        AgentEvent::ToolEnded { call: Some(call.to_owned()), tool: Some(tool), outcome, preview: preview(gave) };
+    if let Some(record) = call_ends(&event, &kept(gave)) {
         sink.record(&record);
     }
     sink.event(event);
@@ -42,8 +55,21 @@ pub(super) fn call(tool: &str, args: &str) -> String {
     if args.is_empty() { tool.to_owned() } else { format!("{tool}: {args}{cut}") }
 }
 
-/// Largest text that the record of a message keeps, and as much of what was thought before it, in bytes.
+/// Largest text that the record of a message or of the end of a call keeps, and as much of what was thought before it, in
+/// bytes.
 pub(super) const KEPT: usize = 256 * 1024;
+
+/// Room in that for the words that say how much is missing, in bytes.
+pub(super) const MARK: usize = 64;
+
+/// A text as far as it is kept. Of a longer one the beginning, and how much is missing.
+pub(super) fn kept(text: &str) -> Cow<'_, str> {
+    let beginning = prefix(text, KEPT);
+    match text.len() - beginning.len() {
+        0 => Cow::Borrowed(text),
+        more => Cow::Owned(format!("{beginning}\n… {more} more bytes")),
+    }
+}
 
 /// Appends to what a model thought, as far as it is kept.
 pub(super) fn think(thought: &mut String, more: &str) {
@@ -84,7 +110,7 @@ impl Answer<'_> {
             error: self.error.as_deref().map(preview),
             calls_tools: self.calls_tools,
         };
-        if let Some(record) = message(&event, prefix(self.thought, KEPT), prefix(self.said, KEPT)) {
+        if let Some(record) = message(&event, &kept(self.thought), &kept(self.said)) {
             sink.record(&record);
         }
         sink.event(event);
@@ -137,7 +163,7 @@ mod tests {
     #[test]
     fn the_record_of_an_answer_has_all_of_it_and_the_event_its_beginning() {
         let said = "word ".repeat(2000);
-        let thought = "é".repeat(KEPT);
+        let thought = "é".repeat(KEPT / 2 + 1);
         let answer = Answer {
             said: &said,
             thought: &thought,
@@ -151,13 +177,31 @@ mod tests {
         answer.tell(&mut seen);
         let record: Value = serde_json::from_str(&seen.records[0]).unwrap();
         let content = &record["message"]["content"];
-        assert_eq!(content[0]["thinking"].as_str().map(str::len), Some(KEPT));
+        let kept = format!("{}\n… 2 more bytes", "é".repeat(KEPT / 2));
+        assert_eq!(content[0]["thinking"], kept, "what is missing is told");
         assert_eq!((&content[1]["text"], &content[2]["type"]), (&said.as_str().into(), &"toolCall".into()));
         let mut decoded = Vec::new();
         decode_line(seen.records[0].as_bytes(), &mut decoded);
         assert_eq!(decoded, seen.events, "who reads the log understands the same");
         let AgentEvent::Message { preview, .. } = &seen.events[0] else { panic!("{:?}", seen.events) };
         assert_eq!(preview, &said[..AgentEvent::PREVIEW]);
+    }
+
+    #[test]
+    fn the_record_of_a_call_that_ends_has_all_that_it_gave_up_to_a_bound() {
+        for (gave, kept) in [
+            (String::new(), None),
+            ("line\n".repeat(2000), Some("line\n".repeat(2000))),
+            ("x".repeat(KEPT + 5), Some(format!("{}\n… 5 more bytes", "x".repeat(KEPT)))),
+        ] {
+            let mut seen = Seen::default();
+            ends("c-1", "bash".to_owned(), ToolOutcome::Ok, &gave, &mut seen);
+            let record: Value = serde_json::from_str(&seen.records[0]).unwrap();
+            assert_eq!(record["result"]["content"][0]["text"].as_str(), kept.as_deref());
+            let mut decoded = Vec::new();
+            decode_line(seen.records[0].as_bytes(), &mut decoded);
+            assert_eq!(decoded, seen.events, "who reads the log understands the same");
+        }
     }
 
     #[test]

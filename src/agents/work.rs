@@ -4,6 +4,8 @@
 //! A turn is one model call and its tools. Some streams tell when one is over. Where none does, a new one is taken to
 //! begin with the first text or thought after a tool call, and with a tool call when none is open (agent-streams 11).
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::look::kept;
@@ -19,7 +21,7 @@ const MOST_CALLS: usize = 256;
 /// How much of a tool's output is quoted in an error, in characters (runner-behaviour 1.8).
 const QUOTED: usize = 200;
 /// Largest text of a call that is read, in bytes.
-pub(super) const OUTPUT: usize = 256 * 1024;
+pub(super) const OUTPUT: usize = told::KEPT - told::MARK;
 /// Largest answer that is kept, in bytes.
 const ANSWER: usize = 16 * 1024 * 1024;
 
@@ -45,6 +47,26 @@ struct Call {
     args: String,
     /// The end of what it printed so far.
     text: String,
+    /// How many bytes of it came before that.
+    before: usize,
+}
+
+impl Call {
+    fn keep_the_end(&mut self) {
+        let end = tail(&self.text, OUTPUT);
+        if end.len() < self.text.len() {
+            self.before += self.text.len() - end.len();
+            self.text = end.to_owned();
+        }
+    }
+
+    /// What it printed, as far as it is kept, and how much is missing before that.
+    fn gave(&self) -> Cow<'_, str> {
+        match self.before {
+            0 => Cow::Borrowed(&self.text),
+            before => Cow::Owned(format!("… {before} bytes before this\n{}", self.text)),
+        }
+    }
 }
 
 /// A call that begins.
@@ -216,7 +238,13 @@ impl Work {
         let Begun { id, tool, said, whole } = begun;
         self.live.line(Stream::Out, &told::call(&tool, &said.args), sink);
         let id = id.to_owned();
-        self.calls.push(Call { id: id.clone(), tool: tool.clone(), args: said.args.clone(), text: String::new() });
+        self.calls.push(Call {
+            id: id.clone(),
+            tool: tool.clone(),
+            args: said.args.clone(),
+            text: String::new(),
+            before: 0,
+        });
         let event =
             AgentEvent::ToolStarted { call: Some(id), tool, args: said.args, path: said.path, about: said.about };
         told::begins(event, &whole, sink);
@@ -232,7 +260,7 @@ impl Work {
         let Some(call) = self.calls.iter_mut().find(|call| call.id == id) else { return };
         call.text.push_str(text);
         if call.text.len() > OUTPUT * 2 {
-            call.text = tail(&call.text, OUTPUT).to_owned();
+            call.keep_the_end();
         }
         self.live.progress(id, &call.text, sink);
         sink.event(AgentEvent::ToolProgress { call: Some(id.to_owned()) });
@@ -241,7 +269,8 @@ impl Work {
     /// A call has printed this by now.
     pub(super) fn shows(&mut self, id: &str, text: &str, sink: &mut dyn Sink) {
         let Some(call) = self.calls.iter_mut().find(|call| call.id == id) else { return };
-        call.text = tail(text, OUTPUT).to_owned();
+        (call.text, call.before) = (text.to_owned(), 0);
+        call.keep_the_end();
         self.live.progress(id, &call.text, sink);
         sink.event(AgentEvent::ToolProgress { call: Some(id.to_owned()) });
     }
@@ -251,8 +280,9 @@ impl Work {
         let Some(at) = self.calls.iter().position(|call| call.id == id) else { return };
         let mut call = self.calls.remove(at);
         if !over.output.is_empty() {
-            call.text = if over.output.len() > OUTPUT { tail(&over.output, OUTPUT).to_owned() } else { over.output };
+            (call.text, call.before) = (over.output, 0);
         }
+        call.keep_the_end();
         self.ended(&call, over.outcome, over.code, sink);
     }
 
@@ -266,8 +296,7 @@ impl Work {
             let quoted: String = call.text.trim().chars().take(QUOTED).collect();
             self.report.hidden_error = Some((format!("{} failed (exit {code}): {quoted}", call.tool), code));
         }
-        let (tool, id) = (Some(call.tool.clone()), Some(call.id.clone()));
-        tell(AgentEvent::ToolEnded { call: id, tool, outcome, preview: preview(&call.text) }, sink);
+        told::ends(&call.id, call.tool.clone(), outcome, &call.gave(), sink);
     }
 
     /// A model call is over: what was used for it, and why it ended where it asked for no tools.

@@ -31,7 +31,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use super::probe::{self, Answers};
 use super::sgr::Sixteen;
 use super::{guard, stray};
-use crate::text::SafeText;
+use crate::text::{self, SafeText};
 
 /// The modes are on.
 static ENTERED: AtomicBool = AtomicBool::new(false);
@@ -51,6 +51,17 @@ const MOST_IN_VAIN: u32 = 5;
 const FRAME_BYTES: usize = 64 * 1024;
 /// Terminals refuse longer clipboards, some of them badly.
 const CLIPBOARD_BYTES: usize = 100_000;
+
+/// What was sent to the terminal's clipboard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copied {
+    /// There was nothing to send.
+    Nothing,
+    /// All of it.
+    All,
+    /// So many bytes of its beginning.
+    Beginning(u64),
+}
 
 /// The screen while the deck has it.
 pub struct Screen {
@@ -202,12 +213,11 @@ impl Screen {
         if on { execute!(self.backend, EnableMouseCapture) } else { execute!(self.backend, DisableMouseCapture) }
     }
 
-    /// Gives clean text to the terminal's clipboard. Whether it took it cannot be known. Returns whether anything was
-    /// sent: an empty copy would erase what is there.
+    /// Gives clean lines to the terminal's clipboard, as far as it takes them. Whether it took them cannot be known.
     ///
     /// # Errors
     /// When the terminal cannot be written.
-    pub fn copy(&mut self, lines: &[SafeText]) -> io::Result<bool> {
+    pub fn copy(&mut self, lines: &[SafeText]) -> io::Result<Copied> {
         let text: String = lines.iter().map(|l| format!("{l}\n")).collect();
         self.clipboard(&text)
     }
@@ -216,18 +226,20 @@ impl Screen {
     ///
     /// # Errors
     /// When the terminal cannot be written.
-    pub fn copy_word(&mut self, word: &SafeText) -> io::Result<bool> {
+    pub fn copy_word(&mut self, word: &SafeText) -> io::Result<Copied> {
         self.clipboard(word.as_str())
     }
 
-    fn clipboard(&mut self, text: &str) -> io::Result<bool> {
-        if text.trim().is_empty() || text.len() > CLIPBOARD_BYTES {
-            return Ok(false);
+    fn clipboard(&mut self, text: &str) -> io::Result<Copied> {
+        // An empty copy would erase what is there.
+        if text.trim().is_empty() {
+            return Ok(Copied::Nothing);
         }
-        let encoded = base64::engine::general_purpose::STANDARD.encode(text);
+        let part = text::prefix(text, CLIPBOARD_BYTES);
+        let encoded = base64::engine::general_purpose::STANDARD.encode(part);
         write!(self.backend, "\x1b]52;c;{encoded}\x07")?;
         io::Write::flush(&mut self.backend)?;
-        Ok(true)
+        Ok(if part.len() < text.len() { Copied::Beginning(part.len() as u64) } else { Copied::All })
     }
 
     /// Gives the terminal back while `others` has it, then takes it again. The input must have been let go before.

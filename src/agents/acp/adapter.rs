@@ -384,8 +384,7 @@ impl AcpAdapter {
             ToolOutcome::Denied => self.refused = true,
             _ => {}
         }
-        let (tool, id) = (Some(call.name().to_owned()), Some(call.id.clone()));
-        tell(AgentEvent::ToolEnded { call: id, tool, outcome, preview: preview(call.text()) }, sink);
+        told::ends(&call.id, call.name().to_owned(), outcome, &call.gave(), sink);
         self.came_back(call, outcome, sink);
     }
 

@@ -1,16 +1,19 @@
 //! A tool call as the updates of an agent describe it, piece by piece.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::Dialect;
 use crate::agents::jsonrpc::{text, within};
 use crate::agents::look::kept;
 use crate::agents::pi::args::{Described, describe};
+use crate::agents::told;
 use crate::run::{AgentEvent, CallFacts, ToolOutcome};
 use crate::text::prefix;
 
 /// Largest text of a call's output that is read, in bytes.
-const OUTPUT: usize = 256 * 1024;
+const OUTPUT: usize = told::KEPT - told::MARK;
 /// How much of a tool's output is quoted in an error, in characters (runner-behaviour 1.8).
 const QUOTED: usize = 200;
 /// What agents write in place of the output of a call that was broken off, where its status does not say it.
@@ -37,6 +40,8 @@ pub(super) struct Call {
     status: Option<String>,
     output: Option<Value>,
     text: Option<String>,
+    /// How many bytes of its output are not kept.
+    missing: usize,
 }
 
 impl Call {
@@ -67,7 +72,8 @@ impl Call {
             self.output = Some(output.clone());
         }
         if let Some(content) = update.get("content").and_then(Value::as_array) {
-            self.text = Some(texts(content));
+            let (shown, missing) = texts(content);
+            (self.text, self.missing) = (Some(shown), missing);
             let changes = content.iter().filter(|part| text(part, "type") == Some("diff"));
             let changes: Vec<Value> = changes.map(change).collect();
             if !changes.is_empty() {
@@ -145,6 +151,14 @@ impl Call {
         let (input, output) = (self.input.as_ref(), self.output.as_ref());
         input.and_then(|input| text(input, "mode")) == Some("background")
             || output.and_then(|output| text(output, "executionMode")) == Some("background")
+    }
+
+    /// What it gave, as far as it is kept, and how much is missing behind that.
+    pub(super) fn gave(&self) -> Cow<'_, str> {
+        match self.missing {
+            0 => Cow::Borrowed(self.text()),
+            missing => Cow::Owned(format!("{}\n… {missing} more bytes", self.text())),
+        }
     }
 
     /// Its output so far.
@@ -228,9 +242,9 @@ fn change(diff: &Value) -> Value {
     Value::Object(told.filter(|(_, value)| !value.is_null()).collect())
 }
 
-/// The texts in the content of a call, one after the other.
-fn texts(content: &[Value]) -> String {
-    let mut all = String::new();
+/// The texts in the content of a call, one after the other as far as they are kept, and how many bytes are missing.
+fn texts(content: &[Value]) -> (String, usize) {
+    let (mut all, mut missing) = (String::new(), 0);
     for part in content {
         let found = match text(part, "type") {
             Some("diff") => text(part, "path"),
@@ -240,9 +254,11 @@ fn texts(content: &[Value]) -> String {
         if !all.is_empty() && !all.ends_with('\n') {
             all.push('\n');
         }
-        all.push_str(prefix(found, OUTPUT.saturating_sub(all.len())));
+        let part = prefix(found, OUTPUT.saturating_sub(all.len()));
+        all.push_str(part);
+        missing += found.len() - part.len();
     }
-    all
+    (all, missing)
 }
 
 #[cfg(test)]
@@ -299,6 +315,14 @@ mod tests {
     }
 
     #[test]
+    fn of_more_than_is_kept_it_is_told_how_much_is_missing() {
+        let part = |bytes: usize| json!({"content": {"type": "text", "text": "x".repeat(bytes)}});
+        let long = call(Dialect::Other, "c", &[json!({"content": [part(OUTPUT), part(7)]})]);
+        assert_eq!(long.gave(), format!("{}\n\n… 7 more bytes", "x".repeat(OUTPUT)));
+        assert_eq!(call(Dialect::Other, "c", &[json!({"content": [part(7)]})]).gave(), "xxxxxxx");
+    }
+
+    #[test]
     fn how_calls_end() {
         let said = |words: &str| json!({"status": "completed", "content": [{"type": "content", "content": {"type": "text", "text": words}}]});
         let table = [
@@ -325,6 +349,6 @@ mod tests {
         }
         let parts = json!([{"type": "content", "content": {"type": "text", "text": "a"}}, {"type": "diff", "path": "b"},
             {"type": "terminal", "terminalId": "t"}, "odd"]);
-        assert_eq!(texts(parts.as_array().unwrap()), "a\nb");
+        assert_eq!(texts(parts.as_array().unwrap()), ("a\nb".to_owned(), 0));
     }
 }

@@ -11,7 +11,7 @@ use crate::agents::asked::request_of;
 use crate::agents::look::{Look, text_of};
 use crate::agents::pi::live::Live;
 use crate::agents::pi::{decode_line, line_of};
-use crate::agents::told::{KEPT, tell};
+use crate::agents::told::{self, tell};
 use crate::agents::wrapping::unwrapped;
 use crate::agents::{Adapter, Line, Oversize, Sink, outside};
 use crate::run::{AgentEvent, Report, StopReason, Stream, Usage};
@@ -103,7 +103,7 @@ impl ClaudeAdapter {
     fn response(&mut self, id: &str, command: &str, success: bool, error: Option<&str>, sink: &mut dyn Sink) {
         let mut record = json!({"type": "response", "id": id, "command": command, "success": success});
         if let (Some(fields), Some(error)) = (record.as_object_mut(), error) {
-            fields.insert("error".to_owned(), prefix(error, KEPT).into());
+            fields.insert("error".to_owned(), told::kept(error).into());
         }
         self.emit(record, sink);
     }
@@ -267,9 +267,9 @@ impl ClaudeAdapter {
             return;
         }
         let prompt = !std::mem::replace(&mut self.prompted, true);
-        let text = if prompt { REDACTED } else { prefix(&text, KEPT) };
+        let text = if prompt { REDACTED.into() } else { told::kept(&text) };
         if !prompt {
-            self.live.line(Stream::Own, &format!("» {}", unwrapped(text).trim()), sink);
+            self.live.line(Stream::Own, &format!("» {}", unwrapped(&text).trim()), sink);
         }
         self.report.clean_stop = false;
         let content = json!([{"type": "text", "text": text}]);

@@ -6,9 +6,8 @@ use super::adapter::ClaudeAdapter;
 use crate::agents::Sink;
 use crate::agents::look::{Look, kept, text_of};
 use crate::agents::pi::{decode_line, line_of};
-use crate::agents::told::{self, KEPT};
+use crate::agents::told;
 use crate::run::{AgentEvent, StopReason, Stream};
-use crate::text::prefix;
 
 impl ClaudeAdapter {
     pub(super) fn call(&mut self, block: Look<'_>, sink: &mut dyn Sink) {
@@ -36,7 +35,7 @@ impl ClaudeAdapter {
         self.message_over(Some(StopReason::ToolUse), sink);
         let text = text_of(block.get("content"));
         self.live.result(Some(&id), &text, sink);
-        self.tool_over(&id, &tool, prefix(&text, KEPT), block.is("is_error"), sink);
+        self.tool_over(&id, &tool, &told::kept(&text), block.is("is_error"), sink);
         self.brought(&id, block.is("is_error"), sink);
     }
 

@@ -185,10 +185,10 @@ impl<'a> Item<'a> {
         let failed = || self.0.object("error").str("message").or_else(|| self.0.str("error"));
         let output = self.0.str("aggregatedOutput").or_else(|| self.0.str("aggregated_output")).or_else(failed);
         match output {
-            Some(text) => prefix(text, OUTPUT).to_owned(),
+            Some(text) => text.to_owned(),
             None => {
                 let content = self.0.object("result").get("content").or_else(|| self.0.get("contentItems"));
-                prefix(&text_of(content), OUTPUT).to_owned()
+                text_of(content)
             }
         }
     }

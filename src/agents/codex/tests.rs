@@ -9,6 +9,7 @@ use super::{CodexTalk, ExecAdapter, ServerAdapter, Session, approval};
 use crate::agents::framing::LINE_LIMIT;
 use crate::agents::look::Look;
 use crate::agents::told::{self, Seen};
+use crate::agents::work::OUTPUT;
 use crate::agents::{Adapter, Receipt, Talk};
 use crate::run::{
     AgentEvent, Answer, Evidence, ExitInfo, Permission, QuestionKind, Report, SteerMode, SteerRequest, Steerable,
@@ -178,6 +179,31 @@ fn what_it_thinks_stands_in_the_record_of_its_message() {
     // Thoughts before a call are told with it, and not again.
     let call = [thinks(true, &["Look."], &[]), shell(false, "a", json!({})), says("Done."), done];
     assert_eq!(thought(&call), [json!("Look."), Value::Null]);
+}
+
+#[test]
+fn all_that_a_call_printed_is_in_the_record_and_of_too_much_it_is_told_what_is_missing() {
+    let printed = |bytes: usize| {
+        json!({"method": "item/commandExecution/outputDelta",
+            "params": {"threadId": "main", "turnId": "t", "itemId": "c", "delta": "x".repeat(bytes)}})
+    };
+    let begun = json!({"type": "commandExecution", "id": "c", "command": "make", "status": "inProgress"});
+    let ended = |output: Value| {
+        json!({"type": "commandExecution", "id": "c", "command": "make", "status": "completed", "exitCode": 0,
+            "aggregatedOutput": output})
+    };
+    let gave = |lines: &[Value]| {
+        let (seen, _) = server(lines);
+        let mut records = seen.records.iter().rev().map(|record| serde_json::from_str::<Value>(record).unwrap());
+        let end = records.find(|record| record["type"] == "tool_execution_end").unwrap();
+        end["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    };
+    let lines = "line\n".repeat(3000);
+    assert_eq!(gave(&[item(false, begun.clone()), item(true, ended(lines.as_str().into()))]), lines);
+    let long = gave(&[item(false, begun.clone()), item(true, ended("y".repeat(OUTPUT + 9).into()))]);
+    assert!(long.starts_with("… 9 bytes before this\nyy"), "{}", &long[..40]);
+    let end = gave(&[item(false, begun), printed(OUTPUT), printed(OUTPUT), printed(1), item(true, ended(Value::Null))]);
+    assert!(end.starts_with(&format!("… {} bytes before this\nxx", OUTPUT + 1)), "{}", &end[..60]);
 }
 
 #[test]

@@ -62,17 +62,7 @@ pub fn encode(event: &AgentEvent) -> Option<Vec<u8>> {
             json!({"type": "subdeck_window", "window": told})
         }
         AgentEvent::ToolStarted { .. } => return call_begins(event, &Value::Null),
-        AgentEvent::ToolEnded { call, tool, outcome, preview } => {
-            let content = if preview.is_empty() { vec![] } else { vec![json!({"type": "text", "text": preview})] };
-            let mut record = json!({
-                "type": "tool_execution_end",
-                "result": {"content": content},
-                "isError": *outcome != ToolOutcome::Ok,
-            });
-            set(&mut record, "toolCallId", call.as_deref().map(Value::from));
-            set(&mut record, "toolName", tool.as_deref().map(Value::from));
-            record
-        }
+        AgentEvent::ToolEnded { preview, .. } => return call_ends(event, preview),
         AgentEvent::Retry { attempt, max, delay_ms, reason } => json!({
             "type": "auto_retry_start", "attempt": attempt, "maxAttempts": max, "delayMs": delay_ms,
             "errorMessage": reason,
@@ -115,6 +105,22 @@ pub fn call_begins(event: &AgentEvent, whole: &Value) -> Option<Vec<u8>> {
     set(&mut record, "toolName", Some(tool.as_str().into()));
     set(&mut record, "args", Some(said));
     set(&mut record, WHOLE_ARGS, more.then(|| whole.clone()));
+    Some(line_of(record).into_bytes())
+}
+
+/// The record of a call that decodes to this event of its end: with all that the call gave in place of the beginning that
+/// the event has. `None` for an event that is none of a call that ends.
+#[must_use]
+pub fn call_ends(event: &AgentEvent, gave: &str) -> Option<Vec<u8>> {
+    let AgentEvent::ToolEnded { call, tool, outcome, preview: _ } = event else { return None };
+    let content = if gave.is_empty() { vec![] } else { vec![json!({"type": "text", "text": gave})] };
+    let mut record = json!({
+        "type": "tool_execution_end",
+        "result": {"content": content},
+        "isError": *outcome != ToolOutcome::Ok,
+    });
+    set(&mut record, "toolCallId", call.as_deref().map(Value::from));
+    set(&mut record, "toolName", tool.as_deref().map(Value::from));
     Some(line_of(record).into_bytes())
 }
 

@@ -14,5 +14,5 @@ mod talk;
 
 pub use adapter::PiAdapter;
 pub use decode::{Kind, decode_line};
-pub use encode::{WHOLE_ARGS, call_begins, encode, line_of, message};
+pub use encode::{WHOLE_ARGS, call_begins, call_ends, encode, line_of, message};
 pub use talk::PiTalk;

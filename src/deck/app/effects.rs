@@ -11,7 +11,7 @@ use crate::deck::model::{Fate, Overlay, Sent, Tab, UiEffect};
 use crate::deck::reading::{Reader, Reading};
 use crate::deck::replay::Known;
 use crate::deck::sums::Sums;
-use crate::deck::terminal::{self, Screen};
+use crate::deck::terminal::{self, Copied, Screen};
 use crate::deck::update::say;
 use crate::deck::view;
 use crate::deck::{DeckError, DeckExit};
@@ -204,22 +204,27 @@ impl<S: Source> App<'_, S> {
         let Some(command) = self.source.state().step(step).and_then(resume_line) else { return Ok(()) };
         let command = SafeText::line(&command);
         let sent = screen.copy_word(&command).map_err(DeckError::Terminal)?;
-        let text =
-            if sent { format!("sent to the terminal's clipboard: {command}") } else { "it is too long".to_owned() };
-        say(&mut self.ui, now, !sent, &text);
+        let text = match sent {
+            Copied::Nothing => "there is nothing to copy".to_owned(),
+            Copied::All => format!("sent to the terminal's clipboard: {command}"),
+            Copied::Beginning(bytes) => only_the_beginning(bytes),
+        };
+        say(&mut self.ui, now, sent != Copied::All, &text);
         Ok(())
     }
 
     fn copy_lines(&mut self, lines: &[SafeText], screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {
-        let masked = |line: &SafeText| if self.ui.reveal { line.clone() } else { line.masked() };
-        let lines: Vec<SafeText> = lines.iter().map(masked).collect();
+        let mut above = SecretLines::default();
+        let mut masked = |line: &SafeText| if self.ui.reveal { line.clone() } else { line.masked_below(&mut above) };
+        let lines: Vec<SafeText> = lines.iter().map(&mut masked).collect();
         let sent = screen.copy(&lines).map_err(DeckError::Terminal)?;
-        let text = if sent {
-            format!("{} lines sent to the terminal's clipboard", lines.len())
-        } else {
-            "there is nothing to copy".to_owned()
+        let text = match sent {
+            Copied::Nothing => "there is nothing to copy".to_owned(),
+            Copied::All if lines.len() == 1 => "1 line sent to the terminal's clipboard".to_owned(),
+            Copied::All => format!("{} lines sent to the terminal's clipboard", lines.len()),
+            Copied::Beginning(bytes) => only_the_beginning(bytes),
         };
-        say(&mut self.ui, now, !sent, &text);
+        say(&mut self.ui, now, sent != Copied::All, &text);
         Ok(())
     }
 
@@ -231,4 +236,9 @@ impl<S: Source> App<'_, S> {
         *keys = Some(EventStream::new());
         self.repaint(screen)
     }
+}
+
+/// What is said of a copy that is too long for a clipboard.
+fn only_the_beginning(bytes: u64) -> String {
+    format!("the first {} sent to the terminal's clipboard, which takes no more", crate::text::bytes(bytes))
 }

@@ -17,13 +17,20 @@ use crate::deck::window::ERR_MARK;
 use crate::deck::{DeckError, guard};
 use crate::run::{StepId, Stream, Timestamp};
 use crate::rundir::StepLog;
-use crate::text::StyledLine;
+use crate::text::{SecretLines, StyledLine};
 
 /// Lines of a log that are read at once for a pager.
 const LINES: usize = 512;
 
 /// Whoever is done with a log sooner than this has not shown it to anybody: it was printed and not paged.
 const MOMENT: Duration = Duration::from_secs(1);
+
+/// What a program reads.
+struct Input {
+    log: StepLog,
+    /// What looks like a key is masked in it.
+    masks: bool,
+}
 
 /// The terminal, and the input that goes with it.
 type Keys = Option<EventStream>;
@@ -42,7 +49,8 @@ impl<S: Source> App<'_, S> {
             return Ok(());
         };
         let command = chosen(&["PAGER"], "less");
-        self.lend(command, Some(log), screen, keys, now)
+        let input = Input { log, masks: !self.ui.reveal };
+        self.lend(command, Some(input), screen, keys, now)
     }
 
     /// The path that a step works on in the person's editor.
@@ -91,7 +99,7 @@ impl<S: Source> App<'_, S> {
     fn lend(
         &mut self,
         mut command: Command,
-        input: Option<StepLog>,
+        input: Option<Input>,
         screen: &mut Screen,
         keys: &mut Keys,
         now: Timestamp,
@@ -105,7 +113,9 @@ impl<S: Source> App<'_, S> {
         *keys = Some(EventStream::new());
         let program = command.get_program().to_string_lossy();
         if paged && ended.is_ok() && begun.elapsed() < MOMENT {
-            let told = format!("{program} ended at once: $PAGER is to name a program that stays, such as less");
+            let told = format!(
+                "{program} ended at once; if nothing was to be seen, let $PAGER name one that stays, such as less"
+            );
             say(&mut self.ui, now, false, &told);
         }
         if let Err(error) = ended {
@@ -117,7 +127,7 @@ impl<S: Source> App<'_, S> {
 
 /// Runs a program to its end. When it is suspended this process suspends itself too, so that the shell that both were
 /// started from has its terminal again; when the shell goes on with them, both do. A log is given to it on its input.
-fn wait_for(command: &mut Command, input: Option<StepLog>) -> io::Result<()> {
+fn wait_for(command: &mut Command, input: Option<Input>) -> io::Result<()> {
     if input.is_some() {
         command.stdin(Stdio::piped());
     }
@@ -128,11 +138,11 @@ fn wait_for(command: &mut Command, input: Option<StepLog>) -> io::Result<()> {
     ended
 }
 
-fn run(command: &mut Command, input: Option<StepLog>) -> io::Result<()> {
+fn run(command: &mut Command, input: Option<Input>) -> io::Result<()> {
     let mut child = command.spawn()?;
-    if let (Some(log), Some(to)) = (input, child.stdin.take()) {
+    if let (Some(input), Some(to)) = (input, child.stdin.take()) {
         // Whoever has seen enough closes the pipe, which ends the thread.
-        std::thread::Builder::new().name("deck-pager".to_owned()).spawn(move || clean(&log, to))?;
+        std::thread::Builder::new().name("deck-pager".to_owned()).spawn(move || clean(&input, to))?;
     }
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     loop {
@@ -146,18 +156,22 @@ fn run(command: &mut Command, input: Option<StepLog>) -> io::Result<()> {
 }
 
 /// Writes a log as text: what would act on the terminal is no more in it than on the screen.
-fn clean(log: &StepLog, to: impl Write) -> io::Result<()> {
+fn clean(input: &Input, to: impl Write) -> io::Result<()> {
     let mut to = io::BufWriter::with_capacity(64 * 1024, to);
     let (mut at, mut goes_on) = (0, false);
+    let mut above = SecretLines::default();
     loop {
-        let lines = log.lines_since(at, LINES);
+        let lines = input.log.lines_since(at, LINES);
         let Some(last) = lines.last() else { return to.flush() };
         at = last.end;
         for line in lines {
             let mark = if line.stream == Stream::Err && !goes_on { ERR_MARK } else { "" };
             // As on the screen, but no line is too long here.
-            let text = StyledLine::whole(&line.bytes).text();
-            write!(to, "{mark}{text}")?;
+            let mut styled = StyledLine::whole(&line.bytes);
+            if input.masks {
+                styled.mask(&mut above);
+            }
+            write!(to, "{mark}{}", styled.text())?;
             goes_on = line.is_piece();
             if !goes_on {
                 to.write_all(b"\n")?;
@@ -187,13 +201,18 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let dir = RunDir::at(temp.path());
         let long = "x".repeat(300_000);
-        let raw = format!("one\x1b]52;c;UFdO\x07\x1b[31m red\x1b[0m\x1bc\n10%\r20%\nnul\0\n{long}\nlast");
+        let key = "API_KEY=Abcd1234efgh";
+        let raw = format!("{key}\none\x1b]52;c;UFdO\x07\x1b[31m red\x1b[0m\x1bc\n10%\r20%\nnul\0\n{long}\nlast");
         std::fs::write(dir.output(StepId(0)), raw).unwrap();
-        let mut out = Vec::new();
-        clean(&StepLog::open(&dir, StepId(0)), &mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
+        let paged = |masks: bool| {
+            let mut out = Vec::new();
+            clean(&Input { log: StepLog::open(&dir, StepId(0)), masks }, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let text = paged(true);
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{:?}", &text[..80]);
-        assert!(text.starts_with("one") && text.contains(" red") && text.contains("\n20%\n") && !text.contains("10%"));
+        assert!(text.starts_with("API_KEY=************\none") && paged(false).starts_with(key));
+        assert!(text.contains(" red") && text.contains("\n20%\n") && !text.contains("10%"));
         assert!(text.ends_with(&format!("\n{long}\nlast\n")));
     }
 

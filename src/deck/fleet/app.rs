@@ -15,7 +15,7 @@ use super::view::{self, Scene};
 use super::{Doors, FleetExit, FleetOptions};
 use crate::alarm::Alarm;
 use crate::deck::app::{next, ready, wall};
-use crate::deck::terminal::{Screen, stop_self};
+use crate::deck::terminal::{Copied, Screen, stop_self};
 use crate::deck::theme::{Palette, Theme};
 use crate::deck::update::NOTICE_FOR;
 use crate::deck::{DeckError, early, guard};
@@ -295,7 +295,8 @@ impl<'a> App<'a> {
                 }
             },
             Some(Effect::Copy(path)) => {
-                let sent = screen.copy(&[SafeText::line(&path.display().to_string())]).map_err(DeckError::Terminal)?;
+                let path = SafeText::line(&path.display().to_string());
+                let sent = screen.copy(&[path]).map_err(DeckError::Terminal)? == Copied::All;
                 let text = if sent { "the path was sent to the terminal's clipboard" } else { "nothing was copied" };
                 say(self.ui, now, !sent, text);
             }

@@ -182,3 +182,19 @@ fn doing(run: &FleetRun) -> String {
     let task = || run.task.lines().next().unwrap_or_default().to_owned();
     SafeText::line(&run.doing().unwrap_or_else(task)).masked().truncate(48).to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_today_cost_is_at_least_that_where_a_part_is_not_told() {
+        let line = |unknown, partial| {
+            let spent = Spent { usd: 0.84, models: vec![("haiku".to_owned(), 0.84)], unknown, partial };
+            spent_today(&spent).unwrap_or_default().to_string()
+        };
+        assert_eq!(line(0, false), "today $0.84: haiku $0.84");
+        assert_eq!(line(0, true), "today $0.84+: haiku $0.84");
+        assert_eq!(line(1, false), "today $0.84+: haiku $0.84; 1 run tells no cost");
+    }
+}

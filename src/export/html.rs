@@ -302,3 +302,22 @@ pub(super) const fn class_of(face: StepFace) -> &'static str {
         StepFace::Queued | StepFace::Skipped | StepFace::Unknown => "dim",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{CostUsd, StepPhase};
+
+    #[test]
+    fn a_model_of_which_a_step_tells_no_cost_did_cost_at_least_the_rest() {
+        let step = |model: &str, usd: Option<f64>| StepState {
+            model: Some(model.to_owned()),
+            cost: usd.map(CostUsd),
+            phase: StepPhase::Complete,
+            ..StepState::default()
+        };
+        let steps = vec![step("small", Some(0.2)), step("large", Some(0.5)), step("small", None), step("free", None)];
+        let told = by_model(&RunState { steps, ..RunState::default() });
+        assert_eq!(told.as_deref(), Some("large $0.50, small $0.20+"));
+    }
+}

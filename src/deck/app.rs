@@ -7,6 +7,7 @@ mod effects;
 mod git;
 mod hook;
 mod kept;
+mod looked;
 mod others;
 mod remains;
 mod replaying;
@@ -112,6 +113,8 @@ pub(super) struct App<'a, S> {
     zone: TimeZone,
     finding: Option<searching::Finding>,
     sifting: Option<sifting::Sifting>,
+    /// What the search through a tab has looked at so far.
+    sifted: looked::Looked,
     /// How long the logs were whose lines were counted.
     indexed: BTreeMap<StepId, u64>,
     /// The match that was gone to in the output is not in sight any more.
@@ -234,6 +237,7 @@ impl<'a, S: Source> App<'a, S> {
             zone: TimeZone::system(),
             finding: None,
             sifting: None,
+            sifted: looked::Looked::default(),
             indexed: BTreeMap::new(),
             strayed: false,
             newest: None,
@@ -448,6 +452,7 @@ impl<'a, S: Source> App<'a, S> {
 
     /// Looks at the disk. Returns whether something visible changed.
     fn take_news(&mut self) -> bool {
+        let at_calls = if self.moment.is_none() { self.open_calls_at() } else { Vec::new() };
         let changes = self.source.poll();
         if changes.state {
             self.kept.forget();
@@ -467,9 +472,13 @@ impl<'a, S: Source> App<'a, S> {
             newest.add(self.source.state(), &self.source.newest(), &[]);
             self.newest = Some(newest);
         }
+        if changes.anew || changes.gone {
+            self.forget_log(!changes.anew);
+        }
         self.history.add(self.source.state(), &changes.news, &changes.places);
         self.older.add(&changes.news, &changes.places);
         self.history.miss(&changes.cut);
+        self.stay_at_calls(&at_calls);
         if (changes.state || self.ui.known.is_none()) && self.moment.is_none() {
             self.ui.known = Some(Arc::new(Sums::of(self.source.state())));
         }

@@ -7,7 +7,9 @@ use super::entries::Sieve;
 use super::history::{Entry, Tone, tell};
 use super::said::{REDACTED, SaidWhat, has_text, said};
 use crate::run::replay::Recorded;
-use crate::run::{AgentEvent, Event, MessageRole, RunState, StepId, StepState, ToolCall, ToolOutcome, What, reduce};
+use crate::run::{
+    AgentEvent, Event, MessageRole, OpenCall, RunState, StepId, StepState, ToolCall, ToolOutcome, What, reduce,
+};
 
 /// As many entries are noted at most, which take about 100 MB; of a longer recording there is no index.
 const MOST: usize = 10_000_000;
@@ -253,19 +255,31 @@ impl Book {
         let open = self.state.step(step).map(|step| step.open.as_slice()).unwrap_or_default();
         let Some(shelf) = self.shelves.get_mut(&step) else { return };
         let Shelf { calls, begun, open: known, .. } = shelf;
-        let entries = &mut self.entries;
-        known.retain(|(seq, start)| {
-            let stays = open.iter().any(|call| call.seq == *seq);
-            if let (false, Some(outcome)) = (stays, outcome) {
-                begun.push(*start);
+        let mut end = |start: u64| {
+            if let Some(outcome) = outcome {
+                begun.push(start);
                 calls.push(number, Noted { bad: outcome != ToolOutcome::Ok, text: false });
-                *entries += 2;
+                self.entries += 2;
             }
-            stays
-        });
-        if let Some(call) = open.last().filter(|call| known.iter().all(|(seq, _)| *seq != call.seq)) {
-            known.push((call.seq, number));
+        };
+        // Both are in the order of the beginnings. There may be many, and nearly always one of them is gone, or none.
+        let newer = open.last().filter(|call| known.last().is_none_or(|(seq, _)| *seq != call.seq));
+        let newer = newer.map(|call| call.seq).filter(|_| outcome.is_none());
+        let stay = open.len() - usize::from(newer.is_some());
+        if known.len() == stay + 1 {
+            let same = first_apart(known, open);
+            end(known.remove(same).1);
+        } else if known.len() > stay {
+            let mut rest = open.iter().peekable();
+            known.retain(|(seq, start)| {
+                let stays = rest.next_if(|call| call.seq == *seq).is_some();
+                if !stays {
+                    end(*start);
+                }
+                stays
+            });
         }
+        known.extend(newer.map(|seq| (seq, number)));
     }
 
     /// What there is of a step.
@@ -362,6 +376,21 @@ fn outline(event: &AgentEvent) -> Outline {
         _ => return Outline::Unknown,
     };
     Outline::Known { said, told }
+}
+
+/// The place of the one call that was known and is not open any more.
+fn first_apart(known: &[(u64, u64)], open: &[OpenCall]) -> usize {
+    let (mut same, mut apart) = (0, known.len().saturating_sub(1));
+    while same < apart {
+        let middle = usize::midpoint(same, apart);
+        let alike = known.get(middle).zip(open.get(middle)).is_some_and(|((seq, _), call)| *seq == call.seq);
+        if alike {
+            same = middle + 1;
+        } else {
+            apart = middle;
+        }
+    }
+    same
 }
 
 fn is_same(one: &ToolCall, other: &ToolCall) -> bool {

@@ -53,6 +53,19 @@ pub const fn lists(tab: Tab) -> bool {
 /// The number of the task in a transcript, before everything that was said.
 pub const TASK: u64 = 0;
 
+/// From here on are the numbers of calls that have not ended: as the run counts them, whatever ends before them.
+pub const OPEN: u64 = 1 << 62;
+
+/// The numbers of the open calls of a step, in their order. Who counts otherwise may give several the same.
+fn open_numbers(step: &StepState) -> impl Iterator<Item = u64> {
+    let mut next = OPEN;
+    step.open.iter().map(move |call| {
+        let number = next.max(OPEN.saturating_add(call.seq));
+        next = number.saturating_add(1);
+        number
+    })
+}
+
 /// Whether there are entries before those that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Earlier {
@@ -101,6 +114,9 @@ impl<'a> Entries<'a> {
             Earlier::None
         } else if self.before(step, tab, Sieve::All).is_some() {
             Earlier::Listed
+        } else if !self.history.is_loose() && self.older.open().is_some_and(|book| book.shelf(step.id).is_none()) {
+            // The log does not have them any more.
+            Earlier::None
         } else if !self.history.is_loose() && self.older.may_open() {
             Earlier::Unread
         } else {
@@ -164,9 +180,9 @@ impl<'a> Entries<'a> {
         let kept: Vec<u64> = match tab {
             Tab::Tools => {
                 let ended = step.recent_tools.iter().map(|c| !matches!(c.outcome, Some(ToolOutcome::Ok) | None));
-                let all = ended.chain(step.open.iter().map(|_| false));
-                let numbered = (self.first_call(step)..).zip(all);
-                numbered.filter(|(_, wrong)| *wrong || !bad).map(|(number, _)| number).collect()
+                let ended = (self.first_call(step)..).zip(ended).filter(|(_, wrong)| *wrong || !bad);
+                let open = open_numbers(step).filter(|_| !bad);
+                ended.map(|(number, _)| number).chain(open).collect()
             }
             Tab::Transcript => {
                 // The task stands before everything that was said.
@@ -221,15 +237,36 @@ impl<'a> Entries<'a> {
     /// A call by its number.
     #[must_use]
     pub fn call(&self, step: &'a StepState, number: u64) -> Option<Call<'a>> {
+        if number >= OPEN {
+            return Self::open_call(step, number).map(Call::Open);
+        }
         let Some(place) = number.checked_sub(self.first_call(step)) else {
             let spots = self.call_spots(step, number)?;
             return Some(Call::Ended(Cow::Owned(self.older.call(spots)?), Some(spots)));
         };
         let place = usize::try_from(place).ok()?;
-        match step.recent_tools.get(place) {
-            Some(call) => Some(Call::Ended(Cow::Borrowed(call), None)),
-            None => Some(Call::Open(step.open.get(place.checked_sub(step.recent_tools.len())?)?)),
-        }
+        step.recent_tools.get(place).map(|call| Call::Ended(Cow::Borrowed(call), None))
+    }
+
+    /// The open call of a step under a number.
+    #[must_use]
+    pub fn open_call(step: &StepState, number: u64) -> Option<&OpenCall> {
+        open_numbers(step).zip(&step.open).find(|(own, _)| *own == number).map(|(_, call)| call)
+    }
+
+    /// The number of a call that was open, wherever it is now.
+    #[must_use]
+    pub fn number_of(&self, step: &StepState, call: &OpenCall) -> Option<u64> {
+        let same = |other: &&OpenCall| {
+            (&other.call, &other.tool, &other.args, other.started_at)
+                == (&call.call, &call.tool, &call.args, call.started_at)
+        };
+        let open = open_numbers(step).zip(&step.open).filter(|(_, other)| same(other)).map(|(number, _)| number);
+        let ended = (self.first_call(step)..).zip(&step.recent_tools).filter(|(_, other)| {
+            (&other.call, &other.tool, &other.args, other.started_at)
+                == (&call.call, &call.tool, &call.args, Some(call.started_at))
+        });
+        open.min_by_key(|number| number.abs_diff(OPEN + call.seq)).or_else(|| ended.map(|(number, _)| number).last())
     }
 
     /// The numbers of the events that began and ended a call before those that are kept.

@@ -22,6 +22,10 @@ pub struct Changes {
     pub places: Vec<Spot>,
     /// The steps of which older news than these were left out.
     pub cut: BTreeMap<StepId, LeftOut>,
+    /// The event log is another one: its events begin anew.
+    pub anew: bool,
+    /// The event log is not there any more, or is there again.
+    pub gone: bool,
 }
 
 /// Whether the run is in somebody's hands.

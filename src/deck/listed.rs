@@ -176,6 +176,46 @@ mod tests {
     }
 
     #[test]
+    fn the_keys_stay_at_an_open_call_while_others_end_and_when_it_ends_itself() {
+        let mut stage = Stage::new(100, 30);
+        let open = stage.feed.state.steps[2].open[0].clone();
+        let call = |seq: u64| crate::run::OpenCall { seq, args: format!("call {seq}"), ..open.clone() };
+        stage.feed.state.steps[2].open = vec![call(4), call(6), call(9)];
+        stage.feed.state.steps[2].tool_count += 2;
+        stage.keys("2k");
+        let at = |stage: &Stage| {
+            let listed = places(stage);
+            let number = listed.number(listed.at).unwrap();
+            (listed.at, Entries::open_call(stage.feed.state.step(StepId(2)).unwrap(), number).cloned())
+        };
+        let before = places(&stage).len();
+        assert_eq!(at(&stage), (before - 2, Some(call(6))));
+        // Another one ends, and stands before those that are open.
+        let end = |stage: &mut Stage, place: usize| {
+            let step = &mut stage.feed.state.steps[2];
+            let ended = step.open.remove(place);
+            let like = step.recent_tools[0].clone();
+            step.recent_tools.push_back(crate::run::ToolCall {
+                call: ended.call,
+                tool: ended.tool,
+                args: ended.args,
+                path: ended.path,
+                started_at: Some(ended.started_at),
+                ..like
+            });
+        };
+        end(&mut stage, 2);
+        assert_eq!(at(&stage), (before - 1, Some(call(6))));
+        // It ends itself.
+        end(&mut stage, 1);
+        let step = stage.feed.state.step(StepId(2)).unwrap();
+        let number = stage.entries().number_of(step, &call(6)).unwrap();
+        assert!(matches!(stage.entries().call(step, number), Some(crate::deck::entries::Call::Ended(call, None))
+            if call.args == "call 6"));
+        assert_eq!(stage.entries().number_of(step, &call(5)), None);
+    }
+
+    #[test]
     fn a_filter_leaves_what_it_says() {
         let mut stage = Stage::new(100, 30);
         stage.keys("2&");

@@ -89,12 +89,12 @@ fn begun<'a>(search: &'a mut Option<Search>, step: StepId, needle: &str) -> Opti
 
 impl Feed for LiveFeed {
     fn poll(&mut self) -> Changes {
-        let rundir::Changes { state, output, news, places, cut, health, .. } = self.follower.poll();
+        let rundir::Changes { state, output, news, places, cut, health, anew, gone, .. } = self.follower.poll();
         // A runner that finds no room cannot say so, and its picture would stand still without a reason.
         let full = *self.follower.health() == Health::Live && rundir::is_full(self.dir.path());
         let filled = std::mem::replace(&mut self.full, full) != full;
         let inside = self.follower.look_inside();
-        Changes { state: state || health || filled || inside, output, news, places, cut }
+        Changes { state: state || health || filled || inside, output, news, places, cut, anew, gone }
     }
 
     fn state(&self) -> &RunState {

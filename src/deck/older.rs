@@ -22,6 +22,8 @@ pub struct Older {
     /// Records that were in sight, by their places; an empty one could not be read.
     pages: BTreeMap<u64, Vec<Recorded>>,
     nobody: RunState,
+    /// How often the recording became another one.
+    generation: u64,
 }
 
 #[derive(Default)]
@@ -55,7 +57,13 @@ impl Older {
 
     /// Forgets everything: the recording is another one.
     pub fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self { generation: self.generation + 1, ..Self::default() };
+    }
+
+    /// How often the recording became another one: what was read before tells nothing about it.
+    #[must_use]
+    pub const fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Reads about so many bytes more. Whether there are more after these.

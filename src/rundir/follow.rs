@@ -55,6 +55,22 @@ pub struct Changes {
     pub health: bool,
     /// There is more in the event log; look again without waiting.
     pub behind: bool,
+    /// The event log is another one: its events begin anew, and places in it that were given before mean nothing.
+    pub anew: bool,
+    /// The event log is not there any more, or is there again.
+    pub gone: bool,
+}
+
+/// What became of an event log while it was followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum LogFate {
+    /// It only grew.
+    #[default]
+    Grew,
+    /// It became shorter, or another one.
+    Cut,
+    /// It was removed.
+    Gone,
 }
 
 /// Follows one run.
@@ -87,6 +103,8 @@ pub struct Follower {
     /// How long the logs of each step were, and whether nothing more comes.
     sizes: Vec<(u64, bool)>,
     behind: bool,
+    /// What became of the event log while it was followed.
+    log: LogFate,
     /// All events that there were at one time are reduced.
     caught_up: bool,
     started: bool,
@@ -124,6 +142,7 @@ impl Follower {
             view: Arc::default(),
             health: Health::Starting,
             sizes: Vec::new(),
+            log: LogFate::default(),
             behind: false,
             caught_up: false,
             started: false,
@@ -264,6 +283,7 @@ impl Follower {
                 Some(Err(())) => {
                     (self.events, self.reduced) = (Tail::new(self.dir.events()), RunState::default());
                     self.newest_only = false;
+                    changes.anew = true;
                 }
             }
             self.past = None;
@@ -282,9 +302,14 @@ impl Follower {
         });
         if piece.restarted {
             self.reduced = RunState::default();
+            self.log = LogFate::Cut;
+            changes.anew = true;
+        } else if piece.gone != (self.log == LogFate::Gone) {
+            self.log = if piece.gone { LogFate::Gone } else { LogFate::Grew };
+            changes.gone = true;
         }
         self.behind = piece.behind;
-        let changed = piece.restarted || !events.is_empty();
+        let changed = changes.anew || changes.gone || !events.is_empty();
         for mut event in events {
             know_steps(self.snapshot.as_deref(), &mut self.reduced, &mut event);
             reduce(&mut self.reduced, &event);

@@ -26,6 +26,8 @@ pub(super) struct Piece {
     pub(super) restarted: bool,
     /// There is more.
     pub(super) behind: bool,
+    /// The file was there and is not any more.
+    pub(super) gone: bool,
 }
 
 /// Reads a growing file line by line.
@@ -85,7 +87,13 @@ impl Tail {
             None => take(start, line),
         };
         let mut piece = Piece::default();
-        let Ok(meta) = std::fs::symlink_metadata(&self.path) else { return piece };
+        let meta = match std::fs::symlink_metadata(&self.path) {
+            Ok(meta) => meta,
+            Err(error) => {
+                piece.gone = error.kind() == io::ErrorKind::NotFound && self.file.is_some();
+                return piece;
+            }
+        };
         if self.file.as_ref().is_none_or(|(_, inode)| *inode != meta.ino()) {
             let Ok(file) = open::regular(&self.path) else { return piece };
             piece.restarted = self.file.is_some();

@@ -3,9 +3,10 @@
 
 use super::{App, Source};
 use crate::deck::entries::{self, Earlier, Entries};
+use crate::deck::history::History;
 use crate::deck::listed;
 use crate::deck::model::Tab;
-use crate::run::StepId;
+use crate::run::{OpenCall, StepId};
 
 /// As many bytes are read between two looks at the keys.
 const SLICE: u64 = 1024 * 1024;
@@ -44,6 +45,17 @@ impl<S: Source> App<'_, S> {
         true
     }
 
+    /// The event log is another one: what was read of it before is let go of. What is `kept` stays where there is none
+    /// any more.
+    pub(super) fn forget_log(&mut self, kept: bool) {
+        self.older.forget();
+        self.messages = std::sync::Arc::default();
+        self.ui.above = None;
+        if !kept {
+            self.history = History::default();
+        }
+    }
+
     /// Has at hand what is listed around the entry that the keys are at.
     pub(super) fn fetch_older(&mut self) {
         let (step, tab) = (self.ui.selected, self.ui.tab(self.ui.selected));
@@ -57,6 +69,23 @@ impl<S: Source> App<'_, S> {
         let around = listed.at.saturating_sub(high)..listed.at + high.max(BEHIND);
         let needs = entries.needs(found, tab, &listed, around);
         self.older.fetch(&needs);
+    }
+
+    /// The open calls that the keys are at, by step.
+    pub(super) fn open_calls_at(&self) -> Vec<(StepId, OpenCall)> {
+        let (state, _) = self.then();
+        let at = self.ui.panes.iter().filter_map(|(step, pane)| Some((*step, *pane.cursor.get(&Tab::Tools)?)));
+        let open = at.filter_map(|(step, number)| Some((step, Entries::open_call(state.step(step)?, number)?.clone())));
+        open.collect()
+    }
+
+    /// Keeps the keys at the calls that they were at, also at those that have ended since.
+    pub(super) fn stay_at_calls(&mut self, calls: &[(StepId, OpenCall)]) {
+        for (step, call) in calls {
+            let (state, entries) = self.then();
+            let Some(number) = state.step(*step).and_then(|found| entries.number_of(found, call)) else { continue };
+            self.ui.pane_mut(*step).cursor.insert(Tab::Tools, number);
+        }
     }
 
     /// Whether what is looked through has entries that were not read yet.

@@ -52,6 +52,7 @@ impl<S: Source> App<'_, S> {
 
     /// Reads on, or moves on. Whether something else is to be shown.
     pub(super) fn play_on(&mut self) -> bool {
+        let at_calls = if self.ui.replay.is_some() { self.open_calls_at() } else { Vec::new() };
         let (Some(Moment::Replay(player)), Some(replay)) = (&mut self.moment, &mut self.ui.replay) else {
             return false;
         };
@@ -68,6 +69,7 @@ impl<S: Source> App<'_, S> {
             changed |= replay.cursor.advance(&replay.line, now);
         }
         if player.seek(&replay.line, replay.cursor.events()) {
+            self.stay_at_calls(&at_calls);
             self.settle_moment();
             changed = true;
         }

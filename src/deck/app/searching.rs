@@ -109,6 +109,7 @@ impl<S: Source> App<'_, S> {
 
     /// Looks at the next slice. Returns whether there is something to show.
     pub(super) fn find_on(&mut self) -> bool {
+        self.end_old_counts();
         if self.sifting.is_some() {
             return self.sift_on();
         }

@@ -359,3 +359,39 @@ fn a_recording_that_goes_on_in_another_way_is_not_joined_and_one_that_is_gone_sa
     }
     assert_eq!(entries.all(step, Tab::Tools, Sieve::All).len(), 201);
 }
+
+#[test]
+fn calls_that_never_end_do_not_make_every_other_event_as_slow_as_they_are_many() {
+    const OPEN: usize = 3_000;
+    let started = |n: usize| {
+        let event = AgentEvent::ToolStarted {
+            call: Some(format!("c{n}")),
+            tool: "Read".into(),
+            args: "{}".into(),
+            path: None,
+            about: crate::run::CallFacts::default(),
+        };
+        (What::Agent { step: StepId(0), event }, false)
+    };
+    let ended = |n: usize| {
+        let event = AgentEvent::ToolEnded {
+            call: Some(format!("c{n}")),
+            tool: None,
+            outcome: ToolOutcome::Ok,
+            preview: "fine".into(),
+        };
+        (What::Agent { step: StepId(0), event }, false)
+    };
+    let mut whats: Vec<_> = (0..OPEN).map(started).collect();
+    // Looked for in all that are open, for each of them that is open, this takes hours.
+    for n in OPEN..3 * OPEN {
+        whats.extend([started(n), ended(n)]);
+    }
+    whats.extend([ended(7), ended(5)]);
+    let mut book = Book::new(RunState::default());
+    assert!(recorded(whats).iter().all(|recorded| book.take(recorded)));
+    let shelf = book.shelf(StepId(0)).unwrap();
+    assert_eq!(shelf.calls.len(), 2 * OPEN + 2);
+    let (first, last) = (shelf.call(2 * OPEN), shelf.call(2 * OPEN + 1));
+    assert!(first.unwrap().0 > last.unwrap().0 && first.unwrap().1 < last.unwrap().1, "{first:?} {last:?}");
+}

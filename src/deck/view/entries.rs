@@ -52,6 +52,9 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
         let plain = matches!(step.runner, RunnerKind::ExternalCli { .. });
         let text = match (tab, listed.sieve) {
             _ if scene.entries().earlier(step, tab) == Earlier::Unread => "earlier ones are read",
+            _ if scene.entries().earlier(step, tab) == Earlier::Unlisted && ui.reading.is_some() => {
+                "earlier ones are being read"
+            }
             _ if scene.entries().earlier(step, tab) == Earlier::Unlisted => "earlier ones are in the files only",
             (_, Sieve::Errors) => "nothing went wrong so far",
             (Tab::Tools, _) if plain => "a plain command uses no tools",
@@ -298,7 +301,9 @@ fn place(step: &StepState, tab: Tab, earlier: Earlier, listed: &Listed<'_>) -> S
     let unknown = matches!(earlier, Earlier::Unread | Earlier::Unlisted);
     let (mut at, mut of) = (listed.at as u64, listed.len() as u64);
     if unknown && tab == Tab::Tools && listed.sieve == Sieve::All {
-        (at, of) = (listed.number(listed.at).unwrap_or(at), step.tool_count.max(of));
+        // Those that are listed are the last ones.
+        at += step.tool_count.max(of) - of;
+        of = step.tool_count.max(of);
         return format!("{} of {}", grouped(at + 1), grouped(of));
     }
     format!("{} of {}{}", grouped(at + 1), grouped(of), if unknown { "+" } else { "" })
@@ -315,9 +320,15 @@ pub(super) fn whereabouts(step: &StepState, scene: &Scene<'_>, ui: &UiState) -> 
     let percent = scene.older.reading().filter(|_| scene.entries().wanted(ui, step));
     out.extend(percent.map(|done| piece(format!("reading earlier ones {done}%"), theme.accent()).rank(4).gap(2)));
     if earlier == Earlier::Unlisted {
-        out.push(piece("earlier ones are in the files only", theme.dim()).rank(3).gap(2));
+        // While what happened is still read from its beginning, they come by themselves.
+        let text =
+            if ui.reading.is_some() { "earlier ones are being read" } else { "earlier ones are in the files only" };
+        out.push(piece(text, theme.dim()).rank(3).gap(2));
     }
     out.extend(output::matches(step, tab, listed.newest().unwrap_or_default(), ui, scene));
+    if listed.is_empty() {
+        return out;
+    }
     if listed.follows {
         let word = if step.phase.is_terminal() { "end" } else { at_end(scene, ui) };
         out.push(piece(word, theme.dim()).gap(2));

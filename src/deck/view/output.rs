@@ -10,6 +10,7 @@ use super::secrets::wrapped;
 use super::{Scene, at_end, brief, elapsed, entries, group, marks, sections, waits};
 use crate::deck::actions::Action;
 use crate::deck::entries::lists;
+use crate::deck::entries::lists;
 use crate::deck::model::{Focus, Position, Tab, UiState};
 use crate::deck::rows;
 use crate::deck::window::{ERR_MARK, OWN_MARK, Row, Window, Windows};
@@ -164,10 +165,11 @@ pub(super) fn matches(step: &StepState, tab: Tab, len: u64, ui: &UiState, scene:
     // What came since, or was not looked through yet, is not counted.
     let more = if len > count.upto { "+" } else { "" };
     let (text, style) = match (count.nth, count.total) {
-        (_, 0) if ui.searching.is_some() => (String::new(), theme.plain()),
+        (_, 0) if ui.searching.is_some() || lists(tab) && !more.is_empty() => return None,
+
         (_, 0) => (format!("nothing found{more}"), theme.bad()),
         (0, total) => (format!("{}{more} found", grouped(total)), theme.accent()),
-        (nth, total) => (format!("match {nth}/{total}{more}"), theme.accent()),
+        (nth, total) => (format!("match {}/{}{more}", grouped(nth), grouped(total)), theme.accent()),
     };
     Some(piece(text, style).rank(6).gap(2))
 }

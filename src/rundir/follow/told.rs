@@ -1,6 +1,6 @@
 //! What a follower tells of the run that it follows.
 
-use super::{Follower, HALF_WRITTEN};
+use super::{Follower, HALF_WRITTEN, LogFate};
 use crate::run::{Event, RunState};
 use crate::rundir::health::Health;
 use crate::rundir::past::Past;
@@ -92,6 +92,12 @@ impl Follower {
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
+        match self.log {
+            LogFate::Grew => {}
+            LogFate::Cut => notices.push("its event log was cut: what it has now is listed".to_owned()),
+            LogFate::Gone if self.missing().is_some() => {}
+            LogFate::Gone => notices.push("its event log is gone: only what was kept of it is listed".to_owned()),
+        }
         // Whoever writes a file in several pieces is read in between, which is no trouble.
         match (&self.unreadable, &self.snapshot) {
             (Some((why, since)), Some(_)) if since.elapsed() >= HALF_WRITTEN => {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::deck::entries::{Call, Earlier, Entries, Sieve, TASK};
+use crate::deck::entries::{Call, Earlier, Entries, OPEN, Sieve, TASK};
 use crate::deck::history::{History, Tone};
 use crate::deck::listed::Listed;
 use crate::deck::model::Tab;
@@ -310,12 +310,12 @@ fn calls_that_a_status_tells_of_are_joined_where_they_are_the_same() {
         let all = entries.all(&step, Tab::Tools, Sieve::All);
         (entries.earlier(&step, Tab::Tools), all.len(), all.number(0), all.newest())
     };
-    assert_eq!(listed(&|_| {}), (Earlier::Listed, 251, Some(0), Some(250)));
+    assert_eq!(listed(&|_| {}), (Earlier::Listed, 251, Some(0), Some(OPEN + 250)));
     // A status that keeps fewer of them.
-    assert_eq!(listed(&|step| drop(step.recent_tools.drain(..195))), (Earlier::Listed, 251, Some(0), Some(250)));
+    assert_eq!(listed(&|step| drop(step.recent_tools.drain(..195))), (Earlier::Listed, 251, Some(0), Some(OPEN + 250)));
     // One that counts fewer than the log has, or more.
-    assert_eq!(listed(&|step| step.tool_count = 3), (Earlier::Listed, 251, Some(0), Some(250)));
-    assert_eq!(listed(&|step| step.tool_count = 260), (Earlier::Listed, 251, Some(9), Some(259)));
+    assert_eq!(listed(&|step| step.tool_count = 3), (Earlier::Listed, 251, Some(0), Some(OPEN + 250)));
+    assert_eq!(listed(&|step| step.tool_count = 260), (Earlier::Listed, 251, Some(9), Some(OPEN + 250)));
     // Of a lost run the open call was ended by whoever reads of it.
     let lose = |step: &mut StepState| {
         let open = step.open.pop().unwrap();
@@ -326,7 +326,7 @@ fn calls_that_a_status_tells_of_are_joined_where_they_are_the_same() {
     assert_eq!(listed(&lose), (Earlier::Listed, 251, Some(0), Some(250)));
     // Other calls than those of the log: only what the status has is listed, and said to be the newest.
     let others = |step: &mut StepState| step.recent_tools.iter_mut().for_each(|call| call.tool = "other".into());
-    assert_eq!(listed(&others), (Earlier::Unlisted, 201, Some(50), Some(250)));
+    assert_eq!(listed(&others), (Earlier::Unlisted, 201, Some(50), Some(OPEN + 250)));
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn a_recording_that_goes_on_in_another_way_is_not_joined_and_one_that_is_gone_sa
 
 #[test]
 fn calls_that_never_end_do_not_make_every_other_event_as_slow_as_they_are_many() {
-    const OPEN: usize = 3_000;
+    const MANY: usize = 3_000;
     let started = |n: usize| {
         let event = AgentEvent::ToolStarted {
             call: Some(format!("c{n}")),
@@ -382,16 +382,16 @@ fn calls_that_never_end_do_not_make_every_other_event_as_slow_as_they_are_many()
         };
         (What::Agent { step: StepId(0), event }, false)
     };
-    let mut whats: Vec<_> = (0..OPEN).map(started).collect();
+    let mut whats: Vec<_> = (0..MANY).map(started).collect();
     // Looked for in all that are open, for each of them that is open, this takes hours.
-    for n in OPEN..3 * OPEN {
+    for n in MANY..3 * MANY {
         whats.extend([started(n), ended(n)]);
     }
     whats.extend([ended(7), ended(5)]);
     let mut book = Book::new(RunState::default());
     assert!(recorded(whats).iter().all(|recorded| book.take(recorded)));
     let shelf = book.shelf(StepId(0)).unwrap();
-    assert_eq!(shelf.calls.len(), 2 * OPEN + 2);
-    let (first, last) = (shelf.call(2 * OPEN), shelf.call(2 * OPEN + 1));
+    assert_eq!(shelf.calls.len(), 2 * MANY + 2);
+    let (first, last) = (shelf.call(2 * MANY), shelf.call(2 * MANY + 1));
     assert!(first.unwrap().0 > last.unwrap().0 && first.unwrap().1 < last.unwrap().1, "{first:?} {last:?}");
 }

@@ -10,7 +10,6 @@ use super::secrets::wrapped;
 use super::{Scene, at_end, brief, elapsed, entries, group, marks, sections, waits};
 use crate::deck::actions::Action;
 use crate::deck::entries::lists;
-use crate::deck::entries::lists;
 use crate::deck::model::{Focus, Position, Tab, UiState};
 use crate::deck::rows;
 use crate::deck::window::{ERR_MARK, OWN_MARK, Row, Window, Windows};

@@ -168,8 +168,6 @@ impl Cursor {
         let before = (self.at, self.events);
         match step {
             Step::Event => self.seek_events(line, self.events.saturating_add(1)),
-            // Between two events the one before is the nearest.
-            Step::EventBack if self.at > line.at(self.events.saturating_sub(1)) => self.seek_events(line, self.events),
             Step::EventBack => self.seek_events(line, self.events.saturating_sub(1)),
             Step::Mark => match line.mark_from(self.events) {
                 Some(mark) => self.seek_events(line, mark + 1),

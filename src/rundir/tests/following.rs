@@ -490,3 +490,31 @@ fn waiting_ends_when_something_is_written() {
         }
     });
 }
+
+#[test]
+fn an_event_log_that_is_cut_or_removed_is_told_and_begins_anew() {
+    let home = tempfile::tempdir().unwrap();
+    let mut runner = Runner::start(&RunRoot::at(home.path().join("root")));
+    runner.write_status();
+    let short = fs::metadata(runner.dir.events()).unwrap().len();
+    runner.record(10, What::StepStarted { step: StepId(0) });
+    let mut follower = Follower::open(runner.dir.path()).unwrap();
+    let first = follower.poll();
+    assert_eq!((first.news.len(), first.anew, first.gone), (2, false, false));
+    assert_eq!(follower.notices(), Vec::<String>::new());
+    fs::OpenOptions::new().write(true).open(runner.dir.events()).unwrap().set_len(short).unwrap();
+    let cut = follower.poll();
+    assert_eq!((cut.news.len(), cut.anew, cut.gone), (1, true, false));
+    assert!(follower.notices().iter().any(|notice| notice.contains("its event log was cut")));
+    let kept = runner.dir.events().with_extension("kept");
+    fs::rename(runner.dir.events(), &kept).unwrap();
+    let gone = follower.poll();
+    assert_eq!((gone.news.len(), gone.anew, gone.gone), (0, false, true));
+    assert!(follower.notices().iter().any(|notice| notice.contains("its event log is gone")));
+    assert!(!follower.poll().gone);
+    // It is there again, as it was.
+    fs::rename(&kept, runner.dir.events()).unwrap();
+    let again = follower.poll();
+    assert_eq!((again.news.len(), again.anew, again.gone), (0, false, true));
+    assert_eq!(follower.notices(), Vec::<String>::new());
+}

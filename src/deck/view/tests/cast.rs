@@ -220,7 +220,7 @@ pub(super) fn searched_in(stage: &mut Stage, needle: &str, at: u64, nth: u64, to
         back: true,
         everywhere: false,
         found: Some((step, at)),
-        count: Some(Count { step, nth, total, upto: 10_000 }),
+        count: Some(Count { step, nth, total, upto: u64::MAX }),
     });
     let pane = stage.ui.pane_mut(step);
     if crate::deck::entries::lists(tab) {

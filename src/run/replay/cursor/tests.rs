@@ -72,7 +72,7 @@ fn steps_go_by_event_by_mark_and_by_time() {
     assert_eq!(go(&[Step::MarkBack]), ((500, 3), true));
     assert_eq!(go(&[Step::MarkBack]), ((0, 1), true));
     assert_eq!(go(&[Step::Jump]), ((10_000, 4), true));
-    assert_eq!(go(&[Step::EventBack]), ((500, 4), true), "from between two events to the one before");
+    assert_eq!(go(&[Step::EventBack]), ((500, 3), true), "one event less also from between two events");
     assert_eq!(go(&[Step::Jump, Step::Jump, Step::Jump]), ((30_500, 5), true));
     assert_eq!(go(&[Step::Jump]), ((31_000, 7), true));
     assert_eq!(go(&[Step::Jump]), ((31_000, 7), false));

@@ -94,6 +94,8 @@ fn look_at_the_oldest(pty: &Pty, calls: usize) {
     // What went wrong, wherever.
     pty.keys("f&");
     pty.wait_text("no such job");
+    // What was counted among all says nothing of these.
+    pty.wait_gone("match 1/1");
     pty.keys("g\r");
     pty.wait_text("note: note of 40");
     pty.keys(ESCAPE);
@@ -141,6 +143,13 @@ fn everything_is_listed_while_the_run_goes_on_when_it_is_over_and_when_it_plays_
     let home = Home::new();
     let (pty, go) = long(&home);
     look_at_the_oldest(&pty, CALLS);
+    // All of them are counted, and the next one is beside the one that is shown.
+    pty.keys("2f/job\r");
+    pty.wait_text("match 3,000/3,000");
+    pty.keys("nn");
+    pty.wait_text("match 2,998/3,000  2,998 of 3,000");
+    pty.keys("N");
+    pty.wait_text("match 2,999/3,000  2,999 of 3,000");
     // The keys stay where they are while more is called, and a picture that stands still knows nothing of it.
     pty.keys("2g");
     pty.wait_text("1 of 3,000");

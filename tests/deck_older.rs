@@ -254,3 +254,50 @@ fn what_cannot_be_read_any_more_says_so() {
     std::fs::write(&go, "").unwrap();
     home.wait_state("complete");
 }
+
+#[test]
+fn pages_of_a_transcript_pass_over_nothing() {
+    const TURNS: usize = 63;
+    let home = Home::new();
+    let said = |n: usize| {
+        // One to five lines.
+        let text = (0..=n % 5).map(|line| format!("turn {n} line {line}.")).collect::<Vec<_>>().join("\\n");
+        format!(
+            "{{\"type\":\"assistant\",\"message\":{{\"id\":\"m-{n}\",\"role\":\"assistant\",\"model\":\"x\",\"content\":[\
+             {{\"type\":\"text\",\"text\":\"{text}\"}}]}}}}\n"
+        )
+    };
+    let end = "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"fine\"}\n";
+    let text: String = (1..=TURNS).map(said).chain([end.to_owned()]).collect();
+    let said = home.file("said", &text);
+    let claude = home.file("claude", &format!("#!/bin/sh\ncat {said}\n"));
+    let plan = format!(
+        "[[step]]\ntask = \"Talk.\"\nrunner = {{ type = \"claude\", transport = \"oneshot\", command = {claude:?} }}\n"
+    );
+    home.file("plan.toml", &plan);
+    let pty = home.deck(&["run", "plan.toml"], 100, 30);
+    pty.wait_text("the run is over");
+    pty.keys("z3");
+    pty.wait_text("[3 transcript");
+    let whole = |text: &str, n: usize| (0..=n % 5).all(|line| text.contains(&format!("turn {n} line {line}.")));
+    for (first, page) in [("g", "\x1b[6~"), ("G", "\x1b[5~")] {
+        pty.keys(first);
+        pty.wait_text(if first == "g" { "1 of 64" } else { "turn 63 line 3." });
+        let mut seen = std::collections::BTreeSet::new();
+        let mut pages = 0;
+        loop {
+            let text = pty.text();
+            seen.extend((1..=TURNS).filter(|n| whole(&text, *n)));
+            if whole(&text, if first == "g" { TURNS } else { 1 }) {
+                break;
+            }
+            pages += 1;
+            assert!(pages < TURNS, "it gets nowhere: {text}");
+            pty.keys(page);
+            pty.wait_for("another page", |screen| screen.contents() != text);
+            pty.wait_frame();
+        }
+        assert_eq!(seen.len(), TURNS, "{first}: {seen:?}");
+        assert!(pages < TURNS / 3, "{pages} pages of 30 rows");
+    }
+}

@@ -1,5 +1,6 @@
 //! What the deck wants done in the world, and what became of what it asked for.
 
+use super::model::Scroll;
 use crate::run::{Answer, Raise, SteerMode, StepId, Timestamp};
 use crate::text::SafeText;
 
@@ -104,6 +105,9 @@ pub enum UiEffect {
     CopySession(StepId),
     /// Show the log of a step in the person's pager.
     Pager(StepId),
+    /// Go a page, or half of one, on or back among the entries that the selected step lists: how many fit is known where
+    /// they are laid out.
+    Page(Scroll),
     /// Show the entry of a step's tab that the keys are at in full.
     Open(StepId),
     /// Look for the text of the search in the output of the selected step, in its direction or against it.

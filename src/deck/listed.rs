@@ -105,14 +105,12 @@ impl Listed<'_> {
 /// that are kept, it is noted how far.
 pub fn scroll(ui: &mut UiState, step: &StepState, entries: Entries<'_>, scroll: Scroll) {
     let listed = entries.listed(ui, step);
-    let page = isize::try_from(ui.size.1.saturating_sub(6).max(2)).unwrap_or(10);
     let by = match scroll {
         Scroll::Rows(n) => n as isize,
-        Scroll::Halves(n) => n as isize * (page / 2).max(1),
-        Scroll::Pages(n) => n as isize * page,
         Scroll::Start => isize::MIN,
         Scroll::End => isize::MAX,
-        Scroll::To(_) => 0,
+        // How far that is depends on how high they are, and a position is one of a log.
+        Scroll::Halves(_) | Scroll::Pages(_) | Scroll::To(_) => 0,
     };
     let tab = ui.tab(step.id);
     // Who goes on upwards while what is there is still read goes on from where the keys will be.

@@ -191,10 +191,10 @@ pub fn perform(ui: &mut UiState, cx: Context<'_>, action: Action) -> Vec<UiEffec
         Action::Right => sideways(ui, cx.state, true),
         Action::First => to_end(ui, cx, false),
         Action::Last => to_end(ui, cx, true),
-        Action::HalfDown => scroll(ui, cx, Scroll::Halves(1)),
-        Action::HalfUp => scroll(ui, cx, Scroll::Halves(-1)),
-        Action::PageDown => page(ui, cx, 1),
-        Action::PageUp => page(ui, cx, -1),
+        Action::HalfDown => return turn(ui, cx, Scroll::Halves(1)),
+        Action::HalfUp => return turn(ui, cx, Scroll::Halves(-1)),
+        Action::PageDown => return page(ui, cx, 1),
+        Action::PageUp => return page(ui, cx, -1),
         Action::PreviousStep => ui.select_by(cx.state, -1),
         Action::NextStep => ui.select_by(cx.state, 1),
         Action::NextPane => {
@@ -398,14 +398,24 @@ fn scroll(ui: &mut UiState, cx: Context<'_>, scroll: Scroll) {
 }
 
 /// A page on or back: of the panes where there are more than fit, else of the text.
-fn page(ui: &mut UiState, cx: Context<'_>, by: i32) {
+fn page(ui: &mut UiState, cx: Context<'_>, by: i32) -> Vec<UiEffect> {
     let shown = layout(ui, cx.state);
     if shown.shape == Shape::Grid && ui.focus == Focus::Steps && shown.panes.len() < cx.state.steps.len() {
         let panes = isize::try_from(shown.panes.len()).unwrap_or(isize::MAX);
         ui.select_by(cx.state, if by < 0 { -panes } else { panes });
-    } else {
-        scroll(ui, cx, Scroll::Pages(by));
+        return Vec::new();
     }
+    turn(ui, cx, Scroll::Pages(by))
+}
+
+/// A page of the text, or half of one. Entries of a list may be higher than a row, which is known where they are laid out.
+fn turn(ui: &mut UiState, cx: Context<'_>, by: Scroll) -> Vec<UiEffect> {
+    if ui.zoom && entries::lists(ui.tab(ui.selected)) {
+        ui.searching = None;
+        return vec![UiEffect::Page(by)];
+    }
+    scroll(ui, cx, by);
+    Vec::new()
 }
 
 /// Further than this nothing is scrolled that is read from its beginning.

@@ -66,7 +66,7 @@ impl<S: Source> App<'_, S> {
         let Some(found) = state.step(step) else { return };
         let listed = entries.listed(&self.ui, found);
         let high = usize::from(self.ui.size.1);
-        let around = listed.at.saturating_sub(high)..listed.at + high.max(BEHIND);
+        let around = listed.at.saturating_sub(high)..listed.at + (2 * high).max(BEHIND);
         let needs = entries.needs(found, tab, &listed, around);
         self.older.fetch(&needs);
     }

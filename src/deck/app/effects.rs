@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crossterm::event::EventStream;
 
 use super::{App, Moment, Source, Then, wall};
-use crate::deck::entries;
+use crate::deck::entries::{self, Entries};
 use crate::deck::feed::{Hands, Request};
-use crate::deck::model::{Fate, Overlay, Sent, Tab, UiEffect};
+use crate::deck::listed;
+use crate::deck::model::{Fate, Overlay, Scroll, Sent, Tab, UiEffect};
 use crate::deck::reading::{Reader, Reading};
 use crate::deck::replay::Known;
 use crate::deck::sums::Sums;
@@ -78,6 +79,7 @@ impl<S: Source> App<'_, S> {
             }
             UiEffect::Copy => self.copy(screen, now)?,
             UiEffect::CopySession(step) => self.copy_session(step, screen, now)?,
+            UiEffect::Page(scroll) => self.turn(scroll),
             UiEffect::Pager(step) => self.page(step, screen, keys, now)?,
             UiEffect::Open(step) => self.open(step),
             UiEffect::Find { opposite } => self.find(opposite),
@@ -160,6 +162,18 @@ impl<S: Source> App<'_, S> {
         let listed = entries.listed(&self.ui, state.step(step)?);
         let reader = Reader { state, entries, zone: &self.zone };
         reader.open(&self.source, &self.facts.1, step, self.ui.tab(step), &listed)
+    }
+
+    /// Goes a page further among the entries that the selected step lists.
+    fn turn(&mut self, scroll: Scroll) {
+        self.fetch_older();
+        let windows = self.windows();
+        let by = self.scene(|scene, ui| view::page(scene, ui, &windows, scroll));
+        let Self { source, history, older, ui, moment, .. } = self;
+        let (state, history) = super::then(source, history, moment.as_ref());
+        if let Some(step) = state.step(ui.selected) {
+            listed::scroll(ui, step, Entries { history, older }, Scroll::Rows(by));
+        }
     }
 
     fn copy(&mut self, screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {

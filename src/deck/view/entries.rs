@@ -12,7 +12,7 @@ use super::{calls, detail};
 use crate::deck::entries::{self, Call, Earlier, Sieve};
 use crate::deck::history::Entry;
 use crate::deck::listed::Listed;
-use crate::deck::model::{Tab, UiState};
+use crate::deck::model::{Scroll, Tab, UiState};
 use crate::deck::reading::{SHOWN, UNREADABLE};
 use crate::deck::said::{Said, SaidWhat};
 use crate::deck::window::Windows;
@@ -36,6 +36,17 @@ struct Shown {
 }
 
 impl Shown {
+    /// The places of those that can be seen whole.
+    fn whole(&self, high: usize) -> impl Iterator<Item = usize> {
+        let mut end = 0;
+        let ends = self.items.iter().map(move |(place, lines)| {
+            let begin = end;
+            end += lines.len();
+            (*place, begin, end)
+        });
+        ends.filter(move |(_, begin, end)| *begin >= self.cut && *end <= self.cut + high).map(|(place, ..)| place)
+    }
+
     /// Whether each entry that is listed is here, whole.
     fn all(&self, listed: &Listed<'_>, height: u16) -> bool {
         let rows: usize = self.items.iter().map(|(_, lines)| lines.len()).sum();
@@ -130,6 +141,54 @@ fn visible(area: Rect, listed: &Listed<'_>, mut lines: impl FnMut(usize) -> Opti
         cut = 0;
     }
     Shown { items: items.into(), cut }
+}
+
+/// How many entries further a page is, or half of one: what was not seen whole comes into sight, and nothing is passed over.
+pub(super) fn page(
+    area: Rect,
+    step: &StepState,
+    scene: &Scene<'_>,
+    ui: &UiState,
+    windows: &Windows,
+    scroll: Scroll,
+) -> i32 {
+    let tab = ui.tab(step.id);
+    let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
+    let listed = scene.entries().listed(ui, step);
+    let of = |place: usize| lines(tab, listed.number(place)?, inner.width, SHOWN, step, scene, windows);
+    let rows = |place: &usize| of(*place).map_or(0, |lines| lines.len());
+    let fit = |places: &mut dyn Iterator<Item = usize>, room: usize| {
+        let mut used = 0;
+        places.take_while(|place| (used += rows(place), used <= room).1).count().max(1)
+    };
+    let high = usize::from(area.height);
+    let (times, pages) = match scroll {
+        Scroll::Pages(n) => (n, true),
+        Scroll::Halves(n) => (n, false),
+        _ => return 0,
+    };
+    let mut at = listed.at;
+    for _ in 0..times.unsigned_abs() {
+        at = match (pages, times > 0) {
+            (false, true) => at + fit(&mut (at + 1..listed.len()), high / 2),
+            (false, false) => at.saturating_sub(fit(&mut (0..=at).rev(), high / 2)),
+            (true, on) => {
+                let shown = visible(inner, &Listed { at, ..listed.clone() }, of);
+                if on {
+                    let last = shown.whole(high).last().unwrap_or(at).max(at);
+                    last + fit(&mut (last + 1..listed.len()), high)
+                } else {
+                    shown.whole(high).next().unwrap_or(at).min(at).saturating_sub(1)
+                }
+            }
+        };
+    }
+    // Before the first entry there may be others that were not read yet.
+    if listed.at == 0 && times < 0 {
+        return -i32::from(area.height);
+    }
+    let by = isize::try_from(at).unwrap_or(isize::MAX) - isize::try_from(listed.at).unwrap_or(isize::MAX);
+    i32::try_from(by).unwrap_or(0)
 }
 
 fn lines(

@@ -43,7 +43,7 @@ use super::changes::Opens;
 use super::entries::Entries;
 use super::feed::{Hands, StepFacts};
 use super::history::History;
-use super::model::{Overlay, Tab, UiState};
+use super::model::{Overlay, Scroll, Tab, UiState};
 use super::older::Older;
 use super::theme::{Face, Theme, asciify};
 use super::window::Windows;
@@ -173,6 +173,12 @@ pub fn opens(scene: &Scene<'_>, ui: &UiState, windows: &Windows) -> Opens {
     let step = scene.state.step(ui.selected);
     let opens = step.map(|step| sections::opens(step, scene, ui, windows, usize::from(ui.size.0)));
     opens.unwrap_or_default()
+}
+
+/// How many entries further a page, or half of one, is in the list that the selected step shows.
+#[must_use]
+pub fn page(scene: &Scene<'_>, ui: &UiState, windows: &Windows, scroll: Scroll) -> i32 {
+    section(scene, ui).map_or(0, |(step, area)| entries::page(area, step, scene, ui, windows, scroll))
 }
 
 /// What the tab says that the selected step shows, where it is read from its beginning.

@@ -90,10 +90,14 @@ impl Looked {
     }
 
     /// Whether what is known of a step is of what is listed of it now.
-    pub(super) fn fits(&self, step: StepId, sieve: Sieve, moment: MomentKey, generation: u64) -> bool {
+    /// `moves`: the moment goes on by itself, or it is still looked.
+    pub(super) fn fits(&self, step: StepId, sieve: Sieve, moment: MomentKey, generation: u64, moves: bool) -> bool {
         self.generation == generation
             && moment.has_all_of(self.moment)
-            && self.steps.get(&step).is_none_or(|region| region.sieve == sieve)
+            // That there is nothing is said of that moment alone.
+            && self.steps.get(&step).is_none_or(|region| {
+                region.sieve == sieve && (moves || moment == self.moment || !region.hits.is_empty())
+            })
     }
 
     /// What is known of a step; where that is far from where one looks from, it is begun anew there.
@@ -221,10 +225,10 @@ mod tests {
     fn what_is_listed_otherwise_is_looked_at_anew() {
         let mut looked = begun("x");
         find(&mut looked, &listed(100), Goal { from: u64::MAX, here: true, back: true });
-        assert!(looked.fits(STEP, Sieve::All, MomentKey::Now, 0));
-        assert!(!looked.fits(STEP, Sieve::Errors, MomentKey::Now, 0));
-        assert!(!looked.fits(STEP, Sieve::All, MomentKey::Replay(3), 0));
-        assert!(!looked.fits(STEP, Sieve::All, MomentKey::Now, 1));
+        assert!(looked.fits(STEP, Sieve::All, MomentKey::Now, 0, false));
+        assert!(!looked.fits(STEP, Sieve::Errors, MomentKey::Now, 0, false));
+        assert!(!looked.fits(STEP, Sieve::All, MomentKey::Replay(3), 0, false));
+        assert!(!looked.fits(STEP, Sieve::All, MomentKey::Now, 1, false));
         let x = Needle::new("x").unwrap();
         looked.begin(Tab::Transcript, &x, MomentKey::Now, 0);
         assert!(looked.bounds(STEP).is_some());
@@ -232,8 +236,12 @@ mod tests {
         assert!(looked.bounds(STEP).is_none());
         looked.begin(Tab::Transcript, &x, MomentKey::Replay(5), 0);
         find(&mut looked, &listed(100), Goal { from: u64::MAX, here: true, back: true });
-        assert!(looked.fits(STEP, Sieve::All, MomentKey::Replay(6), 0));
-        assert!(!looked.fits(STEP, Sieve::All, MomentKey::Replay(4), 0));
+        assert!(looked.fits(STEP, Sieve::All, MomentKey::Replay(6), 0, false));
+        assert!(!looked.fits(STEP, Sieve::All, MomentKey::Replay(4), 0, false));
+        looked.put(STEP, Region::default());
+        assert!(looked.fits(STEP, Sieve::All, MomentKey::Replay(5), 0, false));
+        assert!(!looked.fits(STEP, Sieve::All, MomentKey::Replay(6), 0, false));
+        assert!(looked.fits(STEP, Sieve::All, MomentKey::Replay(6), 0, true));
     }
 
     #[test]

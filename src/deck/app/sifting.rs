@@ -100,7 +100,8 @@ impl<S: Source> App<'_, S> {
             return;
         }
         let (sieve, moment, generation) = (self.sieve_of(step, tab), self.moment_key(), self.older.generation());
-        if self.sifted.fits(step, sieve, moment, generation) {
+        let plays = self.ui.replay.as_ref().is_some_and(|replay| replay.cursor.plays());
+        if self.sifted.fits(step, sieve, moment, generation, plays || self.sifting.is_some()) {
             return;
         }
         self.sifted = Looked::default();

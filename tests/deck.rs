@@ -238,9 +238,13 @@ fn a_match_among_lines_that_come_again_is_in_sight() {
 #[test]
 fn of_what_is_too_long_for_a_clipboard_the_beginning_is_copied_and_said_to_be_that() {
     let home = Home::new();
-    let script = "head -c 200000 /dev/zero | tr '\\0' y; echo";
+    let script = "for n in 1 2 3 4 5 6 7 8; do echo line $n; head -c 20000 /dev/zero | tr '\\0' y; echo; done";
     let pty = home.deck(&["run", "--name", "long", "--", "sh", "-c", script], 100, 30);
     pty.wait_text("the run is over");
+    // Not wrapped, all of it is visible, as far as the screen is wide; what is copied are whole lines.
+    pty.keys("W");
+    pty.wait_text("line 1");
+    pty.wait_text("line 8");
     pty.keys("y");
     pty.wait_text("the first 100 kB sent to the terminal's clipboard, which takes no more");
     assert_eq!(pty.count(b"\x1b]52;c;"), 1);
@@ -275,15 +279,15 @@ fn the_whole_output_is_searched() {
     pty.wait_text(" 1/1 ");
     // Of many the newest is shown first, and the numbers follow the matches.
     pty.keys("/hay 2\r");
-    pty.wait_text("/1111 ");
+    pty.wait_text("/1,111 ");
     pty.keys("G");
     pty.wait_text(" end ─");
     pty.keys("/hay 2\r");
-    pty.wait_text(" 1111/1111 ");
+    pty.wait_text(" 1,111/1,111 ");
     pty.keys("n");
-    pty.wait_text(" 1110/1111 ");
+    pty.wait_text(" 1,110/1,111 ");
     pty.keys("N");
-    pty.wait_text(" 1111/1111 ");
+    pty.wait_text(" 1,111/1,111 ");
     pty.keys("N");
     pty.wait_text("no more of");
     pty.keys("G");

@@ -47,7 +47,15 @@ impl Eyes {
         }
     }
 
-    /// Returns when something was mounted or unmounted.
+    /// Whatever was mounted until now is looked at next.
+    pub(super) fn note_mounts(&mut self) {
+        #[cfg(target_os = "linux")]
+        if let Some(mounts) = &mut self.mounts {
+            mounts.note();
+        }
+    }
+
+    /// Returns when something was mounted or unmounted since that was noted.
     async fn mounted(&self) {
         #[cfg(target_os = "linux")]
         if let Some(mounts) = &self.mounts {

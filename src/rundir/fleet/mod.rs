@@ -198,6 +198,7 @@ impl Fleet {
     pub fn poll(&mut self, budget: Duration) -> FleetChanges {
         let begun = Instant::now();
         self.looked = Some(begun);
+        self.eyes.note_mounts();
         let mut changed = self.list();
         self.look_at_the_living();
         let mut read = false;

@@ -67,8 +67,13 @@ pub(super) fn kept(text: &str) -> Cow<'_, str> {
     let beginning = prefix(text, KEPT);
     match text.len() - beginning.len() {
         0 => Cow::Borrowed(text),
-        more => Cow::Owned(format!("{beginning}\n… {more} more bytes")),
+        more => Cow::Owned(without_its_end(beginning, more)),
     }
+}
+
+/// The beginning of a text of which so many bytes more are not kept.
+pub(super) fn without_its_end(beginning: &str, more: usize) -> String {
+    format!("{beginning}\n… {more} more bytes")
 }
 
 /// Appends to what a model thought, as far as it is kept.

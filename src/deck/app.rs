@@ -8,6 +8,7 @@ mod git;
 mod hook;
 mod kept;
 mod looked;
+mod news;
 mod others;
 mod remains;
 mod replaying;
@@ -34,12 +35,11 @@ use tokio_stream::Stream;
 use super::entries::Entries;
 use super::feed::{Feed, StepFacts};
 use super::history::History;
-use super::model::{UiState, ViewMode};
+use super::model::UiState;
 use super::notify::{Channel, Notifier};
 use super::older::Older;
 use super::reading::Message;
 use super::replay::{Known, Player};
-use super::sums::Sums;
 use super::terminal::{self, Screen};
 use super::theme::{Palette, Theme};
 use super::update::{Context, clocks_run, expire, expires_at, update};
@@ -448,57 +448,6 @@ impl<'a, S: Source> App<'a, S> {
         }
         self.keep_drafts(wall());
         Ok(Some(Then::Stay))
-    }
-
-    /// Looks at the disk. Returns whether something visible changed.
-    fn take_news(&mut self) -> bool {
-        let at_calls = if self.moment.is_none() { self.open_calls_at() } else { Vec::new() };
-        let changes = self.source.poll();
-        if changes.state {
-            self.kept.forget();
-        }
-        for id in &changes.output {
-            self.kept.changed(*id);
-        }
-        let reading = self.source.reading();
-        let progressed = std::mem::replace(&mut self.ui.reading, reading) != reading;
-        if changes.state {
-            self.ui.inside = self.source.inside();
-        }
-        if reading.is_none() {
-            self.newest = None;
-        } else if self.newest.is_none() {
-            let mut newest = History::default();
-            newest.add(self.source.state(), &self.source.newest(), &[]);
-            self.newest = Some(newest);
-        }
-        if changes.anew || changes.gone {
-            self.forget_log(!changes.anew);
-        }
-        self.history.add(self.source.state(), &changes.news, &changes.places);
-        self.older.add(&changes.news, &changes.places);
-        self.history.miss(&changes.cut);
-        self.stay_at_calls(&at_calls);
-        if (changes.state || self.ui.known.is_none()) && self.moment.is_none() {
-            self.ui.known = Some(Arc::new(Sums::of(self.source.state())));
-        }
-        if self.moment.is_none() {
-            self.ui.settle(self.source.state());
-        }
-        if changes.state || !changes.news.is_empty() {
-            self.note_news();
-        }
-        let answered = self.take_answers();
-        let unread = self.count_unread(&changes.output);
-        if answered || progressed || changes.state || !changes.news.is_empty() && reading.is_none() {
-            return self.moment.is_none();
-        }
-        if self.moment.is_some() {
-            return false;
-        }
-        let visible = layout::visible_logs(&self.ui, self.shown());
-        let badges = self.ui.mode == ViewMode::Tabs && !self.ui.zoom;
-        badges && unread || changes.output.iter().any(|id| visible.iter().any(|(v, _)| v == id))
     }
 
     /// The state that is on the screen: a picture that stands still has its own, and the layout and the sums that are

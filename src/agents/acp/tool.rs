@@ -157,7 +157,7 @@ impl Call {
     pub(super) fn gave(&self) -> Cow<'_, str> {
         match self.missing {
             0 => Cow::Borrowed(self.text()),
-            missing => Cow::Owned(format!("{}\n… {missing} more bytes", self.text())),
+            missing => Cow::Owned(told::without_its_end(self.text(), missing)),
         }
     }
 

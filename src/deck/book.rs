@@ -126,10 +126,10 @@ impl Column {
         self.numbers.get(place).copied()
     }
 
-    /// Whether an entry has this number.
+    /// The place of the entry that has this number.
     #[must_use]
-    pub fn has(&self, number: u64) -> bool {
-        self.numbers.binary_search(&number).is_ok()
+    pub fn place_of(&self, number: u64) -> Option<usize> {
+        self.numbers.binary_search(&number).ok()
     }
 
     /// How many there are.

@@ -326,6 +326,7 @@ impl<'a> Entries<'a> {
         if tab == Tab::Tools {
             return numbers.filter_map(|number| self.call_spots(step, number)).flat_map(|(a, b)| [a, b]).collect();
         }
-        numbers.collect()
+        // The end of a call may not tell which one it was.
+        numbers.flat_map(|number| [Some(number), self.older.begin_of(step.id, number)]).flatten().collect()
     }
 }

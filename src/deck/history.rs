@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::said::{REDACTED, Said, asked, said};
+use super::said::{Called, REDACTED, Said, asked, has_text, is_nameless, said};
 use crate::run::replay::Spot;
 use crate::run::{
     AgentEvent, Event, MessageRole, Metric, RunPhase, RunState, STOPPED, Stage, StepFace, StepId, StepPhase,
@@ -71,6 +71,20 @@ pub struct Entry {
     pub place: Option<u64>,
 }
 
+impl Entry {
+    /// Says of the end of a call which one it was, where nothing else tells.
+    #[must_use]
+    pub fn naming(self, event: &Event, called: Option<Called<'_>>) -> Self {
+        let (What::Agent { event: AgentEvent::ToolEnded { outcome, preview, .. }, .. }, Some(called)) =
+            (&event.what, called)
+        else {
+            return self;
+        };
+        let rest = if has_text(preview) { preview } else { called.args };
+        Self { text: SafeText::line(&ended(Some(called.tool), *outcome, rest)), ..self }
+    }
+}
+
 impl History {
     /// How many entries each ring keeps.
     pub const KEPT: usize = 500;
@@ -87,9 +101,12 @@ impl History {
             self.loose |= number.is_none();
             self.newest = number.unwrap_or(self.newest + 1);
             let seq = self.newest;
+            let entry = tell(state, event).map(|entry| Entry { seq, place, ..entry });
+            let entry = entry.map(|entry| entry.naming(event, self.called(state, event)));
             if let What::Agent { step, event: agent } = &event.what
                 && let Some(what) = said(state, *step, agent)
             {
+                let what = what.naming(self.called(state, event));
                 let quota = self.quota();
                 let ring = self.said.entry(*step).or_default();
                 if ring.len() >= quota {
@@ -97,7 +114,6 @@ impl History {
                 }
                 self.kept += keep(ring, Said { seq, at: event.at, place, what }, quota);
             }
-            let entry = tell(state, event).map(|entry| Entry { seq, place, ..entry });
             match (&event.what, &entry) {
                 // Elsewhere it is told as a notice, which says no number.
                 (What::BudgetReached { step, stage: Stage::Soft, metric, used, .. }, _) => {
@@ -134,6 +150,17 @@ impl History {
             self.bound();
         }
         self.bound();
+    }
+
+    /// The call that an event ended, where the event itself does not tell which one it was.
+    fn called<'a>(&'a self, state: &'a RunState, event: &Event) -> Option<Called<'a>> {
+        let What::Agent { step, event: agent } = &event.what else { return None };
+        if !is_nameless(agent) {
+            return None;
+        }
+        // Of many events that come at once the run knows the last calls only.
+        let ring = self.said.get(step).into_iter().flatten();
+        Called::of(state, *step, event.at, agent).or_else(|| Called::among(ring, agent))
     }
 
     /// How long a ring of a step may be.
@@ -375,14 +402,7 @@ fn agent_entry(state: &RunState, step: StepId, at: Timestamp, event: &AgentEvent
         }
         AgentEvent::ToolStarted { tool, args, .. } => one(Tone::Tool, format!("› {tool} {args}")),
         AgentEvent::ToolEnded { tool, outcome, preview, .. } if *outcome != ToolOutcome::Ok => {
-            let tool = tool.as_deref().unwrap_or("tool");
-            let word = match outcome {
-                ToolOutcome::Denied => "denied",
-                ToolOutcome::Cancelled => "cancelled",
-                ToolOutcome::Lost => "ended without a result",
-                _ => "failed",
-            };
-            one(Tone::Bad, format!("✗ {tool} {word} {preview}"))
+            one(Tone::Bad, ended(tool.as_deref(), *outcome, preview))
         }
         AgentEvent::Message { role, preview, error, stop, .. } => {
             if let Some(error) = error {
@@ -415,6 +435,17 @@ fn agent_entry(state: &RunState, step: StepId, at: Timestamp, event: &AgentEvent
         AgentEvent::ProtocolFailure { message } => one(Tone::Bad, message.clone()),
         _ => None,
     }
+}
+
+/// How a call ended that did not work, and why, or what it was about.
+fn ended(tool: Option<&str>, outcome: ToolOutcome, rest: &str) -> String {
+    let word = match outcome {
+        ToolOutcome::Denied => "denied",
+        ToolOutcome::Cancelled => "cancelled",
+        ToolOutcome::Lost => "ended without a result",
+        _ => "failed",
+    };
+    format!("✗ {} {word} {rest}", tool.unwrap_or("tool")).trim_end().to_owned()
 }
 
 fn list(pids: &[u32]) -> String {

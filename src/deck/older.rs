@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::book::Book;
 use super::history::{Entry, tell};
-use super::said::{Said, said};
+use super::said::{Called, Said, is_nameless, said};
 use crate::run::replay::{Recorded, Spot, Tape};
 use crate::run::{AgentEvent, Event, RunState, StepId, ToolCall, ToolOutcome, What};
 
@@ -162,7 +162,27 @@ impl Older {
         let recorded = self.recorded(number)?;
         let kept = self.open().and_then(|book| book.told(number)).cloned();
         let entry = kept.or_else(|| tell(&self.nobody, &recorded.event))?;
-        Some(Entry { seq: number, place: recorded.record, ..entry })
+        let entry = Entry { seq: number, place: recorded.record, ..entry };
+        Some(entry.naming(&recorded.event, self.called(recorded, number)))
+    }
+
+    /// The number of the event that began the call which an event ended.
+    #[must_use]
+    pub fn begin_of(&self, step: StepId, end: u64) -> Option<u64> {
+        let shelf = self.open()?.shelf(step)?;
+        let place = shelf.calls.place_of(end)?;
+        shelf.call(place).map(|(begin, _)| begin)
+    }
+
+    /// The call that an event ended, where the event itself does not tell which one it was.
+    fn called(&self, recorded: &Recorded, number: u64) -> Option<Called<'_>> {
+        let What::Agent { step, event } = &recorded.event.what else { return None };
+        if !is_nameless(event) {
+            return None;
+        }
+        let begin = &self.recorded(self.begin_of(*step, number)?)?.event;
+        let What::Agent { event: AgentEvent::ToolStarted { tool, args, .. }, .. } = &begin.what else { return None };
+        Some(Called { tool, args })
     }
 
     /// What was said; `None` where its record is not at hand or cannot be read.
@@ -172,6 +192,7 @@ impl Older {
         let What::Agent { step: of, event } = &recorded.event.what else { return None };
         let kept = self.open().and_then(|book| book.said(number)).cloned();
         let what = kept.or_else(|| said(&self.nobody, step, event)).filter(|_| *of == step)?;
+        let what = what.naming(self.called(recorded, number));
         Some(Said { seq: number, at: recorded.event.at, place: recorded.record, what })
     }
 

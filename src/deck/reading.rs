@@ -119,6 +119,9 @@ impl<'a> Reader<'a> {
                     if said.what.is_message() && lines.iter().all(SafeText::is_empty) {
                         lines = calls(feed, self.entries.said_after(step, number));
                     }
+                    if let SaidWhat::Result { of: Some(_), .. } = said.what {
+                        lines.extend([SafeText::default(), SafeText::line("it gave no text")]);
+                    }
                     (self.title(&said), lines)
                 }
                 None => unread(),
@@ -219,9 +222,9 @@ impl<'a> Reader<'a> {
             Tab::Transcript => match &self.entries.said(step, number)?.what {
                 SaidWhat::Message { text, error, .. } => Some(text.iter().chain(error).cloned().collect()),
                 SaidWhat::Call { tool, args, .. } => Some(vec![tool.clone(), args.clone()]),
-                SaidWhat::Result { tool, text, .. } => {
-                    Some(text.iter().find(|line| !line.is_empty()).into_iter().chain([tool]).cloned().collect())
-                }
+                SaidWhat::Result { tool, text, of, .. } => Some(
+                    text.iter().find(|line| !line.is_empty()).into_iter().chain(of).chain([tool]).cloned().collect(),
+                ),
             },
             Tab::Output | Tab::Budget | Tab::Changes | Tab::Events => None,
         }
@@ -409,6 +412,7 @@ fn full(feed: &dyn Feed, said: &Said) -> Vec<SafeText> {
     }
     if whole.is_empty() {
         match &said.what {
+            SaidWhat::Result { of: Some(of), .. } => lines.push(of.clone()),
             SaidWhat::Message { text, .. } | SaidWhat::Result { text, .. } => lines.extend(text.iter().cloned()),
             SaidWhat::Call { args, .. } => lines.push(args.clone()),
         }

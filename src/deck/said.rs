@@ -1,7 +1,7 @@
 //! What a step and those around it said and did, in order: messages, calls and what calls gave. Only previews; the
 //! records have everything and are read when somebody looks.
 
-use crate::run::{AgentEvent, MessageRole, RunState, StepId, StepPhase, Timestamp, ToolOutcome, broken_off};
+use crate::run::{AgentEvent, MessageRole, RunState, StepId, StepPhase, Timestamp, ToolCall, ToolOutcome, broken_off};
 use crate::text::SafeText;
 
 /// Lines that are kept of a message or a result.
@@ -53,7 +53,54 @@ pub enum SaidWhat {
         outcome: ToolOutcome,
         /// The first lines of what it gave.
         text: Vec<SafeText>,
+        /// The arguments of the call in a line, where it gave nothing that tells which one it was.
+        of: Option<SafeText>,
     },
+}
+
+/// The call that an end is of.
+#[derive(Clone, Copy, Debug)]
+pub struct Called<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// Its arguments in a line.
+    pub args: &'a str,
+}
+
+impl<'a> Called<'a> {
+    /// The call of a step that this event ended, as far as the run still knows it; asked for where [`is_nameless`] is.
+    #[must_use]
+    pub fn of(state: &'a RunState, step: StepId, at: Timestamp, event: &AgentEvent) -> Option<Self> {
+        let AgentEvent::ToolEnded { call, tool, .. } = event else { return None };
+        let same = |ended: &&ToolCall| {
+            ended.call == *call
+                && tool.as_ref().is_none_or(|tool| ended.tool == *tool)
+                // A status may be a millisecond off.
+                && ended.ended_at.millis().abs_diff(at.millis()) <= 1
+        };
+        let ended = state.step(step)?.recent_tools.iter().rev().find(same)?;
+        Some(Self { tool: &ended.tool, args: &ended.args })
+    }
+
+    /// The call that began under the id of this end and has not ended, among what was said before it.
+    #[must_use]
+    pub fn among(said: impl DoubleEndedIterator<Item = &'a Said>, event: &AgentEvent) -> Option<Self> {
+        let AgentEvent::ToolEnded { call: Some(of), .. } = event else { return None };
+        let newest = said.rev().find_map(|said| match &said.what {
+            SaidWhat::Call { id: Some(id), tool, args } if id == of => {
+                Some(Some(Self { tool: tool.as_str(), args: args.as_str() }))
+            }
+            SaidWhat::Result { id: Some(id), .. } if id == of => Some(None),
+            _ => None,
+        });
+        newest.flatten()
+    }
+}
+
+/// Whether an event is the end of a call that does not tell by itself which call it was: it gave nothing, or names no tool.
+#[must_use]
+pub fn is_nameless(event: &AgentEvent) -> bool {
+    matches!(event, AgentEvent::ToolEnded { tool, preview, .. } if tool.is_none() || !has_text(preview))
 }
 
 impl Said {
@@ -67,7 +114,9 @@ impl Said {
                 lines(text) + error.as_ref().map_or(0, |error| error.as_str().len())
             }
             SaidWhat::Call { tool, args, .. } => tool.as_str().len() + args.as_str().len(),
-            SaidWhat::Result { tool, text, .. } => tool.as_str().len() + lines(text),
+            SaidWhat::Result { tool, text, of, .. } => {
+                tool.as_str().len() + lines(text) + of.as_ref().map_or(0, |of| of.as_str().len())
+            }
         };
         texts + size_of::<Self>()
     }
@@ -82,6 +131,16 @@ impl SaidWhat {
             Self::Call { .. } => false,
             Self::Result { outcome, .. } => !matches!(outcome, ToolOutcome::Ok),
         }
+    }
+
+    /// Says of the end of a call which one it was, where nothing else tells.
+    #[must_use]
+    pub fn naming(mut self, called: Option<Called<'_>>) -> Self {
+        if let (Self::Result { tool, text, of, .. }, Some(called)) = (&mut self, called) {
+            *tool = SafeText::line(called.tool).truncate(40);
+            *of = text.is_empty().then(|| SafeText::line(called.args).truncate(CELLS));
+        }
+        self
     }
 
     /// Whether it is a message.
@@ -105,6 +164,7 @@ pub fn said(state: &RunState, step: StepId, event: &AgentEvent) -> Option<SaidWh
             tool: SafeText::line(tool.as_deref().unwrap_or("tool")).truncate(40),
             outcome: *outcome,
             text: first_lines(preview),
+            of: None,
         }),
         AgentEvent::Message { role, preview, error, stop, .. } => {
             let told = match role {

@@ -37,6 +37,52 @@ fn many_busy_steps_keep_less_of_each_and_all_of_them_within_a_bound() {
 }
 
 #[test]
+fn the_end_of_a_call_that_gave_nothing_names_the_call() {
+    let step = StepId(0);
+    let said = |at, event| Event { at: Timestamp::from_millis(at), what: What::Agent { step, event } };
+    let begin = |at, id: &str, args: &str| {
+        let (tool, about) = ("bash".to_owned(), Default::default());
+        said(at, AgentEvent::ToolStarted { call: Some(id.to_owned()), tool, args: args.to_owned(), path: None, about })
+    };
+    let end = |at, id: &str, tool: Option<&str>, outcome, preview: &str| {
+        let (call, tool) = (Some(id.to_owned()), tool.map(str::to_owned));
+        said(at, AgentEvent::ToolEnded { call, tool, outcome, preview: preview.to_owned() })
+    };
+    let events = [
+        begin(1, "a", "make one"),
+        begin(2, "b", "make two"),
+        begin(3, "c", "make three"),
+        end(4, "b", Some("bash"), ToolOutcome::Error, "\n"),
+        end(5, "a", None, ToolOutcome::Ok, ""),
+        end(6, "c", None, ToolOutcome::Denied, "not allowed"),
+        // It ended before.
+        end(7, "b", None, ToolOutcome::Error, ""),
+    ];
+    let told = |history: &History| -> Vec<String> { history.of(step).map(|entry| entry.text.to_string()).collect() };
+    let of = |history: &History| -> Vec<Option<String>> {
+        let results = history.said[&step].iter().filter_map(|said| match &said.what {
+            crate::deck::said::SaidWhat::Result { tool, of, .. } => Some(of.as_ref().map(|of| format!("{tool}: {of}"))),
+            _ => None,
+        });
+        results.collect()
+    };
+    // One after the other, and all at once: then the run may not know of the calls any more.
+    let mut state = RunState { steps: vec![crate::run::StepState::default()], ..RunState::default() };
+    let (mut one_by_one, mut at_once) = (History::default(), History::default());
+    at_once.add(&state, &events, &[]);
+    for event in &events {
+        crate::run::reduce(&mut state, event);
+        one_by_one.add(&state, std::slice::from_ref(event), &[]);
+    }
+    for history in [one_by_one, at_once] {
+        let ends = ["✗ bash failed make two", "✗ bash denied not allowed", "✗ tool failed"];
+        assert_eq!(told(&history)[3..], ends.map(str::to_owned));
+        let made = |what: &str| Some(format!("bash: make {what}"));
+        assert_eq!(of(&history), [made("two"), made("one"), None, None]);
+    }
+}
+
+#[test]
 fn events_become_safe_lines() {
     let state = RunState::default();
     let mut history = History::default();

@@ -361,6 +361,33 @@ fn a_recording_that_goes_on_in_another_way_is_not_joined_and_one_that_is_gone_sa
 }
 
 #[test]
+fn the_end_of_a_call_that_gave_nothing_names_the_call_also_when_it_is_read_again() {
+    let events: Vec<Recorded> = calls(600).into_iter().map(silent).collect();
+    let (state, history) = bounded(&events);
+    let mut older = opened(&events);
+    for (tab, words) in [(Tab::Transcript, "job 7"), (Tab::Events, "✗ bash failed job 7")] {
+        let numbers = listed(&mut older, &state, &history, StepId(0), tab, Sieve::All);
+        let entries = Entries { history: &history, older: &older };
+        let told = numbers.iter().filter_map(|number| match tab {
+            Tab::Events => Some(entries.told(StepId(0), *number)?.text.to_string()),
+            _ => match entries.said(StepId(0), *number)?.into_owned().what {
+                crate::deck::said::SaidWhat::Result { of, .. } => of.map(|of| of.to_string()),
+                _ => None,
+            },
+        });
+        assert_eq!(told.filter(|told| told == words).count(), 1, "{tab:?}");
+    }
+}
+
+/// The same where calls give nothing and do not work.
+fn silent(mut recorded: Recorded) -> Recorded {
+    if let What::Agent { event: AgentEvent::ToolEnded { outcome, preview, .. }, .. } = &mut recorded.event.what {
+        (*outcome, *preview) = (ToolOutcome::Error, String::new());
+    }
+    recorded
+}
+
+#[test]
 fn calls_that_never_end_do_not_make_every_other_event_as_slow_as_they_are_many() {
     const MANY: usize = 3_000;
     let started = |n: usize| {

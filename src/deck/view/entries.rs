@@ -3,34 +3,80 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
 
+use super::entry::{self, Line};
 use super::paint::{Piece, piece, put, put_cut, row};
-use super::secrets::wrapped;
-use super::{Scene, at_end, marks, output, ticker};
-use super::{calls, detail};
-use crate::deck::entries::{self, Call, Earlier, Sieve};
-use crate::deck::history::Entry;
+use super::{Scene, at_end, attempts, marks, output};
+use crate::deck::entries::{Earlier, Sieve};
 use crate::deck::listed::Listed;
 use crate::deck::model::{Scroll, Tab, UiState};
-use crate::deck::reading::{SHOWN, UNREADABLE};
-use crate::deck::said::{Said, SaidWhat};
+use crate::deck::reading::SHOWN;
 use crate::deck::window::Windows;
-use crate::run::{RunnerKind, StepState, ToolOutcome};
+use crate::run::{RunnerKind, StepState};
 use crate::text::{SafeText, grouped};
-
-type Line = (Vec<Piece>, Vec<Piece>);
 
 /// Cells at the left for the mark.
 const MARK: u16 = 2;
+/// So many entries before one are looked at for what was before it: the record of one may be gone.
+const LOOKED_BACK: usize = 8;
 
-/// From this width on there is room beside a call for what came of it.
-const WIDE: u16 = 110;
+/// An entry that is drawn.
+#[derive(Default)]
+struct Item {
+    /// Its place in the list.
+    place: usize,
+    /// Lines above it that are not its own.
+    above: usize,
+    /// All its lines.
+    lines: Vec<Line>,
+}
 
-/// The entries that are visible: the place of each, and the rows of it that are drawn.
+/// What a list is drawn of.
+#[derive(Clone, Copy)]
+struct List<'a> {
+    step: &'a StepState,
+    tab: Tab,
+    listed: &'a Listed<'a>,
+    scene: &'a Scene<'a>,
+    windows: &'a Windows,
+    width: u16,
+    /// Of something long so many lines are shown.
+    most: usize,
+}
+
+impl List<'_> {
+    /// The entry at a place, with lines where another attempt begins between it and the one before it.
+    fn item(&self, place: usize) -> Option<Item> {
+        let Self { step, tab, listed, scene, windows, width, most } = *self;
+        let mut lines = Vec::new();
+        let attempts = matches!(tab, Tab::Tools | Tab::Transcript) && step.attempts.len() > 1;
+        let then = if attempts { self.attempts(place) } else { None };
+        if let Some(then) = then {
+            let before = (place.saturating_sub(LOOKED_BACK)..place).rev().find_map(|place| self.attempts(place));
+            // Of what is before the first entry nothing may be known.
+            let whole = place == 0 && matches!(scene.entries().earlier(step, tab), Earlier::None | Earlier::Listed);
+            let before = before.or(whole.then_some(1)).unwrap_or(then);
+            lines = attempts::lines(step, before, then, width, scene);
+        }
+        let above = lines.len();
+        lines.extend(entry::lines(tab, listed.number(place)?, width, most, step, scene, windows)?);
+        if let Some(then) = then.filter(|_| place + 1 == listed.len()) {
+            lines.extend(attempts::lines(step, then, step.attempts.len(), width, scene));
+        }
+        Some(Item { place, above, lines })
+    }
+
+    /// How many attempts had begun when the entry at a place was.
+    fn attempts(&self, place: usize) -> Option<usize> {
+        let Self { step, tab, listed, scene, .. } = *self;
+        Some(attempts::begun(step, entry::began(tab, listed.number(place)?, step, scene)?))
+    }
+}
+
+/// The entries that are visible.
 struct Shown {
-    /// Place in the list and lines.
-    items: Vec<(usize, Vec<Line>)>,
+    /// From the first to the last.
+    items: Vec<Item>,
     /// Lines of the first one that are above the area.
     cut: usize,
 }
@@ -39,7 +85,7 @@ impl Shown {
     /// The places of those that can be seen whole.
     fn whole(&self, high: usize) -> impl Iterator<Item = usize> {
         let mut end = 0;
-        let ends = self.items.iter().map(move |(place, lines)| {
+        let ends = self.items.iter().map(move |Item { place, lines, .. }| {
             let begin = end;
             end += lines.len();
             (*place, begin, end)
@@ -49,7 +95,7 @@ impl Shown {
 
     /// Whether each entry that is listed is here, whole.
     fn all(&self, listed: &Listed<'_>, height: u16) -> bool {
-        let rows: usize = self.items.iter().map(|(_, lines)| lines.len()).sum();
+        let rows: usize = self.items.iter().map(|item| item.lines.len()).sum();
         self.items.len() == listed.len() && rows <= usize::from(height)
     }
 }
@@ -77,10 +123,10 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
         put_cut(buf, area, MARK, 0, &SafeText::line(text), area.width, theme.dim());
         return;
     }
-    let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
+    let inner = inside(area);
     let of = |most: usize| {
-        let lines = |place: usize| lines(tab, listed.number(place)?, inner.width, most, step, scene, windows);
-        visible(inner, &listed, lines)
+        let list = List { step, tab, listed: &listed, scene, windows, width: inner.width, most };
+        visible(inner, &listed, |place| list.item(place))
     };
     let mut shown = of(SHOWN);
     // Where all entries are seen and rows are left, messages are not cut beside them.
@@ -92,19 +138,21 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
     }
     let needle = ui.needle();
     let mut dy = 0;
-    for (n, (place, lines)) in shown.items.into_iter().enumerate() {
-        if place == listed.at && dy < area.height {
-            put(buf, area, 0, dy, "›", theme.select());
+    for (n, Item { place, above, lines }) in shown.items.into_iter().enumerate() {
+        let cut = if n == 0 { shown.cut } else { 0 };
+        let begin = dy + u16::try_from(above.saturating_sub(cut)).unwrap_or(u16::MAX);
+        if place == listed.at && begin < area.height {
+            put(buf, area, 0, begin, "›", theme.select());
         }
-        let begin = dy;
-        for (left, right) in lines.into_iter().skip(if n == 0 { shown.cut } else { 0 }) {
+        for (left, right) in lines.into_iter().skip(cut) {
             if dy < area.height {
                 row(buf, inner, dy, left, right);
             }
             dy += 1;
         }
         if let Some(needle) = &needle {
-            let rows = Rect { y: inner.y.saturating_add(begin), height: dy - begin, ..inner }.intersection(inner);
+            let high = dy.saturating_sub(begin);
+            let rows = Rect { y: inner.y.saturating_add(begin), height: high, ..inner }.intersection(inner);
             let found = ui.match_in(step.id, tab);
             let here = found.is_some() && found == listed.number(place);
             marks::matches(buf, rows, needle, here && place == listed.at, scene);
@@ -112,17 +160,22 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
     }
 }
 
+/// Where entries are drawn, beside the mark.
+fn inside(area: Rect) -> Rect {
+    Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area }
+}
+
 /// The entries around the one that the keys are at that fit: that one whole, those before it, and when there are not
 /// enough of them those after it.
-fn visible(area: Rect, listed: &Listed<'_>, mut lines: impl FnMut(usize) -> Option<Vec<Line>>) -> Shown {
+fn visible(area: Rect, listed: &Listed<'_>, mut item: impl FnMut(usize) -> Option<Item>) -> Shown {
     let high = usize::from(area.height);
     let mut items = std::collections::VecDeque::new();
     let mut used = 0;
     let mut cut = 0;
     for place in (0..=listed.at).rev() {
-        let Some(found) = lines(place) else { continue };
-        used += found.len();
-        items.push_front((place, found));
+        let Some(found) = item(place) else { continue };
+        used += found.lines.len();
+        items.push_front(found);
         if used >= high {
             cut = used - high;
             break;
@@ -130,9 +183,9 @@ fn visible(area: Rect, listed: &Listed<'_>, mut lines: impl FnMut(usize) -> Opti
     }
     let mut place = listed.at + 1;
     while used < high && place < listed.len() {
-        if let Some(found) = lines(place) {
-            used += found.len();
-            items.push_back((place, found));
+        if let Some(found) = item(place) {
+            used += found.lines.len();
+            items.push_back(found);
         }
         place += 1;
     }
@@ -153,10 +206,10 @@ pub(super) fn page(
     scroll: Scroll,
 ) -> i32 {
     let tab = ui.tab(step.id);
-    let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
+    let inner = inside(area);
     let listed = scene.entries().listed(ui, step);
-    let of = |place: usize| lines(tab, listed.number(place)?, inner.width, SHOWN, step, scene, windows);
-    let rows = |place: &usize| of(*place).map_or(0, |lines| lines.len());
+    let list = List { step, tab, listed: &listed, scene, windows, width: inner.width, most: SHOWN };
+    let rows = |place: &usize| list.item(*place).map_or(0, |item| item.lines.len());
     let fit = |places: &mut dyn Iterator<Item = usize>, room: usize| {
         let mut used = 0;
         places.take_while(|place| (used += rows(place), used <= room).1).count().max(1)
@@ -173,7 +226,7 @@ pub(super) fn page(
             (false, true) => at + fit(&mut (at + 1..listed.len()), high / 2),
             (false, false) => at.saturating_sub(fit(&mut (0..=at).rev(), high / 2)),
             (true, on) => {
-                let shown = visible(inner, &Listed { at, ..listed.clone() }, of);
+                let shown = visible(inner, &Listed { at, ..listed.clone() }, |place| list.item(place));
                 if on {
                     let last = shown.whole(high).last().unwrap_or(at).max(at);
                     last + fit(&mut (last + 1..listed.len()), high)
@@ -191,154 +244,6 @@ pub(super) fn page(
     i32::try_from(by).unwrap_or(0)
 }
 
-fn lines(
-    tab: Tab,
-    number: u64,
-    width: u16,
-    most: usize,
-    step: &StepState,
-    scene: &Scene<'_>,
-    windows: &Windows,
-) -> Option<Vec<Line>> {
-    match tab {
-        Tab::Tools => Some(vec![call(number, width, step, scene).unwrap_or_else(|| unread(scene))]),
-        Tab::Transcript => {
-            if number == entries::TASK {
-                return Some(task(step, scene, width, most));
-            }
-            let said = scene.entries().said(step.id, number);
-            Some(said.map_or_else(|| vec![unread(scene)], |said| self::said(&said, width, most, scene, windows)))
-        }
-        Tab::Events => {
-            let entry = scene.entries().told(step.id, number);
-            Some(vec![entry.map_or_else(|| unread(scene), |entry| event(&entry, scene))])
-        }
-        Tab::Output | Tab::Budget | Tab::Changes => None,
-    }
-}
-
-/// Of what cannot be read.
-fn unread(scene: &Scene<'_>) -> Line {
-    (vec![piece(UNREADABLE, scene.theme.dim())], Vec::new())
-}
-
-fn call(number: u64, width: u16, step: &StepState, scene: &Scene<'_>) -> Option<Line> {
-    // All rows tell when, or none does.
-    let time = |left: &mut Vec<Piece>, at| {
-        if width >= 50 {
-            left.insert(0, piece(scene.time_of_day(at), scene.theme.dim()));
-        }
-    };
-    match scene.entries().call(step, number)? {
-        Call::Ended(call, _) => {
-            let (mut left, mut right) = calls::ended_pieces(&call, usize::from(width), scene);
-            if width >= WIDE {
-                let first = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty());
-                let came = first.filter(|_| matches!(call.outcome, Some(ToolOutcome::Ok))).unwrap_or_default();
-                right = vec![aside(&right, 6, &came, width, scene.theme.dim())];
-            }
-            time(&mut left, call.started_at.unwrap_or(call.ended_at));
-            Some((left, right))
-        }
-        Call::Open(call) => {
-            let (mut left, mut right) = calls::open_pieces(call, usize::from(width), step, scene);
-            if width >= WIDE {
-                right = vec![aside(&right, 0, &SafeText::default(), width, scene.theme.bold())];
-            }
-            left.insert(0, piece("●", scene.theme.accent()).gap(2));
-            time(&mut left, call.started_at);
-            Some((left, right))
-        }
-    }
-}
-
-/// In a wide pane how long a call took stands in one column for all of them, and what came of it behind that: what is
-/// compared stands below each other.
-fn aside(time: &[Piece], digits: usize, came: &SafeText, width: u16, style: Style) -> Piece {
-    let time: String = time.iter().map(Piece::spaced).collect();
-    let cells = usize::from(if width < 150 { width * 2 / 5 } else { width / 2 });
-    let text = SafeText::line(&format!("{time:>digits$}   {came}")).truncate(cells);
-    piece(format!("{text}{}", " ".repeat(cells.saturating_sub(text.width()))), style)
-}
-
-fn event(entry: &Entry, scene: &Scene<'_>) -> Line {
-    let text = piece(entry.text.to_string(), ticker::tone(entry.tone, scene)).gap(2);
-    (vec![piece(scene.time_of_day(entry.at), scene.theme.dim()), text], Vec::new())
-}
-
-/// What was asked of a step, before anything was said.
-fn task(step: &StepState, scene: &Scene<'_>, width: u16, most: usize) -> Vec<Line> {
-    let theme = scene.theme;
-    let mut out = vec![(vec![piece("task", theme.bold())], Vec::new())];
-    let task = if scene.facts_of == Some(step.id) { scene.facts.task.as_slice() } else { &[] };
-    if task.is_empty() {
-        out.push((vec![piece("  its runner keeps it to itself", theme.dim())], Vec::new()));
-    }
-    let wrapped: Vec<SafeText> =
-        task.iter().flat_map(|l| wrapped(l, usize::from(width.saturating_sub(2)), scene.reveal)).collect();
-    out.extend(wrapped.iter().take(most).map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())));
-    out.extend(more_lines(wrapped.len().saturating_sub(most), scene));
-    out.push((Vec::new(), Vec::new()));
-    out
-}
-
-/// That there are more lines than are shown.
-fn more_lines(hidden: usize, scene: &Scene<'_>) -> Option<Line> {
-    let text = format!("  … {}", detail::many(hidden as u64, "more line"));
-    (hidden > 0).then(|| (vec![piece(text, scene.theme.dim())], Vec::new()))
-}
-
-fn said(said: &Said, width: u16, most: usize, scene: &Scene<'_>, windows: &Windows) -> Vec<Line> {
-    let theme = scene.theme;
-    let time = piece(scene.time_of_day(said.at), theme.dim()).rank(1);
-    match &said.what {
-        SaidWhat::Message { told, text, error } => {
-            let name = if *told { piece("told", theme.bold()) } else { piece("assistant", theme.accent()) };
-            let mut out = vec![(vec![name], vec![time])];
-            let full =
-                said.place.and_then(|place| windows.messages.get(&place)).filter(|m| m.lines > 0 || m.thought > 0);
-            if let Some(thought) = full.map(|m| m.thought).filter(|n| *n > 0) {
-                let text = format!("▸ thought for {}", detail::many(thought as u64, "line"));
-                out.push((vec![piece(format!("  {text}"), theme.dim())], Vec::new()));
-            }
-            let (text, all) = full.map_or((text, text.len()), |m| (&m.text, m.lines));
-            let wrapped: Vec<SafeText> =
-                text.iter().flat_map(|l| wrapped(l, usize::from(width.saturating_sub(2)), scene.reveal)).collect();
-            out.extend(
-                wrapped.iter().take(most).map(|line| (vec![piece(format!("  {line}"), theme.plain())], Vec::new())),
-            );
-            let hidden = all.saturating_sub(text.len()) + wrapped.len().saturating_sub(most);
-            out.extend(more_lines(hidden, scene));
-            out.extend(error.iter().map(|e| (vec![piece(format!("  ✗ {e}"), theme.bad())], Vec::new())));
-            out
-        }
-        SaidWhat::Call { tool, args, .. } => {
-            let left = vec![piece(format!("  › {tool}"), theme.accent()), piece(args.to_string(), theme.dim()).gap(1)];
-            vec![(left, vec![time])]
-        }
-        SaidWhat::Result { tool, outcome, text, .. } => {
-            let (glyph, style) = calls::outcome_mark(Some(*outcome), scene);
-            let word = calls::outcome_word(Some(*outcome)).map(|word| format!(" {word}")).unwrap_or_default();
-            let first = text.iter().find(|l| !l.is_empty()).map(SafeText::to_string).unwrap_or_default();
-            let more = if text.len() > 1 {
-                format!(
-                    "{} lines",
-                    if text.len() >= SHOWN { format!("{SHOWN} or more") } else { text.len().to_string() }
-                )
-            } else {
-                String::new()
-            };
-            let rest = if *outcome == ToolOutcome::Ok { theme.dim() } else { theme.bad() };
-            let left = vec![
-                piece(format!("  {glyph}"), style),
-                piece(format!("{tool}{word}"), theme.dim()).gap(1),
-                piece(first, rest).gap(2),
-            ];
-            vec![(left, vec![piece(more, theme.dim()).rank(2), time.gap(2)])]
-        }
-    }
-}
-
 /// The number of the entry that is drawn in this row of the screen.
 pub(super) fn at(area: Rect, y: u16, step: &StepState, scene: &Scene<'_>, ui: &UiState) -> Option<u64> {
     let tab = ui.tab(step.id);
@@ -348,11 +253,12 @@ pub(super) fn at(area: Rect, y: u16, step: &StepState, scene: &Scene<'_>, ui: &U
     }
     let listed = scene.entries().listed(ui, step);
     let windows = Windows::default();
-    let inner = Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area };
-    let shown =
-        visible(inner, &listed, |place| lines(tab, listed.number(place)?, inner.width, SHOWN, step, scene, &windows));
+    let inner = inside(area);
+    let list = List { step, tab, listed: &listed, scene, windows: &windows, width: inner.width, most: SHOWN };
+    let shown = visible(inner, &listed, |place| list.item(place));
     let row = usize::from(y.checked_sub(area.y)?) + shown.cut;
-    listed.number(shown.items.get(row)?.0)
+    let mut rows = shown.items.iter().flat_map(|item| item.lines.iter().map(|_| item.place));
+    listed.number(rows.nth(row)?)
 }
 
 /// Where the keys are among all entries. Of those that were not read nobody knows how many there are, but of calls.

@@ -2,12 +2,14 @@
 //! no file and no clock.
 
 pub(super) mod answer;
+mod attempts;
 mod brief;
 mod calls;
 mod composer;
 mod danger;
 pub mod detail;
 mod entries;
+mod entry;
 mod flow;
 mod group;
 pub mod layout;

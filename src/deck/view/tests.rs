@@ -2,6 +2,7 @@
 
 mod cast;
 mod foreign;
+mod lists;
 pub(crate) mod pictures;
 mod stage;
 mod trouble;

@@ -396,6 +396,11 @@ impl Stage {
         buf
     }
 
+    /// The entry of a list that is drawn in a row of the screen.
+    pub(super) fn entry_at(&self, y: u16) -> Option<u64> {
+        entry_at(&self.scene(), &self.ui, 10, y)
+    }
+
     fn scene(&self) -> Scene<'_> {
         self.scene_of(&self.ui)
     }

@@ -70,6 +70,8 @@ pub struct UiState {
     pub searched: Vec<String>,
     /// How far a search that goes on has come, in per cent of the log. Taking it away ends the search.
     pub searching: Option<u8>,
+    /// The person has gone elsewhere since that search began: what it finds is kept, and moves nobody.
+    pub away: bool,
     /// How much of what happened was read, in per cent, while there is more.
     pub reading: Option<u8>,
     /// Where the keys go among entries that were not read yet.
@@ -342,6 +344,12 @@ impl UiState {
     #[must_use]
     pub fn needle(&self) -> Option<Needle> {
         self.search.as_ref().and_then(|search| Needle::new(&search.needle))
+    }
+
+    /// Whether a search that finds something now may go there: the person is where it was begun, and does nothing else.
+    #[must_use]
+    pub fn may_be_led(&self) -> bool {
+        !self.away && self.overlays.is_empty()
     }
 
     /// The tab of the selected step in which one looks for something: only a zoomed step shows another one than its output.

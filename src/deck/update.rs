@@ -17,8 +17,8 @@ use super::attention::{Attention, asked, attention, foremost};
 use super::entries::{self, Entries};
 use super::history::History;
 use super::model::{
-    Danger, Focus, Notice, Overlay, Position, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer, inner_run,
-    is_foreign, living,
+    Danger, Focus, Notice, Overlay, PaneState, Position, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer,
+    inner_run, is_foreign, living,
 };
 use super::view::layout::{Shape, grid_fits, layout};
 use super::{answer_dialog, budget_dialog, compose, listed, rows};
@@ -56,6 +56,19 @@ impl<'a> Context<'a> {
 /// Takes one input.
 pub fn update(ui: &mut UiState, cx: Context<'_>, input: &Input) -> Vec<UiEffect> {
     ui.settle(cx.state);
+    let searched = ui.searching.is_some().then(|| looked_at(ui));
+    let effects = take(ui, cx, input);
+    // Who goes elsewhere does not want to be taken back by a search that is not done yet.
+    ui.away |= searched.is_some_and(|before| before != looked_at(ui));
+    effects
+}
+
+/// What a person looks at, as far as a search would change it.
+fn looked_at(ui: &UiState) -> (StepId, bool, PaneState) {
+    (ui.selected, ui.zoom, ui.pane(ui.selected))
+}
+
+fn take(ui: &mut UiState, cx: Context<'_>, input: &Input) -> Vec<UiEffect> {
     match input {
         Input::Key(key) if matches!(key.kind, KeyEventKind::Press | KeyEventKind::Repeat) => {
             let effects = on_key(ui, cx, *key);
@@ -367,8 +380,6 @@ fn sideways(ui: &mut UiState, state: &RunState, right: bool) {
 
 /// Scrolls what the selected step shows: the log by its rows, a list by its entries, another tab by its own rows.
 fn scroll(ui: &mut UiState, cx: Context<'_>, scroll: Scroll) {
-    // Who goes somewhere does not want to be taken elsewhere by a search that is not done yet.
-    ui.searching = None;
     let half = usize::from(ui.size.1 / 2).max(1);
     let zoomed = ui.zoom;
     let selected = ui.selected;
@@ -411,7 +422,7 @@ fn page(ui: &mut UiState, cx: Context<'_>, by: i32) -> Vec<UiEffect> {
 /// A page of the text, or half of one. Entries of a list may be higher than a row, which is known where they are laid out.
 fn turn(ui: &mut UiState, cx: Context<'_>, by: Scroll) -> Vec<UiEffect> {
     if ui.zoom && entries::lists(ui.tab(ui.selected)) {
-        ui.searching = None;
+        ui.away = true;
         return vec![UiEffect::Page(by)];
     }
     scroll(ui, cx, by);

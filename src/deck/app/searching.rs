@@ -5,11 +5,12 @@
 use std::collections::VecDeque;
 
 use super::{App, Source, wall};
+use crate::deck::actions::Action;
 use crate::deck::feed::Searched;
 use crate::deck::model::{Anchor, Count, Position, Scroll, Tab};
 use crate::deck::update::say;
 use crate::run::StepId;
-use crate::text::SafeText;
+use crate::text::{SafeText, grouped};
 
 /// As much of a log is looked at between two looks at the keys, in bytes.
 const SLICE: u64 = 4 * 1024 * 1024;
@@ -22,6 +23,8 @@ pub(super) struct Finding {
     goal: Option<Goal>,
     /// Where it is looked for when there is none here: the other steps, and at last the rest of the one it began in.
     others: VecDeque<StepId>,
+    /// It was found while the person was elsewhere, and is not shown.
+    missed: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -35,6 +38,7 @@ impl<S: Source> App<'_, S> {
     /// Begins a search, or goes to the next match.
     pub(super) fn find(&mut self, opposite: bool) {
         let tab = self.ui.searched_tab();
+        self.ui.away = false;
         if tab != Tab::Output {
             return self.sift(tab, opposite);
         }
@@ -65,7 +69,7 @@ impl<S: Source> App<'_, S> {
         let others = if everywhere { self.others(step, back) } else { VecDeque::new() };
         let near = self.source.nearby(step, &needle, from, back, SLICE).filter(|at| *at < len);
         let goal = if near.is_none() { Some(Goal { from, back }) } else { None };
-        self.finding = Some(Finding { step, needle, goal, others });
+        self.finding = Some(Finding { step, needle, goal, others, missed: false });
         self.ui.searching = Some(0);
         if let Some(at) = near {
             self.show_match(step, at, None);
@@ -143,8 +147,11 @@ impl<S: Source> App<'_, S> {
         }
         changed |= self.count(step, &needle, searched);
         if searched.is_done() {
-            self.finding = None;
+            let missed = self.finding.take().is_some_and(|finding| finding.missed);
             self.ui.searching = None;
+            if missed {
+                self.tell_of_missed(step, Tab::Output, searched.total);
+            }
             return true;
         }
         let percent = u8::try_from(searched.upto.saturating_mul(100) / searched.len.max(1)).unwrap_or(99).min(99);
@@ -168,6 +175,8 @@ impl<S: Source> App<'_, S> {
         let everywhere = self.ui.search.as_ref().is_some_and(|s| s.everywhere);
         let nothing = if everywhere {
             format!("nothing found: \"{needle}\" is in the output of no step")
+        } else if self.ui.selected != step || self.ui.searched_tab() != Tab::Output {
+            format!("nothing found: \"{needle}\" is nowhere in the output of step {step}")
         } else {
             let part = if self.ui.pane(step).only.is_some() { "what is shown of this output" } else { "this output" };
             format!("nothing found: \"{needle}\" is nowhere in {part}")
@@ -189,15 +198,33 @@ impl<S: Source> App<'_, S> {
         }
     }
 
-    /// The match that was to be shown is there.
+    /// The match that was to be shown is there. Who has gone elsewhere is not taken to it.
     fn reach(&mut self, step: StepId, at: u64, nth: Option<u64>, told: Option<&str>) {
+        let led = self.ui.may_be_led();
         if let Some(finding) = &mut self.finding {
             finding.goal = None;
+            finding.missed = !led;
+        }
+        if !led {
+            return;
         }
         self.show_match(step, at, nth);
         if let Some(text) = told {
             say(&mut self.ui, wall(), false, text);
         }
+    }
+
+    /// Tells who has gone elsewhere what a search found meanwhile.
+    pub(super) fn tell_of_missed(&mut self, step: StepId, tab: Tab, total: u64) {
+        let Some(search) = &self.ui.search else { return };
+        let here = self.ui.selected == step && self.ui.searched_tab() == tab;
+        let next = if here {
+            format!("; {} goes there", self.ui.keymap.hint(Action::SearchNext))
+        } else {
+            format!(" in the {} of step {step}", tab.name())
+        };
+        let text = format!("found: {} of \"{}\"{next}", grouped(total), search.needle);
+        say(&mut self.ui, wall(), false, &text);
     }
 
     /// Shows a match.

@@ -36,6 +36,8 @@ pub(super) struct Sifting {
     goal: Option<Goal>,
     /// The steps whose tab is looked through when this one has nothing.
     others: VecDeque<StepId>,
+    /// It was found while the person was elsewhere, and is not shown.
+    missed: bool,
 }
 
 impl<S: Source> App<'_, S> {
@@ -61,7 +63,7 @@ impl<S: Source> App<'_, S> {
             self.sifted = Looked::default();
         }
         self.sifted.begin(tab, &needle, self.moment_key(), self.older.generation());
-        self.sifting = Some(Sifting { step, tab, needle, goal: Some(goal), others });
+        self.sifting = Some(Sifting { step, tab, needle, goal: Some(goal), others, missed: false });
         self.ui.searching = Some(0);
         self.sift_on();
     }
@@ -268,14 +270,14 @@ impl<S: Source> App<'_, S> {
     /// side or in the next step.
     fn arrive(&mut self, mut sifting: Sifting) {
         let Sifting { step, tab, goal, .. } = sifting;
-        let Some(goal) = goal else { return self.note_count(&sifting) };
+        let Some(goal) = goal else { return self.end_sifting(&sifting) };
         let Some(search) = &self.ui.search else { return };
         let (needle, everywhere) = (search.needle.clone(), search.everywhere && lists(tab));
         let shown = search.found.is_some_and(|(found, _)| found == step);
         if let Some(next) = sifting.others.pop_front() {
             let from = if goal.back { u64::MAX } else { 0 };
             let goal = Some(Goal { from, here: true, back: goal.back });
-            self.sifting = Some(Sifting { step: next, tab, needle: sifting.needle, goal, others: sifting.others });
+            self.sifting = Some(Sifting { step: next, goal, ..sifting });
             self.ui.searching = Some(0);
             return;
         }
@@ -291,14 +293,27 @@ impl<S: Source> App<'_, S> {
             }
             Some(number) if !everywhere => {
                 let text = if goal.back { "nothing above; this is below" } else { "nothing below; this is above" };
-                self.show_item(&sifting, number, Some(text));
-                self.note_count(&sifting);
+                self.show_item(&mut sifting, number, Some(text));
+                self.end_sifting(&sifting);
             }
             _ => {
-                let whose = if everywhere { "in this tab of no step" } else { "nowhere in this tab" };
+                let here = self.ui.selected == step && self.ui.searched_tab() == tab;
+                let whose = match (everywhere, here) {
+                    (true, _) => format!("in the {} of no step", tab.name()),
+                    (false, true) => "nowhere in this tab".to_owned(),
+                    (false, false) => format!("nowhere in the {} of step {step}", tab.name()),
+                };
                 say(&mut self.ui, wall(), true, &format!("{NOTHING} \"{needle}\" is {whose}"));
                 self.note_count(&sifting);
             }
+        }
+    }
+
+    /// Everything was looked through. Who has gone elsewhere is told what was found.
+    fn end_sifting(&mut self, sifting: &Sifting) {
+        self.note_count(sifting);
+        if sifting.missed {
+            self.tell_of_missed(sifting.step, sifting.tab, self.sifted.total(sifting.step));
         }
     }
 
@@ -308,9 +323,13 @@ impl<S: Source> App<'_, S> {
         self.ui.keymap.hint(if with { Action::SearchPrevious } else { Action::SearchNext })
     }
 
-    /// Puts the keys at what was found.
-    fn show_item(&mut self, sifting: &Sifting, number: u64, told: Option<&str>) {
+    /// Puts the keys at what was found, unless the person has gone elsewhere.
+    fn show_item(&mut self, sifting: &mut Sifting, number: u64, told: Option<&str>) {
         let (step, tab) = (sifting.step, sifting.tab);
+        if !self.ui.may_be_led() {
+            sifting.missed = true;
+            return;
+        }
         let elsewhere = step != self.ui.selected;
         let hidden = self.is_hidden(sifting, number);
         self.ui.selected = step;

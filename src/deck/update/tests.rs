@@ -316,3 +316,44 @@ fn who_reads_why_can_do_something_about_it_at_once() {
     effects(&mut stage, "wa");
     assert!(stage.ui.overlays.is_empty() && stage.ui.acknowledged.contains_key(&StepId(3)));
 }
+
+#[test]
+fn who_goes_elsewhere_while_a_search_goes_on_does_not_end_it_and_is_not_moved_by_it() {
+    for (keys, away) in [
+        ("", false),
+        // Nothing of this is another place: a picture that is held, a line that is wrapped, an entry that is read.
+        (" ", false),
+        ("w", false),
+        ("j", false),
+        ("k", true),
+        ("g", true),
+        ("3", true),
+        ("]", true),
+        ("z", true),
+        ("&", true),
+    ] {
+        let mut stage = stage();
+        stage.keys("2");
+        stage.ui.searching = Some(5);
+        stage.keys(keys);
+        assert_eq!((stage.ui.searching, stage.ui.away), (Some(5), away), "{keys:?}");
+    }
+    for code in [KeyCode::PageUp, KeyCode::PageDown] {
+        let mut stage = stage();
+        stage.keys("2");
+        stage.ui.searching = Some(5);
+        stage.key(code);
+        assert_eq!((stage.ui.searching, stage.ui.away), (Some(5), true), "{code:?}");
+    }
+    // Nobody is moved below what he reads; one key back ends the search and nothing else.
+    let mut stage = stage();
+    stage.keys("2");
+    stage.ui.searching = Some(5);
+    assert!(stage.ui.may_be_led());
+    stage.key(KeyCode::Enter);
+    assert!(!stage.ui.may_be_led() && !stage.ui.away);
+    stage.key(KeyCode::Esc);
+    assert!(stage.ui.may_be_led());
+    stage.key(KeyCode::Esc);
+    assert!(stage.ui.searching.is_none() && stage.ui.zoom);
+}

@@ -117,9 +117,14 @@ pub fn scroll(ui: &mut UiState, step: &StepState, entries: Entries<'_>, scroll: 
     let waits =
         ui.above.filter(|above| (above.step, above.tab) == (step.id, tab) && by < 0).map_or(0, |above| above.by);
     let beyond = (waits.saturating_add(by)).saturating_add_unsigned(listed.at);
-    let unread = beyond < 0 && entries.earlier(step, tab) == Earlier::Unread;
+    let unread = beyond < 0 && (more_comes(ui) || entries.earlier(step, tab) == Earlier::Unread);
     ui.above = listed.number(0).filter(|_| unread).map(|first| Above { step: step.id, tab, first, by: beyond });
     go_to(ui, step, &listed, listed.at.saturating_add_signed(by), by < 0);
+}
+
+/// Whether what happened is still read from its beginning: entries come before those that are listed.
+pub fn more_comes(ui: &UiState) -> bool {
+    ui.reading.is_some() && ui.frozen.is_none() && ui.replay.is_none()
 }
 
 /// What was gone to before the entries that were kept was read: the keys go there.
@@ -211,6 +216,22 @@ mod tests {
         assert!(matches!(stage.entries().call(step, number), Some(crate::deck::entries::Call::Ended(call, None))
             if call.args == "call 6"));
         assert_eq!(stage.entries().number_of(step, &call(5)), None);
+    }
+
+    #[test]
+    fn who_goes_before_the_first_while_what_happened_is_read_gets_there() {
+        let mut stage = Stage::new(100, 30);
+        stage.keys("3");
+        stage.ui.reading = Some(40);
+        stage.keys("g");
+        let above = stage.ui.above.unwrap();
+        assert!(above.is_first() && places(&stage).at == 0);
+        // Fewer than all the way is another thing.
+        stage.keys("Gkkkkkkkkk");
+        assert!(stage.ui.above.is_some_and(|above| !above.is_first() && above.by < 0), "{:?}", stage.ui.above);
+        stage.ui.reading = None;
+        stage.keys("Gg");
+        assert_eq!(stage.ui.above, None);
     }
 
     #[test]

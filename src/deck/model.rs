@@ -125,6 +125,14 @@ pub struct Above {
     pub by: isize,
 }
 
+impl Above {
+    /// Whether that is before everything, however much there is.
+    #[must_use]
+    pub const fn is_first(&self) -> bool {
+        self.by < isize::MIN / 2
+    }
+}
+
 /// How steps are laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ViewMode {

@@ -114,6 +114,8 @@ impl Tail {
             return piece;
         }
         let Some((file, _)) = &self.file else { return piece };
+        // What is read from its start again is as new as it was at the first look, and no picture waits for all of it.
+        let most = if piece.restarted { most.min(FIRST_PIECE) } else { most };
         let end = meta.len().min(self.offset.saturating_add(most));
         piece.behind = end < meta.len();
         let mut failed = None;
@@ -251,6 +253,21 @@ mod tests {
             line != b"bad"
         });
         (lines, piece)
+    }
+
+    #[test]
+    fn of_a_file_that_was_cut_only_the_first_lines_are_waited_for() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("events.jsonl");
+        let mut tail = Tail::new(path.clone());
+        fs::write(&path, "a line of twenty bytes\n".repeat(100_000)).unwrap();
+        while lines(&mut tail).1.behind {}
+        let half = 50_000 * "a line of twenty bytes\n".len() as u64;
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(half).unwrap();
+        let (first, piece) = lines(&mut tail);
+        assert!(piece.restarted && piece.behind && first.len() < 20_000, "{} {piece:?}", first.len());
+        let (rest, piece) = lines(&mut tail);
+        assert_eq!((first.len() + rest.len(), piece), (50_000, Piece::default()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{App, Source};
 use crate::deck::entries::{self, Earlier, Entries};
 use crate::deck::history::History;
 use crate::deck::listed;
-use crate::deck::model::Tab;
+use crate::deck::model::{Above, Tab};
 use crate::run::{OpenCall, StepId};
 
 /// As many bytes are read between two looks at the keys.
@@ -35,22 +35,30 @@ impl<S: Source> App<'_, S> {
         if self.older.read_on(SLICE) {
             return self.older.reading() != before;
         }
-        if let Some(above) = self.ui.above.take() {
-            let Self { source, history, older, ui, moment, .. } = self;
-            let (state, history) = super::then(source, history, moment.as_ref());
-            if let Some(step) = state.step(above.step).filter(|_| ui.tab(above.step) == above.tab) {
-                listed::arrive(ui, step, Entries { history, older }, above);
-            }
-        }
+        self.go_above();
         true
     }
 
+    /// Puts the keys where they were to go before the entries that were kept, once everything there is listed.
+    pub(super) fn go_above(&mut self) {
+        let Some(above) = self.ui.above else { return };
+        let Self { source, history, older, ui, moment, .. } = self;
+        let (state, history) = super::then(source, history, moment.as_ref());
+        let entries = Entries { history, older };
+        let Some(step) = state.step(above.step) else { return };
+        let waits = listed::more_comes(ui) || entries.earlier(step, above.tab) == Earlier::Unread;
+        if !waits && ui.tab(above.step) == above.tab {
+            ui.above = None;
+            listed::arrive(ui, step, entries, above);
+        }
+    }
+
     /// The event log is another one: what was read of it before is let go of. What is `kept` stays where there is none
-    /// any more.
+    /// any more. Who wanted to go to the first entry goes to the first that there is now.
     pub(super) fn forget_log(&mut self, kept: bool) {
         self.older.forget();
         self.messages = std::sync::Arc::default();
-        self.ui.above = None;
+        self.ui.above = self.ui.above.filter(Above::is_first);
         if !kept {
             self.history = History::default();
         }

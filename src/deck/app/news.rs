@@ -38,6 +38,7 @@ impl<S: Source> App<'_, S> {
         self.older.add(&changes.news, &changes.places);
         self.history.miss(&changes.cut);
         self.stay_at_calls(&at_calls);
+        self.go_above();
         if (changes.state || self.ui.known.is_none()) && self.moment.is_none() {
             self.ui.known = Some(Arc::new(Sums::of(self.source.state())));
         }

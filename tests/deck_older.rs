@@ -7,12 +7,15 @@
 mod support;
 
 use std::fmt::Write as _;
+use std::time::Instant;
 
-use support::pty::Pty;
+use support::pty::{PATIENCE, Pty};
 use support::{ESCAPE, Home};
 
 /// So many calls one agent makes.
 const CALLS: usize = 3_000;
+/// So many are more than are kept.
+const SOME: usize = 1_000;
 /// This one fails.
 const FAILED: usize = 40;
 
@@ -26,11 +29,16 @@ fn call(n: usize) -> String {
     )
 }
 
-/// The deck on a run whose one step makes all the calls in two attempts, and one more when a file is there. The files.
+/// The deck on a run whose one step makes all the calls in two attempts, and one more when a file is there. The file.
 fn long(home: &Home) -> (Pty, std::path::PathBuf) {
+    run_of(home, CALLS)
+}
+
+/// The same with so many calls.
+fn run_of(home: &Home, calls: usize) -> (Pty, std::path::PathBuf) {
     let init = "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s-1\",\"model\":\"x\"}\n";
     let mut first = init.to_owned();
-    (1..=CALLS / 2).for_each(|n| first.push_str(&call(n)));
+    (1..=calls / 2).for_each(|n| first.push_str(&call(n)));
     let refused = "API Error: 529 overloaded_error: the model is overloaded";
     writeln!(
         first,
@@ -38,10 +46,10 @@ fn long(home: &Home) -> (Pty, std::path::PathBuf) {
     )
     .unwrap();
     let mut second = init.to_owned();
-    (CALLS / 2 + 1..=CALLS).for_each(|n| second.push_str(&call(n)));
+    (calls / 2 + 1..=calls).for_each(|n| second.push_str(&call(n)));
     let end = "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"fine\",\
                \"terminal_reason\":\"completed\"}\n";
-    let last = format!("{}{end}", call(CALLS + 1));
+    let last = format!("{}{end}", call(calls + 1));
     let files = [("first", first), ("second", second), ("last", last)].map(|(name, text)| home.file(name, &text));
     let [first, second, last] = files;
     let (begun, go) = (home.path().join("begun"), home.path().join("go"));
@@ -62,7 +70,7 @@ fn long(home: &Home) -> (Pty, std::path::PathBuf) {
     );
     let pty = home.deck(&["run", "plan.toml"], 100, 30);
     pty.keys("z2");
-    pty.wait_text("[2 tools 3,000]");
+    pty.wait_text(&format!("[2 tools {},{:03}]", calls / 1_000, calls % 1_000));
     (pty, go)
 }
 
@@ -129,6 +137,118 @@ fn look_at_the_oldest(pty: &Pty, calls: usize) {
     pty.wait_text("failed no such job");
     pty.keys("&");
     pty.wait_gone("errors only");
+}
+
+/// Presses the left button in the row of the screen that has a text.
+fn click(pty: &Pty, part: &str) {
+    pty.wait_text(part);
+    let row = pty.text().lines().position(|row| row.contains(part)).unwrap() + 1;
+    pty.keys(&format!("\x1b[<0;20;{row}M\x1b[<0;20;{row}m"));
+}
+
+/// Waits until so many texts were given to the clipboard.
+fn wait_copies(pty: &Pty, many: usize) {
+    let deadline = Instant::now() + PATIENCE;
+    while pty.count(b"\x1b]52;c;") < many {
+        assert!(Instant::now() < deadline, "{many} copies: {}", pty.text());
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    }
+}
+
+/// What was given to the clipboard last.
+fn copied(pty: &Pty) -> String {
+    let bytes = pty.bytes();
+    let from = memchr::memmem::rfind(&bytes, b"\x1b]52;c;").unwrap() + 7;
+    let sent = bytes[from..].split(|byte| *byte == 7).next().unwrap();
+    let text = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, sent).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn old_entries_are_clicked_and_copied_as_new_ones_are_and_attempts_part_them() {
+    let home = Home::new();
+    let (pty, go) = run_of(&home, SOME);
+    pty.keys("2g");
+    pty.wait_text("1 of 1,000");
+    pty.keys("m");
+    pty.wait_text("the mouse is the deck's");
+    click(&pty, "Bash job 7 ");
+    pty.wait_text("7 of 1,000");
+    pty.keys("y");
+    pty.wait_text("lines sent to the terminal's clipboard");
+    let text = copied(&pty);
+    assert!(text.contains("note: note of 7") && text.contains("all of 7."), "{text}");
+    // A second click opens it, and what is read is copied.
+    click(&pty, "Bash job 7 ");
+    pty.wait_text("╭─ call of Bash");
+    pty.keys("y");
+    wait_copies(&pty, 2);
+    assert_eq!(copied(&pty), text);
+    pty.keys(ESCAPE);
+    pty.wait_gone("╭─ call of Bash");
+    // Where the second attempt began there is a line, which is no entry.
+    pty.keys("f/job 501\r");
+    pty.wait_text("501 of 1,000");
+    pty.wait_text("── attempt 2, after: ");
+    click(&pty, "── attempt 2");
+    pty.wait_text("╭─ call of Bash");
+    pty.wait_text("note: note of 501");
+    pty.keys(ESCAPE);
+    pty.wait_gone("╭─ call of Bash");
+    click(&pty, "Bash job 500 ");
+    pty.wait_text("500 of 1,000");
+    // In what happened too.
+    pty.keys("6g");
+    pty.wait_text(" 1 of 1,0");
+    click(&pty, "› Bash job 9");
+    pty.wait_gone(" 1 of 1,0");
+    pty.keys("y");
+    wait_copies(&pty, 3);
+    assert!(copied(&pty).contains("job 9"), "{}", copied(&pty));
+    std::fs::write(&go, "").unwrap();
+    home.wait_state("complete");
+}
+
+#[test]
+fn a_search_that_is_not_done_moves_nobody_who_has_gone_elsewhere() {
+    let home = Home::new();
+    let (mut pty, go) = run_of(&home, SOME);
+    // The calls before those that are kept are not read yet, and are waited for. The keys come before anything is found.
+    pty.send("/all of 77.\r6");
+    pty.wait_text("found: 1 of \"all of 77.\" in the tools of step 1");
+    pty.wait_text("[6 events");
+    pty.keys("2");
+    pty.wait_text("1 found");
+    pty.keys("n");
+    pty.wait_text("match 1/1  77 of 1,000");
+    pty.keys("q");
+    pty.wait_text("1 child is alive");
+    pty.keys("l");
+    pty.wait_exit();
+    // Who only moves his keys is not taken from where they are, and the search is not ended.
+    let pty = home.deck(&["attach", "@last"], 100, 30);
+    pty.wait_text("jobs");
+    pty.keys("z2");
+    pty.wait_text("[2 tools 1,000]");
+    pty.send("/all of 77.\rk");
+    pty.wait_text("found: 1 of \"all of 77.\"; n goes there");
+    pty.wait_text("999 of 1,000");
+    pty.keys("n");
+    pty.wait_text("match 1/1  77 of 1,000");
+    // A log that is cut while it is read ends in the first entry that there is then, with one key.
+    pty.keys("f");
+    pty.wait_text("following");
+    let log = event_log(&home);
+    let file = std::fs::OpenOptions::new().write(true).open(&log).unwrap();
+    file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    pty.send("g");
+    pty.wait_text("its event log was cut");
+    pty.wait_for("the first of what there is", |screen| {
+        let text = screen.contents();
+        text.contains(" 1 of ") && !text.contains(" of 1,000") && text.contains("Bash job 1 ")
+    });
+    std::fs::write(&go, "").unwrap();
+    home.wait_state("complete");
 }
 
 /// The event log of the newest run.

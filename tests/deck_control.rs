@@ -12,7 +12,7 @@ use std::time::Instant;
 use portable_pty::CommandBuilder;
 use rustix::process::{Pid, Signal, kill_process};
 use support::pty::{PATIENCE, Pty};
-use support::{Home, PROGRAM};
+use support::{ESCAPE, Home, PROGRAM};
 
 /// Files below the run directories of a home whose path ends so.
 fn files(home: &Home, folder: &str) -> Vec<PathBuf> {
@@ -67,7 +67,7 @@ fn a_draft_outlives_a_killed_deck_and_goes_when_it_is_thrown_away() {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     pty.wait_exit();
     assert!(std::fs::read_to_string(&kept).unwrap().contains("do not hold the lock"));
-    let step: u32 = kept.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+    let step: u32 = kept.file_stem().unwrap().to_str().unwrap().split('-').next().unwrap().parse().unwrap();
     let again = home.deck(&["attach", "@last"], 120, 36);
     again.wait_text("● running");
     again.keys("g");
@@ -75,10 +75,46 @@ fn a_draft_outlives_a_killed_deck_and_goes_when_it_is_thrown_away() {
         again.keys("j");
     }
     // Whether the step can still be told something is up to the demo; its draft is there while it runs.
+    again.wait_text("✎");
     again.keys("s");
     again.wait_text("do not hold the lock");
+    again.wait_text("begun in another deck");
     again.keys("\x03");
     again.wait_gone("do not hold the lock");
+    wait_until("the draft is gone", || files(&home, "subdeck/drafts").is_empty());
+}
+
+#[test]
+fn two_decks_on_one_run_lose_neither_of_their_drafts() {
+    let home = Home::new();
+    let mut decks = [slow(&home), home.deck(&["attach", "@last"], 120, 36)];
+    for (pty, text) in decks.iter().zip(["what the first has to say", "what the second has to say"]) {
+        pty.wait_text("● running");
+        // The last step waits for all others.
+        pty.keys("G");
+        pty.wait_text("waits for step");
+        pty.keys(&format!("s{text}"));
+        pty.wait_text(text);
+        pty.keys(ESCAPE);
+        pty.wait_text("draft kept");
+        pty.wait_text("✎");
+    }
+    wait_until("both drafts are kept", || files(&home, "subdeck/drafts").len() == 2);
+    for pty in &mut decks {
+        kill_process(Pid::from_raw(i32::try_from(pty.pid()).unwrap()).unwrap(), Signal::KILL).unwrap();
+        pty.wait_exit();
+    }
+    let later = home.deck(&["attach", "@last"], 120, 36);
+    later.wait_text("✎");
+    later.keys("Gs");
+    later.wait_text("2 drafts of other decks");
+    later.wait_text("what the first has to say");
+    later.wait_text("what the second has to say");
+    // What goes on with them stands for both.
+    later.keys(" and more");
+    later.wait_text("what the second has to say and more");
+    wait_until("there is one draft", || files(&home, "subdeck/drafts").len() == 1);
+    later.keys("\x03");
     wait_until("the draft is gone", || files(&home, "subdeck/drafts").is_empty());
 }
 

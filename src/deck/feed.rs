@@ -102,8 +102,8 @@ pub enum Answer {
     Refused(SafeText),
 }
 
-/// A message that was being written when a deck went away.
-pub use crate::rundir::drafts::Kept as KeptDraft;
+/// What was being written when decks before this one went away.
+pub use crate::rundir::drafts::Unsent;
 
 /// What the deck knows of the plan beside the state.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -238,8 +238,8 @@ pub trait Feed {
     /// What the runner answered to a request, by its id; `None` while it has not.
     fn answer(&self, request: &str) -> Option<Answer>;
 
-    /// The drafts that were kept for the run.
-    fn drafts(&self) -> Vec<KeptDraft>;
+    /// The drafts of other decks that were kept for the run.
+    fn drafts(&mut self) -> Vec<Unsent>;
 
     /// Keeps the draft of a step, with the run where that takes it, or forgets it.
     ///
@@ -262,6 +262,7 @@ pub mod fake {
 
     use super::*;
     use crate::run::replay::{Piece, Recorded};
+    use crate::rundir::drafts::Kept;
 
     /// A run that only exists in a test.
     #[derive(Default)]
@@ -279,7 +280,7 @@ pub mod fake {
         /// What [`Feed::record`] gives.
         pub records: BTreeMap<u64, String>,
         /// What [`Feed::drafts`] gives.
-        pub drafts: BTreeMap<StepId, KeptDraft>,
+        pub drafts: BTreeMap<StepId, Unsent>,
         /// What [`Feed::tape`] gives.
         pub tape: FakeTape,
     }
@@ -443,14 +444,14 @@ pub mod fake {
             None
         }
 
-        fn drafts(&self) -> Vec<KeptDraft> {
+        fn drafts(&mut self) -> Vec<Unsent> {
             self.drafts.values().cloned().collect()
         }
 
         fn keep_draft(&mut self, step: StepId, draft: Option<(&str, SteerMode)>) -> Result<(), String> {
             self.drafts.remove(&step);
-            let kept = draft.map(|(text, mode)| KeptDraft { step, mode, text: text.to_owned() });
-            self.drafts.extend(kept.map(|kept| (step, kept)));
+            let kept = draft.map(|(text, mode)| Kept { step, mode, text: text.to_owned() });
+            self.drafts.extend(kept.map(|kept| (step, Unsent { kept, many: 1, at: Timestamp::default() })));
             Ok(())
         }
 

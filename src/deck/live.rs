@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::app::Source;
 use super::app::wall;
-use super::feed::{Answer, Changes, Feed, Hands, InnerRun, KeptDraft, LogLine, Request, Searched, StepFacts};
+use super::feed::{Answer, Changes, Feed, Hands, InnerRun, LogLine, Request, Searched, StepFacts, Unsent};
 use super::logs::Logs;
 use crate::listing::Class;
 use crate::run::replay::Tape;
 use crate::run::{ControlSource, Event, RunMode, RunState, SteerMode, StepId, Stream, Timestamp};
-use crate::rundir::drafts::Drafts;
+use crate::rundir::drafts::{Drafts, Kept};
 use crate::rundir::{
     self, Answered, Follower, Health, Inbox, LineIndex, LogSearch, Match, Recording, RunDir, StepLog, plan_doc,
 };
@@ -54,7 +54,9 @@ impl LiveFeed {
     pub fn open(path: &Path, read_only: Option<String>, state: Option<&Path>) -> Result<Self, String> {
         let follower = Follower::open(path).map_err(|error| error.to_string())?.newest_only();
         let dir = RunDir::at(path);
-        let (logs, drafts) = (Logs::new(dir.clone()), Drafts::of(&dir, state));
+        // No two decks have the same id at the same moment.
+        let deck = format!("{:x}-{:x}", std::process::id(), wall().micros());
+        let (logs, drafts) = (Logs::new(dir.clone()), Drafts::of(&dir, state, &deck));
         let (plan, search, lines) = (None, None, BTreeMap::new());
         Ok(Self { logs, dir, read_only, follower, plan, search, lines, full: false, drafts })
     }
@@ -301,7 +303,7 @@ impl Feed for LiveFeed {
         })
     }
 
-    fn drafts(&self) -> Vec<KeptDraft> {
+    fn drafts(&mut self) -> Vec<Unsent> {
         self.drafts.read()
     }
 
@@ -316,7 +318,7 @@ impl Feed for LiveFeed {
         // Nor into a run that is over.
         let open = !self.follower.state().is_over();
         let kept = match draft {
-            Some((text, mode)) => self.drafts.keep(open, &KeptDraft { step, mode, text: text.to_owned() }, wall()),
+            Some((text, mode)) => self.drafts.keep(open, &Kept { step, mode, text: text.to_owned() }, wall()),
             None => self.drafts.forget(open, step, wall()),
         };
         kept.map_err(|error| error.to_string())

@@ -292,6 +292,8 @@ pub struct Draft {
     pub text: TextArea<'static>,
     /// How it is to arrive.
     pub mode: SteerMode,
+    /// It was begun in other decks: in how many, and when it was changed there last.
+    pub found: Option<(usize, Timestamp)>,
 }
 
 impl Default for Draft {
@@ -299,7 +301,7 @@ impl Default for Draft {
         let mut text = TextArea::default();
         text.set_wrap_mode(WrapMode::WordOrGlyph);
         text.set_cursor_line_style(ratatui::style::Style::new());
-        Self { text, mode: SteerMode::Steer }
+        Self { text, mode: SteerMode::Steer, found: None }
     }
 }
 
@@ -333,6 +335,12 @@ impl UiState {
     #[must_use]
     pub fn new(size: (u16, u16)) -> Self {
         Self { size, wrap: true, fold: true, ..Self::default() }
+    }
+
+    /// Whether a message was begun for a step and not sent.
+    #[must_use]
+    pub fn has_draft(&self, step: StepId) -> bool {
+        self.drafts.get(&step).is_some_and(|draft| !draft.is_blank())
     }
 
     /// Where the match is in a tab of a step that was gone to last.

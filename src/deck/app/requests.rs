@@ -2,7 +2,7 @@
 
 use super::{App, Source, Then};
 use crate::deck::DeckExit;
-use crate::deck::feed::{Answer, Request};
+use crate::deck::feed::{Answer, Request, Unsent};
 use crate::deck::model::{Draft, Fate, Overlay};
 use crate::deck::update::say;
 use crate::run::{Raise, SteerMode, StepId, Timestamp};
@@ -90,10 +90,10 @@ impl<S: Source> App<'_, S> {
 
     /// Takes in what a deck before this one left unsent.
     pub(super) fn take_drafts(&mut self) {
-        for kept in self.source.drafts() {
+        for Unsent { kept, many, at } in self.source.drafts() {
             // A draft is text that a person typed, but a file is a file.
             let text = typed(&kept.text);
-            let mut draft = Draft { mode: kept.mode, ..Draft::default() };
+            let mut draft = Draft { mode: kept.mode, found: Some((many, at)), ..Draft::default() };
             draft.text.insert_str(&text);
             self.kept_drafts.insert(kept.step, (text, kept.mode));
             self.ui.drafts.insert(kept.step, draft);
@@ -109,17 +109,19 @@ impl<S: Source> App<'_, S> {
         let drafts: Vec<(StepId, (String, SteerMode))> =
             drafts.map(|(step, draft)| (*step, (draft.message(), draft.mode))).collect();
         let gone = self.kept_drafts.keys().filter(|step| drafts.iter().all(|(s, _)| s != *step)).copied();
+        let gone: Vec<StepId> = gone.collect();
         let mut wrong = None;
-        for step in gone.collect::<Vec<_>>() {
-            wrong = self.source.keep_draft(step, None).err().or(wrong);
-            self.kept_drafts.remove(&step);
-        }
         for (step, (text, mode)) in drafts {
             if self.kept_drafts.get(&step).is_some_and(|kept| kept.0 == text && kept.1 == mode) {
                 continue;
             }
             wrong = self.source.keep_draft(step, Some((&text, mode))).err().or(wrong);
             self.kept_drafts.insert(step, (text, mode));
+        }
+        // At last, so that what went with its step to another place is there before it is gone here.
+        for step in gone {
+            wrong = self.source.keep_draft(step, None).err().or(wrong);
+            self.kept_drafts.remove(&step);
         }
         if let Some(why) = wrong {
             let text = SafeText::line(&format!("the draft is only in this deck: {why}"));

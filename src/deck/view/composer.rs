@@ -25,16 +25,14 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, composer: &Composer, scene: &Sc
     if composer.refused.is_none() {
         right.insert(0, piece("ctrl-s send", theme.bold()));
     }
-    let inner = frame(
-        buf,
-        place,
-        theme,
-        Edge::Above,
-        vec![piece(if composer.goes_on { "go on" } else { "steer" }, theme.bold())],
-        right,
-    );
-    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
     let draft = ui.drafts.get(&composer.home);
+    let mut title = vec![piece(if composer.goes_on { "go on" } else { "steer" }, theme.bold())];
+    title.extend(draft.and_then(|draft| draft.found).map(|(many, at)| {
+        let of = if many == 1 { "begun in another deck".to_owned() } else { format!("{many} drafts of other decks") };
+        piece(format!("{of}, {}", scene.time_of_day(at)), theme.accent()).rank(0).gap(2)
+    }));
+    let inner = frame(buf, place, theme, Edge::Above, title, right);
+    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
     if composer.goes_on {
         let name = scene.state.step(composer.home).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
         let left = vec![piece("to    ", theme.dim()), piece(format!("{} {name}", composer.home), theme.bold())];

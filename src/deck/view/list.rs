@@ -19,6 +19,9 @@ use crate::text::{SafeText, UNKNOWN, count, or_unknown};
 /// Rows below the list for what is true of the whole run: a rule with a name, and a row each.
 pub(super) const TOTALS: u16 = 5;
 
+/// A message was begun for the step and not sent.
+pub(super) const DRAFT: &str = "✎";
+
 /// Draws the list.
 pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>, ui: &UiState) {
     if area.is_empty() {
@@ -215,7 +218,12 @@ impl ListRow<'_> {
         // How many more there are is never crowded out by a name.
         let room = columns.name.saturating_sub(u16::try_from(more.len()).unwrap_or(4));
         let after = put_line(buf, area, dx, dy, step.title(), room, body);
-        put(buf, area, after, dy, &more, body);
+        let after = put(buf, area, after, dy, &more, body);
+        let drafted = ui.has_draft(step.id) || members.iter().any(|member| ui.has_draft(member.id));
+        if drafted {
+            // Behind the longest name there is a cell before what the step does.
+            put(buf, area, (after + 1).min(dx + columns.name), dy, DRAFT, theme.accent());
+        }
         dx += columns.name + 2;
         if columns.word > 0 {
             let after = put(buf, area, dx, dy, face.glyph, face.style);

@@ -139,7 +139,8 @@ fn help(buf: &mut Buffer, area: Rect, top: usize, query: Option<&str>, scene: &S
     if query.is_none() {
         lines.push(("", String::new(), SafeText::default()));
         lines.push(("signs", String::new(), SafeText::default()));
-        for (sign, what) in crate::deck::SIGNS {
+        let drafted = (super::list::DRAFT, "a message to this step was begun and not sent");
+        for (sign, what) in crate::deck::SIGNS.into_iter().chain([drafted]) {
             let mut sign = sign.to_owned();
             let wrapped = SafeText::line(what).wrap(room);
             lines.extend(wrapped.into_iter().map(|text| ("", std::mem::take(&mut sign), text)));

@@ -84,3 +84,33 @@ fn a_list_without_entries_shows_no_position() {
         }
     }
 }
+
+#[test]
+fn a_step_with_a_message_that_was_begun_has_a_mark_and_the_composer_says_where_that_was() {
+    let mut stage = Stage::new(120, 36);
+    assert!(!stage.text().contains('✎'));
+    let mut draft = crate::deck::model::Draft { found: Some((1, ago(600))), ..Default::default() };
+    draft.text.insert_str("Hold no lock.");
+    stage.ui.drafts.insert(StepId(4), draft);
+    stage.ui.drafts.insert(StepId(3), Default::default());
+    let text = stage.text();
+    let row = |name: &str| text.lines().find(|row| row.contains(name)).unwrap_or_default().to_owned();
+    assert!(row("5 worker-b ✎").contains("running") && !row(" 4 reviewer").contains('✎'), "{text}");
+    stage.theme.ascii = true;
+    assert!(stage.text().contains("5 worker-b %"));
+    stage.theme.ascii = false;
+    // A folded group has it too.
+    stage.key(crossterm::event::KeyCode::Left);
+    assert!(stage.text().contains("3 worker +2 ✎"), "{}", stage.text());
+    stage.key(crossterm::event::KeyCode::Right);
+    stage.ui.selected = StepId(4);
+    stage.keys("s");
+    assert!(stage.text().contains("begun in another deck, 12:30:51"), "{}", stage.text());
+    // What is typed here is nobody else's.
+    stage.ui.overlays.clear();
+    stage.ui.selected = StepId(3);
+    stage.keys("sx");
+    assert!(!stage.text().contains("another deck"));
+    stage.ui.drafts.get_mut(&StepId(3)).unwrap().found = Some((2, ago(600)));
+    assert!(stage.text().contains("2 drafts of other decks, 12:30:51"));
+}

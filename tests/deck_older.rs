@@ -421,3 +421,36 @@ fn pages_of_a_transcript_pass_over_nothing() {
         assert!(pages < TURNS / 3, "{pages} pages of 30 rows");
     }
 }
+
+#[test]
+fn a_file_tells_of_all_calls_that_named_it() {
+    const EDITS: usize = 600;
+    let home = Home::new();
+    let edit = |n: usize| {
+        let file = ["a", "b"][n % 2];
+        call(n)
+            .replace("\"Bash\"", "\"Edit\"")
+            .replace("\"command\":", &format!("\"file_path\":\"src/{file}.rs\",\"x\":"))
+    };
+    let end = "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"fine\"}\n";
+    let said = home.file("said", &(1..=EDITS).map(edit).chain([end.to_owned()]).collect::<String>());
+    let claude = home.file("claude", &format!("#!/bin/sh\ncat {said}\n"));
+    let plan = format!(
+        "[[step]]\ntask = \"Edit.\"\nrunner = {{ type = \"claude\", transport = \"oneshot\", command = {claude:?} }}\n"
+    );
+    home.file("plan.toml", &plan);
+    let pty = home.deck(&["run", "plan.toml"], 100, 30);
+    pty.wait_text("the run is over");
+    pty.keys("z5");
+    pty.wait_text("src/a.rs  Edit ×300");
+    pty.wait_text("src/b.rs  Edit ×300");
+    pty.wait_gone("newest 200 calls");
+    pty.keys("j");
+    pty.wait_text("›   src/a.rs");
+    pty.keys("\r");
+    pty.wait_text("╭─ src/a.rs");
+    pty.keys("y");
+    // A line for each, a blank one, and what git says.
+    pty.wait_text("302 lines sent to the terminal's clipboard");
+    assert!(!pty.text().contains("its record cannot be read"), "{}", pty.text());
+}

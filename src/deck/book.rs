@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::entries::Sieve;
 use super::history::{Entry, Tone, tell};
 use super::said::{REDACTED, SaidWhat, has_text, said};
+use super::touched::{Touch, Touched, Words};
 use crate::run::replay::Recorded;
 use crate::run::{
     AgentEvent, Event, MessageRole, OpenCall, RunState, StepId, StepState, ToolCall, ToolOutcome, What, reduce,
@@ -35,6 +36,8 @@ pub struct Book {
     told: BTreeMap<u64, Entry>,
     /// What was said, likewise.
     said: BTreeMap<u64, SaidWhat>,
+    /// The files and the tools of calls.
+    words: Words,
 }
 
 /// What there is of one step.
@@ -48,8 +51,21 @@ pub struct Shelf {
     pub calls: Column,
     /// The numbers of their beginnings.
     begun: Vec<u64>,
-    /// The open calls: how the run counts them, and the numbers of their beginnings.
-    open: Vec<(u64, u64)>,
+    /// The open calls.
+    open: Vec<Begun>,
+    /// Those of its calls that ended which named a file.
+    touched: Touched,
+}
+
+/// A call that is open.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    /// How the run counts it.
+    seq: u64,
+    /// The number of its beginning.
+    start: u64,
+    /// The file that it names.
+    touch: Option<Touch>,
 }
 
 impl Shelf {
@@ -166,6 +182,7 @@ impl Book {
             // What was called before a run begins is forgotten when it does.
             for shelf in self.shelves.values_mut() {
                 (shelf.calls, shelf.begun, shelf.open) = (Column::default(), Vec::new(), Vec::new());
+                shelf.touched = Touched::default();
             }
         }
         if let Some(step) = event.what.step() {
@@ -254,32 +271,50 @@ impl Book {
     fn follow_calls(&mut self, step: StepId, number: u64, outcome: Option<ToolOutcome>) {
         let open = self.state.step(step).map(|step| step.open.as_slice()).unwrap_or_default();
         let Some(shelf) = self.shelves.get_mut(&step) else { return };
-        let Shelf { calls, begun, open: known, .. } = shelf;
-        let mut end = |start: u64| {
+        let Shelf { calls, begun, open: known, touched, .. } = shelf;
+        let mut end = |call: Begun| {
             if let Some(outcome) = outcome {
-                begun.push(start);
+                if let Some(touch) = call.touch {
+                    touched.ended(touch, calls.len());
+                }
+                begun.push(call.start);
                 calls.push(number, Noted { bad: outcome != ToolOutcome::Ok, text: false });
                 self.entries += 2;
             }
         };
         // Both are in the order of the beginnings. There may be many, and nearly always one of them is gone, or none.
-        let newer = open.last().filter(|call| known.last().is_none_or(|(seq, _)| *seq != call.seq));
-        let newer = newer.map(|call| call.seq).filter(|_| outcome.is_none());
+        let newer = open.last().filter(|call| known.last().is_none_or(|known| known.seq != call.seq));
+        let newer = newer.filter(|_| outcome.is_none());
         let stay = open.len() - usize::from(newer.is_some());
         if known.len() == stay + 1 {
             let same = first_apart(known, open);
-            end(known.remove(same).1);
+            end(known.remove(same));
         } else if known.len() > stay {
             let mut rest = open.iter().peekable();
-            known.retain(|(seq, start)| {
-                let stays = rest.next_if(|call| call.seq == *seq).is_some();
+            known.retain(|known| {
+                let stays = rest.next_if(|call| call.seq == known.seq).is_some();
                 if !stays {
-                    end(*start);
+                    end(*known);
                 }
                 stays
             });
         }
-        known.extend(newer.map(|seq| (seq, number)));
+        if let Some(call) = newer {
+            let (touch, bytes) = Touched::begins(&mut self.words, call.path.as_deref(), &call.tool);
+            known.push(Begun { seq: call.seq, start: number, touch });
+            self.entries += bytes / 8;
+        }
+    }
+
+    /// The files that the first `many` calls of a step named which ended, with the tool and how often it did.
+    pub fn touched(&self, step: StepId, many: usize) -> impl Iterator<Item = (&str, &str, usize)> {
+        self.shelf(step).into_iter().flat_map(move |shelf| shelf.touched.counts(&self.words, many))
+    }
+
+    /// The places of those of the first `many` calls of a step that named a file with such a name.
+    #[must_use]
+    pub fn calls_on(&self, step: StepId, many: usize, names: impl Fn(&str) -> bool) -> Vec<usize> {
+        self.shelf(step).map(|shelf| shelf.touched.places(&self.words, many, names)).unwrap_or_default()
     }
 
     /// What there is of a step.
@@ -379,11 +414,11 @@ fn outline(event: &AgentEvent) -> Outline {
 }
 
 /// The place of the one call that was known and is not open any more.
-fn first_apart(known: &[(u64, u64)], open: &[OpenCall]) -> usize {
+fn first_apart(known: &[Begun], open: &[OpenCall]) -> usize {
     let (mut same, mut apart) = (0, known.len().saturating_sub(1));
     while same < apart {
         let middle = usize::midpoint(same, apart);
-        let alike = known.get(middle).zip(open.get(middle)).is_some_and(|((seq, _), call)| *seq == call.seq);
+        let alike = known.get(middle).zip(open.get(middle)).is_some_and(|(known, call)| known.seq == call.seq);
         if alike {
             same = middle + 1;
         } else {

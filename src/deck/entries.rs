@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::changes::same_file;
 use super::history::{Entry, History, Tone};
 use super::listed::{Before, Listed};
 use super::model::{PaneState, Tab, UiState};
 use super::older::Older;
 use super::said::Said;
 use crate::run::{OpenCall, StepId, StepState, ToolCall, ToolOutcome};
+use crate::text::SafeText;
 
 /// Which entries of a tab are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,11 +221,15 @@ impl<'a> Entries<'a> {
     }
 
     /// Whether somebody looks for entries of a step's tab that were not read yet: the keys go before those that are kept, or
-    /// stayed at one that is kept no longer, or all are asked for what they are, or none is kept.
+    /// stayed at one that is kept no longer, or all are asked for what they are, or none is kept, or the tab tells of all.
     #[must_use]
     pub fn wanted(&self, ui: &UiState, step: &StepState) -> bool {
         let none = PaneState::default();
         let pane = ui.panes.get(&step.id).unwrap_or(&none);
+        // Which files were worked on is told by all calls.
+        if pane.tab == Tab::Changes {
+            return self.earlier(step, Tab::Tools) == Earlier::Unread;
+        }
         if self.earlier(step, pane.tab) != Earlier::Unread {
             return false;
         }
@@ -274,6 +280,45 @@ impl<'a> Entries<'a> {
         let before = self.before(step, Tab::Tools, Sieve::All)?;
         let place = usize::try_from(number.checked_sub(before.first?)?).ok().filter(|place| *place < before.len)?;
         self.older.open()?.shelf(step.id)?.call(place)
+    }
+
+    /// The files that calls of a step named, with the tool and how often it did, as far as the calls are listed.
+    pub fn touched(&self, step: &'a StepState) -> impl Iterator<Item = (&'a str, &'a str, usize)> {
+        let before = self.before(step, Tab::Tools, Sieve::All).map_or(0, |before| before.len);
+        let id = step.id;
+        let again = self.older.open().into_iter().flat_map(move |book| book.touched(id, before));
+        let ended = step.recent_tools.iter().map(|call| (&call.path, &call.tool));
+        let open = step.open.iter().map(|call| (&call.path, &call.tool));
+        let kept = ended.chain(open).filter_map(|(path, tool)| Some((path.as_deref()?, tool.as_str(), 1)));
+        again.chain(kept)
+    }
+
+    /// The numbers of the calls of a step that named a file with such a name, in the order in which they are listed.
+    #[must_use]
+    pub fn calls_on(&self, step: &StepState, names: impl Fn(&str) -> bool) -> Vec<u64> {
+        let named = |path: &Option<String>| path.as_deref().is_some_and(&names);
+        let mut numbers = Vec::new();
+        if let (Some(before), Some(book)) = (self.before(step, Tab::Tools, Sieve::All), self.older.open()) {
+            let first = before.first.unwrap_or_default();
+            numbers.extend(book.calls_on(step.id, before.len, &names).into_iter().map(|place| first + place as u64));
+        }
+        let ended = (self.first_call(step)..).zip(&step.recent_tools).filter(|(_, call)| named(&call.path));
+        numbers.extend(ended.map(|(number, _)| number));
+        numbers
+            .extend(open_numbers(step).zip(&step.open).filter(|(_, call)| named(&call.path)).map(|(number, _)| number));
+        numbers
+    }
+
+    /// The numbers of the calls that named a file, by whatever name.
+    #[must_use]
+    pub fn calls_on_file(&self, step: &StepState, path: &SafeText) -> Vec<u64> {
+        self.calls_on(step, |name| same_file(path.as_str(), SafeText::line(name).as_str()))
+    }
+
+    /// The events that have to be at hand for these calls.
+    #[must_use]
+    pub fn calls_need(&self, step: &StepState, numbers: &[u64]) -> Vec<u64> {
+        numbers.iter().filter_map(|number| self.call_spots(step, *number)).flat_map(|(a, b)| [a, b]).collect()
     }
 
     /// What was said under a number.

@@ -41,6 +41,7 @@ mod stray;
 pub mod sums;
 mod terminal;
 pub mod theme;
+mod touched;
 pub mod update;
 pub mod view;
 pub mod window;

@@ -5,23 +5,25 @@ use std::borrow::Cow;
 
 use jiff::tz::TimeZone;
 
-use super::changes::{Diff, Opens, same_file};
-use super::entries::{self, Call, Entries};
+use super::changes::{Diff, Opens};
+use super::entries::{self, Call, Earlier, Entries};
 use super::feed::{Feed, StepFacts};
 use super::history::Entry;
 use super::listed::Listed;
 use super::model::Tab;
 use super::said::{Said, SaidWhat};
 use super::sheet::{Goal, Needle};
-use crate::run::{OpenCall, RunState, StepId, Timestamp, ToolCall, ToolOutcome};
+use crate::run::{OpenCall, RunState, StepId, StepState, Timestamp, ToolCall, ToolOutcome};
 use crate::rundir::record::{self, Kind, Part};
-use crate::text::{SafeText, lasted};
+use crate::text::{SafeText, grouped, lasted};
 
 /// What is said of an entry whose record is not there any more, or not as it was.
 pub const UNREADABLE: &str = "its record cannot be read";
 
 /// No more lines than these are shown of an entry; the event log has all.
 const MOST: usize = 5000;
+/// Of so many calls on a file it is told how they went, the newest ones.
+pub const CALLS: usize = 500;
 
 /// A text to be read, above the picture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -152,14 +154,21 @@ impl<'a> Reader<'a> {
             }
             Opens::File(path) => {
                 let step = self.state.step(step)?;
-                let names = |name: &str| same_file(path.as_str(), SafeText::line(name).as_str());
+                let numbers = self.entries.calls_on_file(step, path);
                 let mut lines = Vec::new();
-                for call in step.recent_tools.iter().filter(|call| call.path.as_deref().is_some_and(names)) {
-                    let at = self.time(call.started_at.unwrap_or(call.ended_at));
-                    lines.push(SafeText::line(&format!("{at}  {}  {}", call.tool, outcome(call))));
+                let hidden = numbers.len().saturating_sub(CALLS);
+                if hidden > 0 {
+                    let many = format!("… {} earlier calls on it are in the tab tools", grouped(hidden as u64));
+                    lines.push(SafeText::line(&many));
                 }
-                for call in step.open.iter().filter(|call| call.path.as_deref().is_some_and(names)) {
-                    lines.push(SafeText::line(&format!("{}  {}  it is open", self.time(call.started_at), call.tool)));
+                lines.extend(numbers.iter().skip(hidden).map(|number| self.on_file(step, *number)));
+                let unread = match self.entries.earlier(step, Tab::Tools) {
+                    Earlier::None | Earlier::Listed => None,
+                    Earlier::Unread => Some("earlier calls are still being read"),
+                    Earlier::Unlisted => Some("earlier calls are in the files only"),
+                };
+                if let Some(unread) = unread {
+                    lines.insert(0, SafeText::line(unread));
                 }
                 if !lines.is_empty() {
                     lines.push(SafeText::default());
@@ -173,6 +182,18 @@ impl<'a> Reader<'a> {
                 Some(Reading { title: path.clone(), lines, diff: Some(from), ..Reading::default() })
             }
         }
+    }
+
+    /// A call on a file in a line.
+    fn on_file(&self, step: &StepState, number: u64) -> SafeText {
+        SafeText::line(&match self.entries.call(step, number) {
+            Some(Call::Ended(call, _)) => {
+                let at = self.time(call.started_at.unwrap_or(call.ended_at));
+                format!("{at}  {}  {}", call.tool, outcome(&call))
+            }
+            Some(Call::Open(call)) => format!("{}  {}  it is open", self.time(call.started_at), call.tool),
+            None => UNREADABLE.to_owned(),
+        })
     }
 
     /// Everything that an entry of a step's tab says, to be looked through.

@@ -21,8 +21,9 @@ impl<S: Source> App<'_, S> {
             return true;
         }
         let (state, entries) = self.then();
-        let lists = self.ui.zoom && entries::lists(self.ui.tab(self.ui.selected));
-        lists && state.step(self.ui.selected).is_some_and(|step| entries.wanted(&self.ui, step))
+        let tab = self.ui.tab(self.ui.selected);
+        let shown = self.ui.zoom && (entries::lists(tab) || tab == Tab::Changes);
+        shown && state.step(self.ui.selected).is_some_and(|step| entries.wanted(&self.ui, step))
     }
 
     /// Reads the next slice. Returns whether there is something to show.

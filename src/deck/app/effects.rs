@@ -5,11 +5,12 @@ use std::sync::Arc;
 use crossterm::event::EventStream;
 
 use super::{App, Moment, Source, Then, wall};
+use crate::deck::changes::Opens;
 use crate::deck::entries::{self, Entries};
 use crate::deck::feed::{Hands, Request};
 use crate::deck::listed;
 use crate::deck::model::{Fate, Overlay, Scroll, Sent, Tab, UiEffect};
-use crate::deck::reading::{Reader, Reading};
+use crate::deck::reading::{self, Reader, Reading};
 use crate::deck::replay::Known;
 use crate::deck::sums::Sums;
 use crate::deck::terminal::{self, Copied, Screen};
@@ -149,6 +150,13 @@ impl<S: Source> App<'_, S> {
     fn behind(&mut self, step: StepId) -> Option<Reading> {
         let windows = self.windows();
         let opens = self.scene(|scene, ui| view::opens(scene, ui, &windows));
+        let (state, entries) = self.then();
+        if let (Opens::File(path), Some(found)) = (&opens, state.step(step)) {
+            let numbers = entries.calls_on_file(found, path);
+            let newest = numbers.get(numbers.len().saturating_sub(reading::CALLS)..).unwrap_or_default();
+            let needs = entries.calls_need(found, newest);
+            self.older.fetch(&needs);
+        }
         let (state, entries) = self.then();
         let reader = Reader { state, entries, zone: &self.zone };
         let diff = windows.diff.as_deref().filter(|diff| diff.step == Some(step));

@@ -9,6 +9,7 @@ use crate::deck::listed::Listed;
 use crate::deck::model::Tab;
 use crate::run::replay::Piece;
 use crate::run::{MessageRole, RunMeta, StepMeta, StepOutcome, StepPhase, StepState, SubAgentDid, Timestamp, reduce};
+use crate::text::SafeText;
 
 /// A recording in memory: an event after the other, some of them in one record.
 #[derive(Clone, Default)]
@@ -161,10 +162,35 @@ fn check(older: &mut Older, events: &[Recorded]) {
             }
         }
         let entries = Entries { history: &history, older };
+        check_files(&all, state.step(step).unwrap(), entries);
         for tab in [Tab::Tools, Tab::Transcript, Tab::Events] {
             let earlier = entries.earlier(state.step(step).unwrap(), tab);
             assert!(matches!(earlier, Earlier::None | Earlier::Listed), "{tab:?} {earlier:?}");
         }
+    }
+}
+
+/// Each file has all the calls that named it, with their tools.
+fn check_files(all: &Unbounded, step: &StepState, entries: Entries<'_>) {
+    let ended = all.calls.iter().map(|call| (&call.path, &call.tool));
+    let every: Vec<_> = ended.chain(step.open.iter().map(|call| (&call.path, &call.tool))).collect();
+    let mut want: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (path, tool) in &every {
+        if let Some(path) = path {
+            *want.entry((path, tool)).or_default() += 1;
+        }
+    }
+    let mut got: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (path, tool, times) in entries.touched(step) {
+        *got.entry((path, tool)).or_default() += times;
+    }
+    assert_eq!(got, want);
+    let listed = entries.all(step, Tab::Tools, Sieve::All);
+    for name in ["f0.rs", "src/f1.rs", "f2.rs"] {
+        let of =
+            every.iter().enumerate().filter(|(_, (path, _))| path.as_ref().is_some_and(|path| path.ends_with(name)));
+        let want: Vec<u64> = of.map(|(place, _)| listed.number(place).unwrap()).collect();
+        assert_eq!(entries.calls_on_file(step, &SafeText::line(name)), want, "{name}");
     }
 }
 
@@ -178,7 +204,7 @@ fn what() -> impl Strategy<Value = What> {
             call: id.map(|id| format!("c{id}")),
             tool: format!("t{tool}"),
             args: format!("of {id:?}"),
-            path: None,
+            path: id.map(|id| format!("src/f{}.rs", id % 2)),
             about: Default::default(),
         };
         What::Agent { step: StepId(step), event }

@@ -10,6 +10,7 @@ use super::meters::{marked, meter_left, meter_style, meter_warning, metric_name,
 use super::paint::{Piece, bar, piece, put, put_cut, row};
 use super::{Scene, marks, output, ticker, took};
 use crate::deck::changes::{Diff, Opens};
+use crate::deck::entries::Earlier;
 use crate::deck::history::Entry;
 use crate::deck::model::{Tab, UiState};
 use crate::deck::sheet::Lines;
@@ -292,15 +293,25 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
 fn changes(step: &StepState, scene: &Scene<'_>, diff: Option<&Diff>) -> Vec<Line> {
     let theme = scene.theme;
     let mut paths: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
-    let ended = step.recent_tools.iter().map(|c| (&c.path, &c.tool));
-    let open = step.open.iter().map(|c| (&c.path, &c.tool));
-    for (path, tool) in ended.chain(open) {
-        if let Some(path) = path {
-            let tools = paths.entry(SafeText::line(path).to_string()).or_default();
-            *tools.entry(SafeText::line(tool).truncate(16).to_string()).or_default() += 1;
-        }
+    for (path, tool, times) in scene.entries().touched(step) {
+        let tools = paths.entry(SafeText::line(path).to_string()).or_default();
+        *tools.entry(SafeText::line(tool).truncate(16).to_string()).or_default() += times;
     }
-    let mut out = vec![note("paths that its tools named", theme.accent())];
+    let mut head = note("paths", theme.accent());
+    head.left.push(piece("that its tools named", theme.accent()).rank(2).gap(1));
+    let rest = match (scene.entries().earlier(step, Tab::Tools), scene.older.reading()) {
+        (Earlier::None | Earlier::Listed, _) => None,
+        (Earlier::Unread, Some(done)) => Some(format!("reading earlier ones {done}%")),
+        (Earlier::Unread, None) => Some("reading earlier ones".to_owned()),
+        (Earlier::Unlisted, _) => Some("earlier ones are in the files only".to_owned()),
+    };
+    if let Some(rest) = rest {
+        let kept = step.recent_tools.len() + step.open.len();
+        head.left.push(piece(format!("in its newest {} calls", grouped(kept as u64)), theme.dim()).rank(1).gap(1));
+        // That it is not all of them is said before anything else.
+        head.right.push(piece(rest, theme.accent()).rank(3));
+    }
+    let mut out = vec![head];
     if paths.is_empty() {
         out.push(note("  none yet", theme.dim()));
     }

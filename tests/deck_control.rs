@@ -88,12 +88,17 @@ fn a_draft_outlives_a_killed_deck_and_goes_when_it_is_thrown_away() {
 fn two_decks_on_one_run_lose_neither_of_their_drafts() {
     let home = Home::new();
     let mut decks = [slow(&home), home.deck(&["attach", "@last"], 120, 36)];
-    for (pty, text) in decks.iter().zip(["what the first has to say", "what the second has to say"]) {
+    for pty in &decks {
         pty.wait_text("● running");
         // The last step waits for all others.
         pty.keys("G");
         pty.wait_text("waits for step");
-        pty.keys(&format!("s{text}"));
+        pty.keys("s");
+        pty.wait_text("╭─ steer");
+    }
+    // Both write at the same time.
+    for (pty, text) in decks.iter().zip(["what the first has to say", "what the second has to say"]) {
+        pty.keys(text);
         pty.wait_text(text);
         pty.keys(ESCAPE);
         pty.wait_text("draft kept");
@@ -116,6 +121,39 @@ fn two_decks_on_one_run_lose_neither_of_their_drafts() {
     wait_until("there is one draft", || files(&home, "subdeck/drafts").len() == 1);
     later.keys("\x03");
     wait_until("the draft is gone", || files(&home, "subdeck/drafts").is_empty());
+}
+
+#[test]
+fn a_deck_shows_what_another_one_wrote_on_its_draft_and_sends_nothing_else() {
+    let home = Home::new();
+    let one = slow(&home);
+    one.keys("G");
+    one.wait_text("waits for step");
+    one.keys("ssay thanks");
+    one.wait_text("say thanks");
+    one.keys(ESCAPE);
+    one.wait_text("draft kept");
+    let other = home.deck(&["attach", "@last"], 120, 36);
+    other.wait_text("✎");
+    other.keys("Gs");
+    other.wait_text("say thanks");
+    other.keys(" from b");
+    other.wait_text("say thanks from b");
+    let holds = |text: &str| {
+        let drafts = files(&home, "subdeck/drafts");
+        drafts.iter().filter(|file| std::fs::read_to_string(file).is_ok_and(|draft| draft.contains(text))).count()
+    };
+    wait_until("it is kept", || holds("say thanks from b") == 1 && files(&home, "subdeck/drafts").len() == 1);
+    one.keys("s");
+    one.wait_text("say thanks from b");
+    one.wait_text("begun in another deck");
+    // The other one writes on meanwhile: this is not sent with what is on the screen here, and not thrown away with it.
+    other.keys(" again");
+    wait_until("it is kept", || holds("say thanks from b again") == 1);
+    one.keys("\x13");
+    one.wait_gone("begun in another deck");
+    one.wait_text("scheduled");
+    assert_eq!((holds("say thanks from b again"), files(&home, "subdeck/drafts").len()), (1, 1));
 }
 
 #[test]

@@ -456,7 +456,9 @@ fn play(stage: &Stage, action: Action) {
             stage.wait_more(b"\x1b[?1000h", before);
             stage.sees("the mouse is the deck's");
             // A click on the third row, and a turn of the wheel over the list.
-            let row = 1 + stage.pty.text().lines().position(|l| l.contains("3 work  ●")).unwrap();
+            let text = stage.pty.text();
+            let third = |l: &str| l.contains("3 work") && l.contains('●') && !l.contains('╭');
+            let row = 1 + text.lines().position(third).unwrap();
             stage.pty.keys(&format!("\x1b[<0;20;{row}M\x1b[<0;20;{row}m"));
             stage.sees("╭─ 3 work ");
             stage.pty.keys(&format!("\x1b[<64;20;{row}M"));

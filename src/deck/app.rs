@@ -35,7 +35,7 @@ use tokio_stream::Stream;
 use super::entries::Entries;
 use super::feed::{Feed, StepFacts};
 use super::history::History;
-use super::model::UiState;
+use super::model::{Overlay, UiState};
 use super::notify::{Channel, Notifier};
 use super::older::Older;
 use super::reading::Message;
@@ -503,10 +503,15 @@ impl<'a, S: Source> App<'a, S> {
         let (state, history) = then(&self.source, &self.history, self.moment.as_ref());
         let entries = Entries { history, older: &self.older };
         let cx = Context { state, read_only: read_only.as_ref(), entries, now };
+        let writes = |ui: &UiState| matches!(ui.overlays.last(), Some(Overlay::Composer(_)));
+        let wrote = writes(&self.ui);
         for effect in update(&mut self.ui, cx, input) {
             if let Then::Leave(exit) = self.perform(effect, now, screen, keys)? {
                 return Ok(Then::Leave(exit));
             }
+        }
+        if !wrote && writes(&self.ui) {
+            self.look_for_drafts(now);
         }
         Ok(Then::Stay)
     }

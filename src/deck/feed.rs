@@ -103,7 +103,7 @@ pub enum Answer {
 }
 
 /// What was being written when decks before this one went away.
-pub use crate::rundir::drafts::Unsent;
+pub use crate::rundir::drafts::{News, Unsent};
 
 /// What the deck knows of the plan beside the state.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -240,6 +240,9 @@ pub trait Feed {
 
     /// The drafts of other decks that were kept for the run.
     fn drafts(&mut self) -> Vec<Unsent>;
+
+    /// What other decks have written for a step since then; `held`: this deck has a draft of it that was in a file.
+    fn new_drafts(&mut self, step: StepId, held: bool) -> Option<News>;
 
     /// Keeps the draft of a step, with the run where that takes it, or forgets it.
     ///
@@ -446,6 +449,10 @@ pub mod fake {
 
         fn drafts(&mut self) -> Vec<Unsent> {
             self.drafts.values().cloned().collect()
+        }
+
+        fn new_drafts(&mut self, _: StepId, _: bool) -> Option<News> {
+            None
         }
 
         fn keep_draft(&mut self, step: StepId, draft: Option<(&str, SteerMode)>) -> Result<(), String> {

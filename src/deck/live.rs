@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::app::Source;
 use super::app::wall;
-use super::feed::{Answer, Changes, Feed, Hands, InnerRun, LogLine, Request, Searched, StepFacts, Unsent};
+use super::feed::{Answer, Changes, Feed, Hands, InnerRun, LogLine, News, Request, Searched, StepFacts, Unsent};
 use super::logs::Logs;
 use crate::listing::Class;
 use crate::run::replay::Tape;
@@ -305,6 +305,10 @@ impl Feed for LiveFeed {
 
     fn drafts(&mut self) -> Vec<Unsent> {
         self.drafts.read()
+    }
+
+    fn new_drafts(&mut self, step: StepId, held: bool) -> Option<News> {
+        self.drafts.look(step, held)
     }
 
     fn keep_draft(&mut self, step: StepId, draft: Option<(&str, SteerMode)>) -> Result<(), String> {

@@ -50,6 +50,17 @@ pub struct Unsent {
     pub at: Timestamp,
 }
 
+/// What other decks have written for a step since it was looked at last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// This deck has a draft of its own for it; they are beside that.
+    Beside(Unsent),
+    /// They stand for what this deck has, which it only read of them.
+    Instead(Unsent),
+    /// This deck has none in a file; they go before what it has.
+    Before(Unsent),
+}
+
 /// The drafts of one run, for one deck.
 #[derive(Clone, Debug)]
 pub struct Drafts {
@@ -122,6 +133,29 @@ impl Drafts {
         }
         self.taken = by_step;
         self.taken.values().filter_map(|leaves| joined(leaves)).collect()
+    }
+
+    /// Looks again for what other decks keep for a step. `held`: this deck has a draft of it that was in a file. What is
+    /// given is taken over as what was read at first is, unless this deck has its own.
+    pub fn look(&mut self, step: StepId, held: bool) -> Option<News> {
+        let (name, leaves) = (self.own(step), self.leaves());
+        let filled = |leaf: &&Leaf| leaf.kept.step == step && !leaf.kept.text.is_empty();
+        let own = leaves.get(&name).filter(filled).is_some();
+        let mut others: Vec<Leaf> = leaves.into_values().filter(|leaf| filled(&leaf) && leaf.name != name).collect();
+        others.sort_by_key(|leaf| leaf.at);
+        let taken = self.taken.get(&step).map(Vec::as_slice).unwrap_or_default();
+        let new: Vec<Leaf> = others.iter().filter(|leaf| !taken.contains(leaf)).take(TAKEN).cloned().collect();
+        let unsent = joined(&new)?;
+        if own {
+            return Some(News::Beside(unsent));
+        }
+        if held && !taken.is_empty() {
+            let unsent = joined(&others)?;
+            self.taken.insert(step, others);
+            return Some(News::Instead(unsent));
+        }
+        self.taken.entry(step).or_default().extend(new);
+        Some(News::Before(unsent))
     }
 
     /// All files by their names; of one that is in both folders the newer.
@@ -327,6 +361,31 @@ mod tests {
             other.forget(open, StepId(0), LATER).unwrap();
             assert!(place.found().is_empty());
         }
+    }
+
+    #[test]
+    fn what_another_deck_wrote_meanwhile_is_found_again() {
+        let mut one = place(true);
+        let mut other = one.another("b");
+        let of = |text: &str, at| Unsent { kept: draft(0, text), many: 1, at };
+        assert_eq!(one.drafts.look(StepId(0), false), None);
+        one.drafts.keep(true, &draft(0, "thanks"), NOW).unwrap();
+        assert_eq!(one.drafts.look(StepId(0), true), None, "its own is no news");
+        // The other one goes on with it.
+        other.read();
+        other.keep(true, &draft(0, "thanks, and more"), LATER).unwrap();
+        assert_eq!(one.drafts.look(StepId(0), true), Some(News::Before(of("thanks, and more", LATER))));
+        assert_eq!(one.drafts.look(StepId(0), true), None, "it was told");
+        // What was only read of it changes with it.
+        other.keep(true, &draft(0, "no thanks"), LATER).unwrap();
+        assert_eq!(one.drafts.look(StepId(0), true), Some(News::Instead(of("no thanks", LATER))));
+        one.drafts.keep(true, &draft(0, "no thanks at all"), LATER).unwrap();
+        assert_eq!(one.found(), [draft(0, "no thanks at all")]);
+        // Both write.
+        other.keep(true, &draft(0, "nothing"), LATER).unwrap();
+        assert_eq!(one.drafts.look(StepId(0), true), Some(News::Beside(of("nothing", LATER))));
+        one.drafts.forget(true, StepId(0), LATER).unwrap();
+        assert_eq!(one.found(), [draft(0, "nothing")]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{App, Source, Then};
 use crate::deck::DeckExit;
-use crate::deck::feed::{Answer, Request, Unsent};
+use crate::deck::feed::{Answer, News, Request, Unsent};
 use crate::deck::model::{Draft, Fate, Overlay};
 use crate::deck::update::say;
 use crate::run::{Raise, SteerMode, StepId, Timestamp};
@@ -90,13 +90,36 @@ impl<S: Source> App<'_, S> {
 
     /// Takes in what a deck before this one left unsent.
     pub(super) fn take_drafts(&mut self) {
-        for Unsent { kept, many, at } in self.source.drafts() {
-            // A draft is text that a person typed, but a file is a file.
-            let text = typed(&kept.text);
-            let mut draft = Draft { mode: kept.mode, found: Some((many, at)), ..Draft::default() };
-            draft.text.insert_str(&text);
-            self.kept_drafts.insert(kept.step, (text, kept.mode));
-            self.ui.drafts.insert(kept.step, draft);
+        for unsent in self.source.drafts() {
+            self.take_draft(unsent, None);
+        }
+    }
+
+    /// Takes in a draft of other decks, before what this one has itself.
+    fn take_draft(&mut self, Unsent { kept, many, at }: Unsent, own: Option<String>) {
+        // A draft is text that a person typed, but a file is a file.
+        let text = typed(&kept.text);
+        let mut draft = Draft { mode: kept.mode, found: Some((many, at)), ..Draft::default() };
+        draft.text.insert_str(&text);
+        if let Some(own) = own.filter(|own| !text.contains(own.trim())) {
+            draft.text.insert_str(format!("\n\n{own}"));
+        }
+        self.kept_drafts.insert(kept.step, (text, kept.mode));
+        self.ui.drafts.insert(kept.step, draft);
+    }
+
+    /// Looks again for what other decks wrote meanwhile, once the dialog for a message was opened.
+    pub(super) fn look_for_drafts(&mut self, now: Timestamp) {
+        let Some(Overlay::Composer(composer)) = self.ui.overlays.last() else { return };
+        let step = composer.home;
+        let own = self.ui.drafts.get(&step).filter(|draft| !draft.is_blank()).map(Draft::message);
+        match self.source.new_drafts(step, self.kept_drafts.contains_key(&step)) {
+            Some(News::Beside(_)) => {
+                say(&mut self.ui, now, false, "another deck has a draft of its own for this step; it is kept");
+            }
+            Some(News::Instead(unsent)) => self.take_draft(unsent, None),
+            Some(News::Before(unsent)) => self.take_draft(unsent, own),
+            None => {}
         }
     }
 

@@ -20,21 +20,20 @@ mod telling;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crossterm::event::{Event as Input, EventStream};
+use crossterm::event::Event as Input;
 use jiff::tz::TimeZone;
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
-use tokio_stream::Stream;
 
 use super::entries::Entries;
 use super::feed::{Feed, StepFacts};
 use super::history::History;
+use super::keyboard::Keyboard;
 use super::model::{Overlay, UiState};
 use super::notify::{Channel, Notifier};
 use super::older::Older;
@@ -44,7 +43,7 @@ use super::terminal::{self, Screen};
 use super::theme::{Palette, Theme};
 use super::update::{Context, clocks_run, expire, expires_at, update};
 use super::view::layout;
-use super::{DeckError, DeckExit, DeckOptions, GoOn, Retry, early, guard};
+use super::{DeckError, DeckExit, DeckOptions, GoOn, Retry, guard};
 use crate::alarm::Alarm;
 use crate::run::{RunState, SteerMode, StepId, StepPhase, Timestamp};
 use crate::text::SafeText;
@@ -282,11 +281,10 @@ impl<'a, S: Source> App<'a, S> {
         if self.ui.mouse {
             screen.mouse(true).map_err(DeckError::Terminal)?;
         }
-        let mut keys = Some(EventStream::new());
+        let mut keys = Keyboard::new(&answers.typed).map_err(DeckError::Terminal)?;
         let mut suspends = signal(SignalKind::from_raw(20)).map_err(DeckError::Terminal)?;
         let mut continues = signal(SignalKind::from_raw(18)).map_err(DeckError::Terminal)?;
         let mut interrupts = signal(SignalKind::interrupt()).map_err(DeckError::Terminal)?;
-        // The reader of keys tells of new sizes too, but only from its first look on; one before that would be missed.
         let mut resizes = signal(SignalKind::window_change()).map_err(DeckError::Terminal)?;
         self.ui.size = Screen::size();
         self.take_news();
@@ -296,10 +294,8 @@ impl<'a, S: Source> App<'a, S> {
         if self.replay {
             self.begin_replay();
         }
-        for input in early::input(&answers.typed) {
-            if let Then::Leave(exit) = self.take(&input, &mut screen, &mut keys)? {
-                return Ok(exit);
-            }
+        if let Some(Then::Leave(exit)) = self.take_ready(None, &mut screen, &mut keys)? {
+            return Ok(exit);
         }
         let mut alarm = Alarm::new();
         let mut dirty = true;
@@ -349,7 +345,7 @@ impl<'a, S: Source> App<'a, S> {
                 panic_on_request();
                 (dirty, at_once, last_frame) = (false, false, Instant::now());
                 // What has come by now was typed by nobody who has seen this picture.
-                match self.take_ready(None, &mut screen, &mut keys).await? {
+                match self.take_ready(None, &mut screen, &mut keys)? {
                     Some(Then::Leave(exit)) => return Ok(exit),
                     Some(_) => {
                         // What it did is drawn without waiting for anything else.
@@ -371,7 +367,7 @@ impl<'a, S: Source> App<'a, S> {
                 _ = continues.recv() => Wake::Continued,
                 _ = interrupts.recv() => Wake::Interrupted,
                 _ = resizes.recv() => Wake::Resized,
-                input = next(&mut keys) => Wake::Input(input),
+                input = keys.next() => Wake::Input(input),
                 () = self.source.wait(), if !unread => Wake::Source,
                 () = self.git.answered() => Wake::Git,
                 told = self.remains.told() => Wake::Remains(told),
@@ -382,7 +378,7 @@ impl<'a, S: Source> App<'a, S> {
                 Wake::Suspend | Wake::Interrupted if late() => {}
                 Wake::Gone(number) => return Ok(DeckExit::Signalled(number)),
                 Wake::Suspend => {
-                    self.suspend(&mut screen, &mut keys)?;
+                    self.suspend(&mut screen)?;
                     (dirty, at_once) = (true, true);
                 }
                 Wake::Continued => {
@@ -399,13 +395,13 @@ impl<'a, S: Source> App<'a, S> {
                         crossterm::event::KeyCode::Char('c'),
                         crossterm::event::KeyModifiers::CONTROL,
                     );
-                    if let Then::Leave(exit) = self.take(&Input::Key(key), &mut screen, &mut keys)? {
+                    if let Then::Leave(exit) = self.take(&Input::Key(key), &mut screen)? {
                         return Ok(exit);
                     }
                     (dirty, at_once) = (true, true);
                 }
                 Wake::Input(Some(Ok(input))) => {
-                    if let Some(Then::Leave(exit)) = self.take_ready(Some(input), &mut screen, &mut keys).await? {
+                    if let Some(Then::Leave(exit)) = self.take_ready(Some(input), &mut screen, &mut keys)? {
                         return Ok(exit);
                     }
                     (dirty, at_once) = (true, true);
@@ -426,28 +422,25 @@ impl<'a, S: Source> App<'a, S> {
     }
 
     /// Takes this input and all that are there already; nothing when there is none.
-    async fn take_ready(
+    fn take_ready(
         &mut self,
         first: Option<Input>,
         screen: &mut Screen,
-        keys: &mut Option<EventStream>,
+        keys: &mut Keyboard,
     ) -> Result<Option<Then>, DeckError> {
-        let mut next_input = match first {
-            Some(input) => Some(input),
-            None => ready(keys).await.and_then(Result::ok),
-        };
-        if next_input.is_none() {
-            return Ok(None);
-        }
-        while let Some(input) = next_input {
-            if let Then::Leave(exit) = self.take(&input, screen, keys)? {
-                self.keep_drafts(wall());
-                return Ok(Some(Then::Leave(exit)));
+        let mut then = None;
+        let mut next = first.or_else(|| keys.ready());
+        while let Some(input) = next {
+            then = Some(self.take(&input, screen)?);
+            if let Some(Then::Leave(_)) = then {
+                break;
             }
-            next_input = ready(keys).await.and_then(Result::ok);
+            next = keys.ready();
         }
-        self.keep_drafts(wall());
-        Ok(Some(Then::Stay))
+        if then.is_some() {
+            self.keep_drafts(wall());
+        }
+        Ok(then)
     }
 
     /// The state that is on the screen: a picture that stands still has its own, and the layout and the sums that are
@@ -494,7 +487,7 @@ impl<'a, S: Source> App<'a, S> {
         [frame, expiry, telling, second, replay, self.remains_due()].into_iter().flatten().min()
     }
 
-    fn take(&mut self, input: &Input, screen: &mut Screen, keys: &mut Option<EventStream>) -> Result<Then, DeckError> {
+    fn take(&mut self, input: &Input, screen: &mut Screen) -> Result<Then, DeckError> {
         if let Input::FocusGained | Input::FocusLost = input {
             self.notifier.focus(matches!(input, Input::FocusGained));
         }
@@ -506,7 +499,7 @@ impl<'a, S: Source> App<'a, S> {
         let writes = |ui: &UiState| matches!(ui.overlays.last(), Some(Overlay::Composer(_)));
         let wrote = writes(&self.ui);
         for effect in update(&mut self.ui, cx, input) {
-            if let Then::Leave(exit) = self.perform(effect, now, screen, keys)? {
+            if let Then::Leave(exit) = self.perform(effect, now, screen)? {
                 return Ok(Then::Leave(exit));
             }
         }
@@ -529,29 +522,4 @@ async fn drain(signal: &mut tokio::signal::unix::Signal) {
         Poll::Ready(())
     })
     .await;
-}
-
-/// The next input; never, while the input is let go. The library spins on a terminal that is gone, so it is asked only
-/// while there is one.
-pub(super) async fn next(keys: &mut Option<EventStream>) -> Option<io::Result<Input>> {
-    std::future::poll_fn(|cx| match keys {
-        _ if guard::hung_up() => Poll::Ready(None),
-        Some(stream) => Pin::new(stream).poll_next(cx),
-        None => Poll::Pending,
-    })
-    .await
-}
-
-/// An input that is there already.
-pub(super) async fn ready(keys: &mut Option<EventStream>) -> Option<io::Result<Input>> {
-    std::future::poll_fn(|cx| {
-        Poll::Ready(match keys {
-            Some(stream) if !guard::hung_up() => match Pin::new(stream).poll_next(cx) {
-                Poll::Ready(input) => input,
-                Poll::Pending => None,
-            },
-            _ => None,
-        })
-    })
-    .await
 }

@@ -1,7 +1,7 @@
 //! What ends the deck from outside: signals and the loss of the terminal.
 //!
-//! A thread of its own listens, so that a deck whose thread is stuck in a write to a terminal that does not read, or
-//! in a library that spins on a terminal that is gone, ends all the same.
+//! A thread of its own listens, so that a deck whose thread is stuck in a write to a terminal that does not read ends
+//! all the same.
 
 use std::io;
 use std::os::fd::AsFd;

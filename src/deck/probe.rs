@@ -1,9 +1,8 @@
 //! Questions to the terminal, asked once before the first frame and before anybody reads keys.
 //!
-//! A reply that comes late would be read as keys, so only a terminal that has just shown that it answers is asked
-//! anything whose reply could be. The first question, for its device attributes, is the one whose late reply the reader
-//! of keys knows and drops; the last question of the second round is the same one, and all replies come in order, so
-//! nothing of them is left behind.
+//! A reply that comes late is dropped by whoever reads the keys, but nobody should wait for one that does not come: only
+//! a terminal that has just told its device attributes is asked anything else. The last question is the same one again,
+//! and all replies come in order, so with its reply all are there.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;

@@ -113,8 +113,7 @@ impl Screen {
     }
 
     /// Learns what the terminal can do; `background` says whether its colour is wanted. It is asked once in the life of
-    /// the program, before anybody reads keys: a reader of keys that was told to end may still be at it for a moment, and
-    /// would take an answer for keys.
+    /// the program, before anybody reads keys.
     ///
     /// # Errors
     /// When the terminal cannot be written.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
-use support::{Samples, World, rounds, status, wait};
+use support::{ROLE, Samples, World, rounds, status, wait};
 
 /// The deck on a terminal that only keeps what is written to it.
 struct Deck {
@@ -30,6 +30,10 @@ struct Seen {
     frames: usize,
     /// The newest bytes, to look for texts in.
     tail: Vec<u8>,
+    /// One of these texts is waited for.
+    wanted: Vec<Vec<u8>>,
+    /// When it came.
+    came: Option<Instant>,
 }
 
 const FRAME_END: &[u8] = b"\x1b[?2026l";
@@ -77,12 +81,16 @@ impl Deck {
                         let _ = sender.send(answer.to_vec());
                     }
                 }
+                let read = Instant::now();
                 let mut seen = shared.lock().unwrap();
                 seen.bytes += n;
                 seen.frames += count(new, FRAME_END);
                 seen.tail.extend_from_slice(new);
                 let over = seen.tail.len().saturating_sub(1 << 17);
                 seen.tail.drain(..over);
+                if seen.came.is_none() && seen.wanted.iter().any(|text| count(&seen.tail, text) > 0) {
+                    seen.came = Some(read);
+                }
             }
         });
         let writer = Box::new(Typed(typed));
@@ -97,8 +105,18 @@ impl Deck {
         count(&self.seen.lock().unwrap().tail, text) > 0
     }
 
-    fn forget(&self) {
-        self.seen.lock().unwrap().tail.clear();
+    /// Presses keys; how many milliseconds later the first bytes that hold one of these texts were read.
+    fn answer(&mut self, keys: &[u8], texts: &[&[u8]]) -> f64 {
+        {
+            let mut seen = self.seen.lock().unwrap();
+            seen.tail.clear();
+            (seen.wanted, seen.came) = (texts.iter().map(|text| text.to_vec()).collect(), None);
+        }
+        let begun = Instant::now();
+        self.keys(keys);
+        let came = wait("what the key shows", || self.seen.lock().unwrap().came);
+        self.seen.lock().unwrap().wanted.clear();
+        came.duration_since(begun).as_secs_f64() * 1e3
     }
 
     fn pid(&self) -> u32 {
@@ -158,8 +176,14 @@ impl Drop for Deck {
 /// A detached run of so many steps side by side that each run this script.
 fn run(world: &mut World, steps: usize, script: &str) -> PathBuf {
     fs::write(world.path("step.sh"), script).unwrap();
-    let step = "  { runner = { type = \"external-cli\", command = \"sh\", args = [\"step.sh\"] } },\n";
-    let plan = format!("[[step]]\nconcurrency = 20\nparallel = [\n{}]\n", step.repeat(steps));
+    let step = |_| "runner = { type = \"external-cli\", command = \"sh\", args = [\"step.sh\"] }".to_owned();
+    side_by_side(world, steps, step)
+}
+
+/// A detached run of so many steps side by side, each written by this.
+fn side_by_side(world: &mut World, steps: usize, step: impl Fn(usize) -> String) -> PathBuf {
+    let steps: String = (0..steps).map(|n| format!("  {{ {} }},\n", step(n))).collect();
+    let plan = format!("[[step]]\nconcurrency = 20\nparallel = [\n{steps}]\n");
     fs::write(world.path("plan.toml"), plan).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_subdeck"));
     command.args(["run", "--detach", "--root"]).arg(world.path("root")).arg(world.path("plan.toml"));
@@ -175,12 +199,20 @@ fn rest(seconds: f64) {
     std::thread::sleep(Duration::from_secs_f64(seconds));
 }
 
+/// What the step of this number says in every line, and no other step.
+fn word(step: usize) -> String {
+    let (low, high) = (b'a' + u8::try_from(step).unwrap(), b'A' + u8::try_from(step).unwrap());
+    [low, high, low, high].map(char::from).iter().collect()
+}
+
 /// Sixteen panes of a thousand lines a second each.
 fn noisy() {
     let mut world = World::new();
-    let script = "i=0; while :; do i=$((i+1)); n=0; while [ $n -lt 50 ]; do n=$((n+1)); \
-                  echo \"12:40:51 INFO worker request $i.$n handled in 12 ms, 200 OK\"; done; sleep 0.05; done";
-    let dir = run(&mut world, 16, script);
+    let exe = std::env::current_exe().unwrap();
+    let dir = side_by_side(&mut world, 16, |n| {
+        let role = format!("noisy 1000 {}", word(n));
+        format!("env = {{ {ROLE} = {role:?} }}, runner = {{ type = \"external-cli\", command = {exe:?} }}")
+    });
     let mut deck = Deck::attach(&world, &dir, (200, 60));
     wait("the first lines", || deck.has(b"handled").then_some(()));
     deck.keys(b"v");
@@ -203,22 +235,31 @@ fn noisy() {
         frames as f64 / time,
         bytes as f64 / 1024.0 / frames.max(1) as f64
     );
-    let mut keys = Samples::default();
-    for round in 0..rounds(100) {
-        deck.forget();
-        let begun = Instant::now();
-        if round.is_multiple_of(2) {
-            deck.keys(b"?");
-            // Any of its headings: a letter that stood there before is not written again.
-            let headings: [&[u8]; 4] = [b"control", b"look", b"move", b"deck"];
-            wait("the help", || headings.iter().any(|h| deck.has(h)).then_some(()));
-            keys.push(begun.elapsed().as_secs_f64() * 1e3);
-        } else {
-            deck.keys(b"\x1b[27u");
-        }
+    let mut help = Samples::default();
+    // Any of its headings: a letter that stood there before is not written again.
+    let headings: [&[u8]; 4] = [b"control", b"look", b"move", b"deck"];
+    for _ in 0..rounds(100) {
+        help.push(deck.answer(b"?", &headings));
+        rest(0.07);
+        deck.keys(b"\x1b[27u");
         rest(0.07);
     }
-    keys.print_p95("deck: key to screen, noisy", "ms", "");
+    help.print_p95("deck: key to screen, noisy, the help over the panes", "ms", "");
+    // Back to the list, whose detail shows what the selected step says.
+    deck.keys(b"vvg");
+    rest(0.2);
+    let mut next = Samples::default();
+    for round in 0..rounds(200) {
+        let (step, back) = (1 + round % 15, round % 15 == 14);
+        next.push(deck.answer(b"j", &[word(step).as_bytes()]));
+        // Not in step with the frames.
+        rest(0.1 + (round * 37 % 100) as f64 / 1e3);
+        if back {
+            deck.keys(b"g");
+            rest(0.1);
+        }
+    }
+    next.print_p95("deck: key to screen, noisy, the next step", "ms", "");
     stop(&world, &dir);
 }
 

@@ -31,6 +31,7 @@ pub fn play() {
     match words[0] {
         "nothing" => {}
         "flood" => flood(number(1)),
+        "noisy" => noisy(number(1), words[2]),
         "stream" => stream(Path::new(words[1])),
         "pump" => pump(Path::new(words[1])),
         "tools" => tools(number(1), number(2) == 1, number(3)),
@@ -74,6 +75,22 @@ fn flood(bytes: u64) {
         left -= n;
     }
     out.flush().unwrap();
+}
+
+/// Lines that all say this word, so many a second, for ever: ten milliseconds' worth at a time.
+fn noisy(rate: u64, word: &str) {
+    let mut out = std::io::stdout().lock();
+    let mut due = Instant::now();
+    for batch in 0_u64.. {
+        let line = |n| format!("12:40:51 INFO {word} {word} {word} request {batch}.{n} handled in 12 ms, 200 OK\n");
+        let lines: String = (0..rate / 100).map(line).collect();
+        // Whoever read them is gone.
+        if out.write_all(lines.as_bytes()).and_then(|()| out.flush()).is_err() {
+            return;
+        }
+        due += Duration::from_millis(10);
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
 }
 
 /// What a pi in rpc mode is told first: takes everything up to the prompt and accepts it.

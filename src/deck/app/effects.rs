@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use crossterm::event::EventStream;
-
 use super::{App, Moment, Source, Then, wall};
 use crate::deck::changes::Opens;
 use crate::deck::entries::{self, Entries};
@@ -21,13 +19,7 @@ use crate::run::{RunMode, StepId, Timestamp, resume_line};
 use crate::text::{SafeText, SecretLines, StyledLine};
 
 impl<S: Source> App<'_, S> {
-    pub(super) fn perform(
-        &mut self,
-        effect: UiEffect,
-        now: Timestamp,
-        screen: &mut Screen,
-        keys: &mut Option<EventStream>,
-    ) -> Result<Then, DeckError> {
+    pub(super) fn perform(&mut self, effect: UiEffect, now: Timestamp, screen: &mut Screen) -> Result<Then, DeckError> {
         match effect {
             UiEffect::Steer { targets, mode, message, key, home } => {
                 let step = if let [only] = targets.as_slice() { Some(*only) } else { None };
@@ -51,8 +43,8 @@ impl<S: Source> App<'_, S> {
             UiEffect::TakeBack(id) => self.take_back(id, now),
             UiEffect::GoOn { step, message } => return Ok(self.go_on(step, &message, now)),
             UiEffect::Retry => return Ok(self.do_again(now)),
-            UiEffect::Editor(step) => self.edit(step, screen, keys, now)?,
-            UiEffect::Shell(step) => self.shell(step, screen, keys, now)?,
+            UiEffect::Editor(step) => self.edit(step, screen, now)?,
+            UiEffect::Shell(step) => self.shell(step, screen, now)?,
             UiEffect::Acknowledge(step, notice) => {
                 self.send(&Request::Acknowledge(notice), "acknowledge", Some(step), "a", now);
             }
@@ -68,7 +60,7 @@ impl<S: Source> App<'_, S> {
             }
             UiEffect::Fleet => return Ok(Then::Leave(DeckExit::Back)),
             UiEffect::Inside(path) => return Ok(Then::Leave(DeckExit::Inside(path, self.ui.selected))),
-            UiEffect::Suspend => self.suspend(screen, keys)?,
+            UiEffect::Suspend => self.suspend(screen)?,
             UiEffect::Repaint => {
                 self.git.forget();
                 self.repaint(screen)?;
@@ -81,7 +73,7 @@ impl<S: Source> App<'_, S> {
             UiEffect::Copy => self.copy(screen, now)?,
             UiEffect::CopySession(step) => self.copy_session(step, screen, now)?,
             UiEffect::Page(scroll) => self.turn(scroll),
-            UiEffect::Pager(step) => self.page(step, screen, keys, now)?,
+            UiEffect::Pager(step) => self.page(step, screen, now)?,
             UiEffect::Open(step) => self.open(step),
             UiEffect::Find { opposite } => self.find(opposite),
             UiEffect::Freeze(true) => {
@@ -250,12 +242,9 @@ impl<S: Source> App<'_, S> {
         Ok(())
     }
 
-    pub(super) fn suspend(&mut self, screen: &mut Screen, keys: &mut Option<EventStream>) -> Result<(), DeckError> {
-        // An event stream reads even when nobody polls it, so it has to go first.
-        *keys = None;
+    pub(super) fn suspend(&mut self, screen: &mut Screen) -> Result<(), DeckError> {
         self.lent = true;
         screen.lend(terminal::stop_self).map_err(DeckError::Terminal)?;
-        *keys = Some(EventStream::new());
         self.repaint(screen)
     }
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crossterm::event::EventStream;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::{App, Source};
@@ -32,35 +31,20 @@ struct Input {
     masks: bool,
 }
 
-/// The terminal, and the input that goes with it.
-type Keys = Option<EventStream>;
-
 impl<S: Source> App<'_, S> {
     /// The log of a step in the person's pager.
-    pub(super) fn page(
-        &mut self,
-        step: StepId,
-        screen: &mut Screen,
-        keys: &mut Keys,
-        now: Timestamp,
-    ) -> Result<(), DeckError> {
+    pub(super) fn page(&mut self, step: StepId, screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {
         let Some(log) = self.source.whole_log(step) else {
             say(&mut self.ui, now, true, "this step has no log yet");
             return Ok(());
         };
         let command = chosen(&["PAGER"], "less");
         let input = Input { log, masks: !self.ui.reveal };
-        self.lend(command, Some(input), screen, keys, now)
+        self.lend(command, Some(input), screen, now)
     }
 
     /// The path that a step works on in the person's editor.
-    pub(super) fn edit(
-        &mut self,
-        step: StepId,
-        screen: &mut Screen,
-        keys: &mut Keys,
-        now: Timestamp,
-    ) -> Result<(), DeckError> {
+    pub(super) fn edit(&mut self, step: StepId, screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {
         let path = self.source.state().step(step).and_then(current_path).map(str::to_owned);
         let (Some(path), Some(folder)) = (path, self.source.folder(step)) else {
             say(&mut self.ui, now, true, "the folder of this step is gone");
@@ -74,17 +58,11 @@ impl<S: Source> App<'_, S> {
         }
         let mut command = chosen(&["VISUAL", "EDITOR"], "vi");
         command.arg(&path).current_dir(folder);
-        self.lend(command, None, screen, keys, now)
+        self.lend(command, None, screen, now)
     }
 
     /// A shell in the folder of a step.
-    pub(super) fn shell(
-        &mut self,
-        step: StepId,
-        screen: &mut Screen,
-        keys: &mut Keys,
-        now: Timestamp,
-    ) -> Result<(), DeckError> {
+    pub(super) fn shell(&mut self, step: StepId, screen: &mut Screen, now: Timestamp) -> Result<(), DeckError> {
         let Some(folder) = self.source.folder(step) else {
             say(&mut self.ui, now, true, "the folder of this step is gone");
             return Ok(());
@@ -93,7 +71,7 @@ impl<S: Source> App<'_, S> {
             std::env::var_os("SHELL").filter(|s| Path::new(s).is_absolute()).unwrap_or_else(|| "/bin/sh".into());
         let mut command = Command::new(shell);
         command.current_dir(folder);
-        self.lend(command, None, screen, keys, now)
+        self.lend(command, None, screen, now)
     }
 
     fn lend(
@@ -101,16 +79,12 @@ impl<S: Source> App<'_, S> {
         mut command: Command,
         input: Option<Input>,
         screen: &mut Screen,
-        keys: &mut Keys,
         now: Timestamp,
     ) -> Result<(), DeckError> {
-        // An event stream reads even when nobody polls it, so it has to go first.
-        *keys = None;
         self.lent = true;
         let paged = input.is_some();
         let begun = Instant::now();
         let ended = screen.lend(|| wait_for(&mut command, input)).map_err(DeckError::Terminal)?;
-        *keys = Some(EventStream::new());
         let program = command.get_program().to_string_lossy();
         if paged && ended.is_ok() && begun.elapsed() < MOMENT {
             let told = format!(

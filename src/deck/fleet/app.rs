@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event as Input, EventStream, KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 use jiff::tz::TimeZone;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
@@ -14,11 +14,12 @@ use super::update::{Context, Effect, say, update};
 use super::view::{self, Scene};
 use super::{Doors, FleetExit, FleetOptions};
 use crate::alarm::Alarm;
-use crate::deck::app::{next, ready, wall};
+use crate::deck::app::wall;
+use crate::deck::keyboard::Keyboard;
 use crate::deck::terminal::{Copied, Screen, stop_self};
 use crate::deck::theme::{Palette, Theme};
 use crate::deck::update::NOTICE_FOR;
-use crate::deck::{DeckError, early, guard};
+use crate::deck::{DeckError, guard};
 use crate::listing::{Row, Spent, arrange, broken, spent_since, waiting};
 use crate::run::Timestamp;
 use crate::rundir::fleet::Fleet;
@@ -82,7 +83,7 @@ impl<'a> App<'a> {
                 None => Palette::Sixteen,
             };
         }
-        let mut keys = Some(EventStream::new());
+        let mut keys = Keyboard::new(&answers.typed).map_err(DeckError::Terminal)?;
         let mut suspends = signal(SignalKind::from_raw(20)).map_err(DeckError::Terminal)?;
         let mut continues = signal(SignalKind::from_raw(18)).map_err(DeckError::Terminal)?;
         let mut interrupts = signal(SignalKind::interrupt()).map_err(DeckError::Terminal)?;
@@ -90,8 +91,8 @@ impl<'a> App<'a> {
         self.ui.size = Screen::size();
         screen.title(&SafeText::line("subdeck fleet")).map_err(DeckError::Terminal)?;
         let (_, mut behind) = self.look();
-        for input in early::input(&answers.typed) {
-            if let Some(exit) = self.take(&input, &mut screen, &mut keys)? {
+        while let Some(input) = keys.ready() {
+            if let Some(exit) = self.take(&input, &mut screen)? {
                 return Ok(exit);
             }
         }
@@ -130,14 +131,14 @@ impl<'a> App<'a> {
                 _ = continues.recv() => Wake::Continued,
                 _ = interrupts.recv() => Wake::Interrupted,
                 _ = resizes.recv() => Wake::Resized,
-                input = next(&mut keys) => Wake::Input(input),
+                input = keys.next() => Wake::Input(input),
                 () = self.fleet.wait(), if !unread && !behind => Wake::Files,
                 () = alarm.at(deadline) => Wake::Clock,
             };
             let mut inputs = Vec::new();
             match wake {
                 Wake::Gone(number) => return Ok(FleetExit::Signalled(number)),
-                Wake::Suspend => self.suspend(&mut screen, &mut keys)?,
+                Wake::Suspend => self.suspend(&mut screen)?,
                 Wake::Continued => {
                     screen.retake().map_err(DeckError::Terminal)?;
                     self.repaint(&mut screen)?;
@@ -148,9 +149,7 @@ impl<'a> App<'a> {
                 }
                 Wake::Input(Some(Ok(input))) => {
                     inputs.push(input);
-                    while let Some(Ok(input)) = ready(&mut keys).await {
-                        inputs.push(input);
-                    }
+                    inputs.extend(std::iter::from_fn(|| keys.ready()));
                 }
                 // Without keys there is nobody to leave the fleet any more.
                 Wake::Input(Some(Err(_)) | None) => return Ok(FleetExit::Signalled(1)),
@@ -164,7 +163,7 @@ impl<'a> App<'a> {
                 }
             }
             for input in inputs {
-                if let Some(exit) = self.take(&input, &mut screen, &mut keys)? {
+                if let Some(exit) = self.take(&input, &mut screen)? {
                     return Ok(exit);
                 }
             }
@@ -259,12 +258,7 @@ impl<'a> App<'a> {
         screen.frame(self.ui.size, |buf| view::draw(buf, &scene, self.ui))
     }
 
-    fn take(
-        &mut self,
-        input: &Input,
-        screen: &mut Screen,
-        keys: &mut Option<EventStream>,
-    ) -> Result<Option<FleetExit>, DeckError> {
+    fn take(&mut self, input: &Input, screen: &mut Screen) -> Result<Option<FleetExit>, DeckError> {
         let now = wall();
         let effect = {
             let rows = Self::rows(self.fleet, self.ui, self.midnight(), now, &self.zone, &self.roots);
@@ -301,16 +295,13 @@ impl<'a> App<'a> {
                 say(self.ui, now, !sent, text);
             }
             Some(Effect::Repaint) => self.repaint(screen)?,
-            Some(Effect::Suspend) => self.suspend(screen, keys)?,
+            Some(Effect::Suspend) => self.suspend(screen)?,
         }
         Ok(None)
     }
 
-    fn suspend(&mut self, screen: &mut Screen, keys: &mut Option<EventStream>) -> Result<(), DeckError> {
-        // An event stream reads even when nobody polls it, so it has to go first.
-        *keys = None;
+    fn suspend(&mut self, screen: &mut Screen) -> Result<(), DeckError> {
         screen.lend(stop_self).map_err(DeckError::Terminal)?;
-        *keys = Some(EventStream::new());
         self.repaint(screen)
     }
 

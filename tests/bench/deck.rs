@@ -250,10 +250,10 @@ fn noisy() {
     rest(0.2);
     let mut next = Samples::default();
     for round in 0..rounds(200) {
-        let (step, back) = (1 + round % 15, round % 15 == 14);
+        let (step, back) = (1 + usize::try_from(round % 15).unwrap(), round % 15 == 14);
         next.push(deck.answer(b"j", &[word(step).as_bytes()]));
         // Not in step with the frames.
-        rest(0.1 + (round * 37 % 100) as f64 / 1e3);
+        rest(0.1 + f64::from(round * 37 % 100) / 1e3);
         if back {
             deck.keys(b"g");
             rest(0.1);

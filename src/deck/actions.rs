@@ -229,7 +229,13 @@ pub struct Situation<'a> {
 /// # Errors
 /// The reason, ready to be shown.
 pub fn possible(action: Action, ui: &UiState, at: Situation<'_>) -> Result<(), String> {
-    possible_of(ui.selected, action, ui, at)
+    possible_of(ui.selected, action, ui, at).map_err(|why| match action {
+        // Of the picture that stands still it is true, of the run it is not.
+        Action::Answer | Action::NextAttention | Action::Acknowledge | Action::Why if ui.missed > 0 => {
+            format!("the picture stands still; {} shows who needs you now", ui.keymap.hint(Action::Freeze))
+        }
+        _ => why,
+    })
 }
 
 /// The same of another step than the selected one.

@@ -80,6 +80,18 @@ pub fn attention(state: &RunState, ui: &UiState) -> Vec<Attention> {
     found.into_iter().map(|(_, a)| a).collect()
 }
 
+/// How many steps need a person for something that an older picture of the run does not show, and that nobody took
+/// note of.
+#[must_use]
+pub fn since_then(state: &RunState, then: &RunState, ui: &UiState) -> usize {
+    let cause = |step: &StepState| needs_person(step).map(|a| a.cause);
+    let is_new = |step: &&StepState| {
+        let now = cause(step);
+        now.is_some() && now != then.step(step.id).and_then(cause) && now.as_ref() != ui.acknowledged.get(&step.id)
+    };
+    state.steps.iter().filter(is_new).count()
+}
+
 /// What the line about those who need a person speaks of, and the keys that take note of it: the selected step when it
 /// needs one, so that every key is about the same step, and else the most urgent.
 #[must_use]

@@ -37,6 +37,8 @@ pub struct UiState {
     pub drafts: BTreeMap<StepId, Draft>,
     /// The picture stands still since.
     pub frozen: Option<Timestamp>,
+    /// So many steps have come to need a person since then.
+    pub missed: usize,
     /// The key that must be pressed again.
     pub armed: Option<Question>,
     /// What happened to the newest key that could not do what it was asked, or did it out of sight.

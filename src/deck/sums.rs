@@ -38,6 +38,10 @@ pub struct Sums {
     pub needy: Vec<StepId>,
     /// The place of the first one that failed.
     pub first_failed: Option<usize>,
+    /// The place of the first one that ended in another way than a chain goes on from.
+    pub breaks: Option<usize>,
+    /// The place of the first one that is queued.
+    pub first_queued: Option<usize>,
     /// The place of the first one that has not ended.
     pub first_open: usize,
 }
@@ -73,6 +77,17 @@ impl Sums {
             }
             if step.phase == StepPhase::Failed && sums.first_failed.is_none() {
                 sums.first_failed = Some(place);
+            }
+            // A member of a group that never ran is one beside another that ended so.
+            if sums.breaks.is_none()
+                && step.phase.is_terminal()
+                && step.phase != StepPhase::Complete
+                && !step.never_ran()
+            {
+                sums.breaks = Some(place);
+            }
+            if sums.first_queued.is_none() && step.phase == StepPhase::Pending {
+                sums.first_queued = Some(place);
             }
             if !step.phase.is_terminal() {
                 sums.first_open = sums.first_open.min(place);

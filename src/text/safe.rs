@@ -1,6 +1,7 @@
 //! [`SafeText`]: one line that a terminal can be given.
 
 use std::fmt;
+use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -91,6 +92,12 @@ impl SafeText {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// These bytes of it; nothing where they do not begin and end with a character.
+    #[must_use]
+    pub fn part(&self, bytes: Range<usize>) -> Self {
+        Self(self.0.get(bytes).unwrap_or_default().to_owned())
     }
 
     /// How many terminal cells it takes.

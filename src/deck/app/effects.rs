@@ -91,6 +91,7 @@ impl<S: Source> App<'_, S> {
     /// Shows the run as it is.
     pub(super) fn show_newest(&mut self) {
         self.moment = None;
+        self.ui.missed = 0;
         self.ui.known = Some(Arc::new(Sums::of(self.source.state())));
         self.ui.settle(self.source.state());
     }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{App, Source};
+use super::{App, Moment, Source};
+use crate::deck::attention::since_then;
 use crate::deck::history::History;
 use crate::deck::model::ViewMode;
 use crate::deck::sums::Sums;
@@ -48,16 +49,24 @@ impl<S: Source> App<'_, S> {
         if changes.state || !changes.news.is_empty() {
             self.note_news();
         }
+        let missed = changes.state && self.count_missed();
         let answered = self.take_answers();
         let unread = self.count_unread(&changes.output);
         if answered || progressed || changes.state || !changes.news.is_empty() && reading.is_none() {
-            return self.moment.is_none();
+            return self.moment.is_none() || missed;
         }
         if self.moment.is_some() {
-            return false;
+            return missed;
         }
         let visible = layout::visible_logs(&self.ui, self.shown());
         let badges = self.ui.mode == ViewMode::Tabs && !self.ui.zoom;
         badges && unread || changes.output.iter().any(|id| visible.iter().any(|(v, _)| v == id))
+    }
+
+    /// Counts who has come to need a person while the picture stands still. Whether that is another number.
+    fn count_missed(&mut self) -> bool {
+        let Some(Moment::Frozen { known, .. }) = &self.moment else { return false };
+        let missed = since_then(self.source.state(), &known.state, &self.ui);
+        std::mem::replace(&mut self.ui.missed, missed) != missed
     }
 }

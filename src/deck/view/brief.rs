@@ -8,6 +8,7 @@ use super::detail::{runner, told_cost};
 use super::meters::{HIGH, meter_is_high, meter_text, percent};
 use super::paint::{Piece, piece, right_cells, row};
 use super::{Scene, now_text, took};
+use crate::deck::model::UiState;
 use crate::run::{Metric, RunnerKind, StepPhase, StepState, budget, resume_command};
 use crate::text::{SafeText, UNKNOWN, bytes, count, lasted, width};
 
@@ -49,7 +50,7 @@ pub(super) fn of_limits(step: &StepState, scene: &Scene<'_>) -> Vec<Piece> {
 }
 
 /// One line about what a step does, for panes without room for facts.
-pub(super) fn line(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, scene: &Scene<'_>) {
+pub(super) fn line(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let mut left = Vec::new();
     // What it uses keeps its room beside what it does.
@@ -89,7 +90,7 @@ pub(super) fn line(buf: &mut Buffer, area: Rect, dy: u16, step: &StepState, scen
             );
         }
         (None, _) => {
-            let text = SafeText::line(&now_text(scene.state, step, scene.now));
+            let text = SafeText::line(&now_text(scene.state, &ui.sums(scene.state), step, scene.now));
             left.push(piece(text.truncate(most).to_string(), theme.dim()));
         }
     }

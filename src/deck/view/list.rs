@@ -260,8 +260,8 @@ impl ListRow<'_> {
         let left = ui.left.iter().filter(|left| left.step == step.id).count();
         let now = match members {
             [] if left > 0 => live_on(left, room_end.saturating_sub(dx)).into(),
-            [] => now_text(scene.state, step, scene.now),
-            _ => counts(members, scene).into(),
+            [] => now_text(scene.state, &ui.sums(scene.state), step, scene.now),
+            _ => counts(members, scene, ui).into(),
         };
         let room = room_end.saturating_sub(dx);
         let path = step.current_call().filter(|_| members.is_empty()).and_then(|call| call.path.as_deref());
@@ -311,7 +311,7 @@ fn live_on(count: usize, room: u16) -> String {
 }
 
 /// How many members of a group are in which state, the loudest first.
-fn counts(members: &[StepState], scene: &Scene<'_>) -> String {
+fn counts(members: &[StepState], scene: &Scene<'_>, ui: &UiState) -> String {
     let mut faces: Vec<(u8, &str)> =
         members.iter().map(|s| scene.state.face(s)).map(|f| (loudness(f), last_seen(f, scene).word)).collect();
     faces.sort_unstable_by(|a, b| b.cmp(a));
@@ -319,7 +319,7 @@ fn counts(members: &[StepState], scene: &Scene<'_>) -> String {
     let needs = members.iter().find(|s| scene.state.face(s) == StepFace::Attention);
     let named = needs.map(|step| {
         faces.remove(0);
-        format!("{} {}: {}", step.id, step.title(), now_text(scene.state, step, scene.now))
+        format!("{} {}: {}", step.id, step.title(), now_text(scene.state, &ui.sums(scene.state), step, scene.now))
     });
     let counted = faces.chunk_by(|a, b| a == b).filter_map(|same| Some(format!("{} {}", same.len(), same.first()?.1)));
     let told: Vec<String> = named.into_iter().chain(counted).collect();

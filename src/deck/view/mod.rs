@@ -19,6 +19,7 @@ mod meters;
 mod output;
 pub mod overlay;
 pub(super) mod paint;
+mod queued;
 mod rail;
 mod raise;
 mod scrubber;
@@ -47,6 +48,7 @@ use super::feed::{Hands, StepFacts};
 use super::history::History;
 use super::model::{Overlay, Scroll, Tab, UiState};
 use super::older::Older;
+use super::sums::Sums;
 use super::theme::{Face, Theme, asciify};
 use super::window::Windows;
 use crate::run::{RunState, RunnerKind, StepFace, StepId, StepPhase, StepState, Timestamp, cause};
@@ -269,41 +271,6 @@ fn elapsed(step: &StepState, scene: &Scene<'_>) -> String {
     crate::text::or_unknown(took(step, scene.now).map(crate::text::clock))
 }
 
-/// Of so many steps before a queued one is it asked whether it waits for them.
-const LOOKED_BACK: usize = 1000;
-
-/// The steps that a queued step waits for: those of the logical step before it that have not ended.
-fn waits_for(state: &RunState, step: &StepState) -> Vec<StepId> {
-    // Steps stand in the order of their logical steps, and what is long over is not looked through for each row.
-    let before = |logical: usize| state.steps.partition_point(|s| s.logical < logical);
-    let earlier = state.steps.get(..before(step.logical)).unwrap_or_default();
-    let open = |s: &&StepState| !s.phase.is_terminal();
-    let Some(last) = earlier.iter().rev().take(LOOKED_BACK).find(open).map(|s| s.logical) else { return Vec::new() };
-    let group = earlier.get(before(last)..).unwrap_or_default().iter();
-    group.take_while(|s| s.logical == last).filter(open).map(|s| s.id).collect()
-}
-
-/// Steps by their numbers, from four neighbours on by the first and the last: `3`, `62-81`.
-fn ranges(steps: &[StepId]) -> Vec<String> {
-    let chunks = steps.chunk_by(|a, b| b.0 == a.0 + 1);
-    let told = |chunk: &[StepId]| match chunk {
-        [first, _, _, .., last] => vec![format!("{first}-{last}")],
-        few => few.iter().map(ToString::to_string).collect(),
-    };
-    chunks.flat_map(told).collect()
-}
-
-/// What a queued step waits for, in words; `None` when it is next.
-fn waits(state: &RunState, step: &StepState) -> Option<String> {
-    let steps = waits_for(state, step);
-    match ranges(&steps).as_slice() {
-        [] => None,
-        [only] if steps.len() == 1 => Some(format!("waits for step {only}")),
-        [only] => Some(format!("waits for steps {only}")),
-        [all @ .., last] => Some(format!("waits for steps {} and {last}", all.join(", "))),
-    }
-}
-
 /// How a step looks: what somebody took note of calls nobody any more.
 fn face(step: &StepState, scene: &Scene<'_>, ui: &UiState) -> Face {
     let face = scene.state.face(step);
@@ -352,18 +319,12 @@ pub(super) fn lost_because(evidence: &str) -> &str {
 }
 
 /// What a step does just now, in a few words.
-fn now_text<'s>(state: &'s RunState, step: &'s StepState, now: Timestamp) -> Cow<'s, str> {
+fn now_text<'s>(state: &'s RunState, sums: &Sums, step: &'s StepState, now: Timestamp) -> Cow<'s, str> {
     use StepFace as F;
     let last_line = || step.recent_output.iter().rev().find(|l| !l.trim().is_empty()).map(|l| Cow::from(l.as_str()));
     let error = || step.error.as_deref().map(cause);
     match state.face(step) {
-        F::Queued => {
-            let waits = waits_for(state, step);
-            if waits.is_empty() {
-                return "next".into();
-            }
-            format!("after {}", ranges(&waits).join(",")).into()
-        }
+        F::Queued => queued::in_short(state, sums, step).into(),
         F::Starting => "starting".into(),
         F::Stopping => step.ending.as_ref().map_or(Cow::Borrowed(""), |e| {
             let what = match (e.kill_at, e.term_at, e.abort_at) {

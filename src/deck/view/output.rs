@@ -7,7 +7,7 @@ use super::detail::{self, Fact};
 use super::layout::{Shape, above_log, inside, log_area};
 use super::paint::{Edge, Piece, frame, piece, put, put_cut, row};
 use super::secrets::wrapped;
-use super::{Scene, at_end, brief, elapsed, entries, group, marks, sections, waits};
+use super::{Scene, at_end, brief, elapsed, entries, group, marks, queued, sections};
 use crate::deck::actions::Action;
 use crate::deck::entries::lists;
 use crate::deck::model::{Focus, Position, Tab, UiState};
@@ -118,10 +118,10 @@ pub(super) fn pane(
                 put(buf, above, 0, rows, &"─".repeat(usize::from(above.width)), theme.dim());
             }
         }
-        (Shape::Stacked | Shape::Grid | Shape::Tabs | Shape::Flow, None) => brief::line(buf, above, 0, step, scene),
+        (Shape::Stacked | Shape::Grid | Shape::Tabs | Shape::Flow, None) => brief::line(buf, above, 0, step, scene, ui),
         _ => {}
     }
-    log_rows(buf, log, step, window, scene);
+    log_rows(buf, log, step, window, scene, ui);
     if let Some(needle) = ui.needle() {
         marks::in_log(buf, log, &needle, window, scene);
     }
@@ -212,9 +212,9 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
     out
 }
 
-fn log_rows(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scene: &Scene<'_>) {
+fn log_rows(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scene: &Scene<'_>, ui: &UiState) {
     if window.rows.is_empty() {
-        return nothing(buf, area, step, window, scene);
+        return nothing(buf, area, step, window, scene, ui);
     }
     for (row, dy) in window.rows.iter().zip(0_u16..).take(usize::from(area.height)) {
         log_row(buf, area, dy, row, scene);
@@ -222,11 +222,11 @@ fn log_rows(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, sce
 }
 
 /// What stands where a step printed nothing: why, and what it is to do.
-fn nothing(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scene: &Scene<'_>) {
+fn nothing(buf: &mut Buffer, area: Rect, step: &StepState, window: &Window, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let text = match &step.phase {
         _ if window.untimed => "its log tells no times: what it had printed by then is not known".to_owned(),
-        StepPhase::Pending => waits(scene.state, step).unwrap_or_else(|| "not started yet".to_owned()),
+        StepPhase::Pending => queued::in_words(scene.state, &ui.sums(scene.state), step),
         StepPhase::Running => match step.started_at {
             Some(at) => format!("no output yet, started {} ago", clock(scene.now.since(at))),
             None => "no output yet".to_owned(),

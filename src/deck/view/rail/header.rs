@@ -125,13 +125,21 @@ fn inside(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
     out
 }
 
-fn frozen(scene: &Scene<'_>, ui: &UiState) -> Option<Piece> {
+/// That the picture is one of another moment; whoever needs somebody only now is told all the same.
+fn frozen(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
+    let alarm = scene.theme.alarm();
     if ui.replay.is_some() {
         let clock = if ui.size.0 < 70 { String::new() } else { format!("{} ", scene.time_of_day(scene.now)) };
-        return Some(piece(format!(" REPLAY {clock}"), scene.theme.alarm()).gap(2));
+        return vec![piece(format!(" REPLAY {clock}"), alarm).gap(2)];
     }
-    let since = ui.frozen?;
-    Some(piece(format!(" FROZEN {} ", clock(scene.wall.since(since))), scene.theme.alarm()).gap(2))
+    let Some(since) = ui.frozen else { return Vec::new() };
+    let mut out = vec![piece(format!(" FROZEN {} ", clock(scene.wall.since(since))), alarm).gap(2)];
+    if ui.missed > 0 {
+        let needs = if ui.missed == 1 { "NEEDS" } else { "NEED" };
+        let glyph = scene.theme.face(StepFace::Attention).glyph;
+        out.push(piece(format!(" {glyph} {} {needs} YOU NOW ", ui.missed), alarm).gap(1));
+    }
+    out
 }
 
 /// The beginning of the run's id, as far as a person needs it.
@@ -173,8 +181,8 @@ pub(in crate::deck::view) fn step_header(buf: &mut Buffer, area: Rect, scene: &S
     let with_run = room.saturating_sub(usize::from(total(&about_run)) + 3);
     let (room, about_run) = if with_run >= 20 { (with_run, Some(about_run)) } else { (room, None) };
     if room >= 8 {
-        let now =
-            SafeText::line(&now_text(scene.state, step, scene.now)).truncate(room.min(usize::from(area.width / 2)));
+        let now = SafeText::line(&now_text(scene.state, &ui.sums(scene.state), step, scene.now))
+            .truncate(room.min(usize::from(area.width / 2)));
         left.push(piece(now.to_string(), theme.dim()).rank(2).gap(2));
         left.extend(open);
     }

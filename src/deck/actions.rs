@@ -206,6 +206,9 @@ pub const TABLE: &[Row] = actions![
     Action::Quit, "quit", "quit", [ch('q'), ctrl('c')], Deck, true, "leave; asks when children live";
 ];
 
+/// On a narrower screen lines are in fewer words, in cells.
+pub const NARROW: u16 = 70;
+
 /// What one does next who has read why a step needs him.
 pub const FROM_WHY: [Action; 4] = [Action::Answer, Action::Acknowledge, Action::Steer, Action::StopStep];
 
@@ -249,7 +252,10 @@ pub fn possible_of(step: StepId, action: Action, ui: &UiState, at: Situation<'_>
         Some(_) if section == Some(Section::Control) && !matches!(action, Action::NextAttention | Action::Why) => {
             let key = ui.keymap.hint(Action::Replay);
             let name = row(action).map_or("it", |row| row.name);
-            return Err(format!("{name} does nothing in a replay; {key} shows the run as it is"));
+            return Err(match ui.size.0 < NARROW {
+                true => format!("no {name} in a replay; {key} shows the run"),
+                false => format!("{name} does nothing in a replay; {key} shows the run as it is"),
+            });
         }
         Some(replay) if section == Some(Section::Replay) && action != Action::Replay && replay.reading.is_some() => {
             return Err("what happened is still being read".to_owned());
@@ -378,16 +384,28 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     if ui.has_left() {
         wanted.push(Action::StopRun);
     }
-    if attention::leads(&attention::attention(at.state, ui), ui) {
+    let waiting = attention::attention(at.state, ui);
+    if attention::leads(&waiting, ui) {
         wanted.push(Action::NextAttention);
     }
     wanted.push(Action::Answer);
+    // A narrow line about who needs somebody has no room for it.
+    let here = attention::foremost(&waiting, ui).is_some_and(|first| first.step == ui.selected);
+    if here && ui.size.0 < NARROW && ui.replay.is_none() {
+        wanted.push(Action::Acknowledge);
+    }
     if ui.zoom || ui.focus != Focus::Steps {
         wanted.push(Action::Back);
     } else {
         wanted.push(Action::Down);
-        if (ui.from_fleet || ui.replay.is_some()) && ui.mode == ViewMode::List && ui.filter.is_none() {
+        let leads = (ui.from_fleet || ui.replay.is_some()) && ui.mode == ViewMode::List;
+        if leads || ui.lists_some() {
             wanted.push(Action::Back);
+        }
+        // Of what lies folded the row does not say how it opens.
+        let folded = at.state.step(ui.selected).is_some_and(|step| rows::unfoldable(ui, at.state, step).is_ok());
+        if folded && ui.mode == ViewMode::List && ui.filter.is_none() {
+            wanted.push(Action::Right);
         }
     }
     if !ui.zoom {
@@ -433,13 +451,34 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     if ui.replay.is_none() {
         wanted.push(Action::Replay);
     }
-    if !ui.zoom {
+    if !ui.zoom && !at.state.steps.is_empty() {
         wanted.push(Action::View);
         if ui.mode == ViewMode::List {
             wanted.push(Action::NextPane);
         }
     }
     wanted.extend([Action::Palette, Action::Help, Action::Quit]);
+    wanted.retain(|a| possible(*a, ui, at).is_ok());
+    wanted
+}
+
+/// What the footer names besides where there is much room, the most useful first.
+#[must_use]
+pub fn more(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
+    let over = at.state.step(ui.selected).is_none_or(|step| step.phase.is_terminal());
+    let mut wanted = match (ui.zoom, ui.tab(ui.selected)) {
+        _ if at.state.steps.is_empty() => Vec::new(),
+        (true, Tab::Output) => vec![Action::Wrap, Action::Copy, Action::Pager],
+        (true, _) => vec![Action::Copy],
+        (false, _) => vec![Action::Filter, Action::Search],
+    };
+    if ui.zoom && over {
+        wanted.push(Action::CopySession);
+    }
+    if !ui.zoom && !at.state.steps.is_empty() {
+        wanted.extend([Action::Raise, Action::StopRun]);
+        wanted.push(if at.state.is_over() { Action::Copy } else { Action::Freeze });
+    }
     wanted.retain(|a| possible(*a, ui, at).is_ok());
     wanted
 }
@@ -454,21 +493,23 @@ fn left_behind(ui: &UiState) -> bool {
     }
 }
 
-/// The rows whose name or help has the letters of the query in this order, best first.
+/// The rows whose name or word in the footer has the letters of the query in this order, best first.
 #[must_use]
 pub fn search(query: &str) -> Vec<&'static Row> {
-    let mut found: Vec<(usize, &Row)> = TABLE.iter().filter_map(|r| Some((score(query, r.name)?, r))).collect();
+    let of = |r: &Row| [r.name, r.short].into_iter().filter_map(|word| score(query, word)).min();
+    let mut found: Vec<(usize, &Row)> = TABLE.iter().filter_map(|r| Some((of(r)?, r))).collect();
     found.sort_by_key(|(score, _)| *score);
     found.into_iter().map(|(_, r)| r).collect()
 }
 
-/// The rows that have every word in their name, their help or their keys, in the order of the table.
+/// The rows that have every word in their name, their word in the footer, their help or their keys, in the order of the
+/// table.
 #[must_use]
 pub fn matching(words: &str) -> Vec<&'static Row> {
     let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
     let has = |r: &&Row| {
         let keys: Vec<String> = r.keys.iter().map(|k| super::keymap::key_name(*k)).collect();
-        let text = format!("{} {} {}", r.name, r.help, keys.join(" ")).to_lowercase();
+        let text = format!("{} {} {} {}", r.name, r.short, r.help, keys.join(" ")).to_lowercase();
         words.iter().all(|word| text.contains(word))
     };
     TABLE.iter().filter(has).collect()

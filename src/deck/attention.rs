@@ -25,6 +25,12 @@ pub struct Attention {
     pub until: Option<Timestamp>,
 }
 
+/// What is wrong with a step that shows no sign of life, in the words of every place that tells it.
+pub const SILENT: &str = "no activity";
+
+/// In fewer cells the time is told in fewer words.
+const NARROW: usize = 40;
+
 /// Cells that are left of a name before the reason beside it is cut.
 const NAME: usize = 12;
 
@@ -33,10 +39,18 @@ impl Attention {
     #[must_use]
     pub fn clock(&self, now: Timestamp) -> String {
         match (self.until, self.since) {
-            (Some(until), _) => format!("refused in {}", clock(until.since(now))),
+            // Behind a question, of which this is no part.
+            (Some(until), _) => format!("(refused in {})", clock(until.since(now))),
+            (None, Some(since)) if self.asks() => format!("asked {} ago", clock(now.since(since))),
             (None, Some(since)) => clock(now.since(since)),
             (None, None) => String::new(),
         }
+    }
+
+    /// Whether it is a question.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        [Reason::Question, Reason::SupervisorRequest].iter().any(|reason| reason.as_str() == self.rule)
     }
 
     /// Who needs somebody and for what, in so many cells: what a tool was called with goes first, then the end of the
@@ -44,6 +58,8 @@ impl Attention {
     #[must_use]
     pub fn line(&self, number: &str, name: &str, cells: usize, now: Timestamp) -> SafeText {
         let clock = self.clock(now);
+        let narrow = cells < NARROW;
+        let clock = clock.strip_suffix(" ago").filter(|_| narrow).unwrap_or(&clock);
         let tail = if clock.is_empty() { 0 } else { clock.len() + 1 };
         let room = cells.saturating_sub(tail);
         let brief = self.brief.as_deref().unwrap_or(&self.reason);
@@ -59,7 +75,8 @@ impl Attention {
             Some(way) => way,
             // Less than this says nothing.
             None if room < 4 => SafeText::default(),
-            None => way(Some(&short), brief).truncate(room),
+            // Of a question the beginning is worth more than who asks.
+            None => way(Some(&short).filter(|_| !self.asks()), brief).truncate(room),
         };
         SafeText::line(format!("{told} {clock}").trim())
     }
@@ -175,7 +192,7 @@ pub fn needs_person(step: &StepState) -> Option<Attention> {
     // A foreign status says that something is wrong, not what.
     if step.attention.is_empty() && !step.is_excused() && step.activity.as_deref() == Some("needs_attention") {
         let Some(call) = step.current_call() else {
-            return attention("needs_attention", "no activity".to_owned(), step.last_activity);
+            return attention("needs_attention", SILENT.to_owned(), step.last_activity);
         };
         let found = attention("needs_attention", format!("{} {} open", call.tool, call.args), Some(call.started_at));
         return found.map(|found| Attention { brief: Some(format!("{} open", call.tool)), ..found });
@@ -224,7 +241,7 @@ fn in_short(step: &StepState, notice: &Notice) -> String {
             None => condition.evidence.clone(),
         },
         Reason::InnerRun => format!("its inner run {}", condition.evidence),
-        Reason::Idle => "no activity".to_owned(),
+        Reason::Idle => SILENT.to_owned(),
         Reason::NoFirstEvent => "said nothing since it was started".to_owned(),
         _ => condition.evidence.clone(),
     }
@@ -285,8 +302,8 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
             let after = if name == "threshold" { "" } else { "after " };
             lines.push((name.to_owned(), format!("{after}{}", measure(threshold))));
         }
-        let seen = crate::run::attention::seen(state, step, condition.reason, now);
-        lines.push(("evidence".to_owned(), seen.unwrap_or_else(|| condition.evidence.clone())));
+        let seen = crate::run::attention::seen(state, step, condition.reason, now, clock);
+        lines.push(("evidence".to_owned(), seen.unwrap_or_else(|| condition.on_clock())));
         lines.push(("for".to_owned(), clock(now.since(condition.since))));
         let times = if notice.times > 1 { format!(", told {} times", notice.times) } else { String::new() };
         lines.push(("told".to_owned(), format!("{}{times}", ago(notice.raised_at))));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::said::{Called, REDACTED, Said, asked, has_text, is_nameless, said};
 use crate::run::replay::Spot;
 use crate::run::{
-    AgentEvent, Event, MessageRole, Metric, RunPhase, RunState, STOPPED, Stage, StepFace, StepId, StepPhase,
+    AgentEvent, Event, MessageRole, Metric, Reason, RunPhase, RunState, STOPPED, Stage, StepFace, StepId, StepPhase,
     SubAgentDid, TargetState, Timestamp, ToolOutcome, What, broken_off, cause, words,
 };
 use crate::rundir::LeftOut;
@@ -370,16 +370,43 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
                 _ => Tone::Bad,
             };
             let why = error.as_deref().map(|e| format!(": {}", cause(e))).unwrap_or_default();
-            // The state knows more of a failure than its end says.
-            let word = if state.phase == *phase { state.run_face().1 } else { phase.as_str() };
+            // The state knows more of a failure than its end says. What ended well is done, as its steps are.
+            let word = match phase {
+                RunPhase::Complete => StepFace::Succeeded.word(),
+                _ if state.phase == *phase => state.run_face().1,
+                _ => phase.as_str(),
+            };
             let ended = if *phase == RunPhase::Paused { "the run is " } else { "the run ended: " };
             one(None, tone, format!("{ended}{word}{why}"))
         }
         What::RunLost { message } => one(None, Tone::Bad, format!("the runner was lost: {message}")),
         other => {
             let told = words::told(other)?;
-            one(told.step, if told.loud { Tone::Bad } else { Tone::Control }, told.text)
+            one(told.step, if told.loud { Tone::Bad } else { Tone::Control }, as_seen(state, other, told.text))
         }
+    }
+}
+
+/// A sentence about what needs somebody as the screen tells it elsewhere: times as on its clocks, and of a silence, and of
+/// what somebody else's runner says, nothing twice.
+fn as_seen(state: &RunState, what: &What, text: String) -> String {
+    let (reason, text) = match what {
+        What::AttentionRaised { notice, .. } => {
+            let condition = &notice.condition;
+            (condition.reason, text.replacen(&condition.evidence, &condition.on_clock(), 1))
+        }
+        What::AttentionNoted { step, reason, message } => {
+            let name = state.step(*step).map(|step| step.agent.as_str()).unwrap_or_default();
+            let seen = message.strip_prefix(name).and_then(|rest| rest.strip_prefix(" needs attention ("));
+            let seen = seen.and_then(|seen| seen.strip_suffix(')')).unwrap_or(message);
+            (*reason, text.replacen(message.as_str(), seen, 1))
+        }
+        _ => return text,
+    };
+    let twice = format!("▲ {}: ", reason.words());
+    match text.strip_prefix(&twice).filter(|_| reason == Reason::Idle) {
+        Some(seen) => format!("▲ {seen}"),
+        None => text,
     }
 }
 

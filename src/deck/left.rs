@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::actions::Action;
+use super::actions::{Action, NARROW};
 use super::model::UiState;
 use crate::run::StepId;
 use crate::text::{SafeText, grouped};
@@ -70,5 +70,8 @@ pub fn in_the_way(ui: &UiState) -> Result<(), String> {
     }
     let (what, verb) = (processes(ui.left.len()), if ui.left.len() == 1 { "lives" } else { "live" });
     let key = ui.keymap.hint(Action::StopRun);
-    Err(format!("{key} first: {what} of this lost run {verb} on and would meet those of the new one"))
+    Err(match ui.size.0 < NARROW {
+        true => format!("{key} first: {what} of this run {verb} on"),
+        false => format!("{key} first: {what} of this run {verb} on and would meet the new ones"),
+    })
 }

@@ -399,6 +399,12 @@ impl UiState {
         self.zoom || self.mode == ViewMode::Tabs
     }
 
+    /// Whether the movement keys move in a list that a filter leaves steps out of.
+    #[must_use]
+    pub fn lists_some(&self) -> bool {
+        self.filter.is_some() && !self.zoom && self.focus == Focus::Steps
+    }
+
     /// Leaves the zoom. What was shown of an output alone there ends with it: elsewhere the whole is meant.
     pub fn leave_zoom(&mut self) {
         self.zoom = false;

@@ -172,6 +172,16 @@ impl Theme {
         Face { word, ..self.face(face) }
     }
 
+    /// The same on a screen with its steps: one that ended well is done, as they are.
+    #[must_use]
+    pub fn own_run_face(self, state: &RunState) -> Face {
+        let face = self.run_face(state);
+        match state.run_face().0 {
+            StepFace::Succeeded => Face { word: StepFace::Succeeded.word(), ..face },
+            _ => face,
+        }
+    }
+
     /// A child's colours as the screen shows them.
     #[must_use]
     pub fn ansi(self, style: text::Style) -> Style {
@@ -252,6 +262,7 @@ const ASCII: &[(&str, &str)] = &[
     ("░", "."),
     ("…", "~"),
     ("›", ">"),
+    ("‹", "<"),
     ("·", "-"),
     ("→", ">"),
     ("←", "<"),

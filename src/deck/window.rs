@@ -34,6 +34,8 @@ pub struct Window {
     pub len: u64,
     /// How many bytes came since following ended; 0 while it follows.
     pub behind: u64,
+    /// How many lines these are, where they are not too many to be counted for a picture.
+    pub new_lines: Option<usize>,
     /// The end is visible.
     pub at_end: bool,
     /// How far the last visible row is into the log, in per cent.
@@ -119,6 +121,9 @@ const MOST_LINES: usize = 2048;
 /// Downwards twice as many: a row that was reached upwards has what lies below it in the same picture.
 const MOST_DOWN: usize = 2 * MOST_LINES;
 
+/// Of what came since one looked elsewhere no more lines than this are counted.
+const MOST_NEW: usize = 99;
+
 /// Cells of the sign that something of a line is left out before what is shown of it.
 const CUT: usize = 2;
 
@@ -159,11 +164,13 @@ pub fn fetch(feed: &mut dyn Feed, ui: &mut UiState, step: StepId, size: (u16, u1
     let rows = if rows.len() < view.high && reaches_end(&rows) { view.filled(feed, rows) } else { rows };
     // What came since and is on the screen is not missing.
     let behind = rows.last().map_or(behind, |row| behind.min(len.saturating_sub(row.end)));
+    let new_lines = (behind > 0).then(|| feed.lines_from(step, len.saturating_sub(behind), MOST_NEW + 1).len());
+    let new_lines = new_lines.filter(|lines| (1..=MOST_NEW).contains(lines));
     let last = rows.last().map_or(0, |r| r.anchor.line);
     let at_end = pane.output == Position::Follow || reaches_end(&rows);
     let percent = if at_end || len == 0 { 100 } else { u8::try_from(last.saturating_mul(100) / len).unwrap_or(100) };
     let here = view.here(feed, &rows);
-    Window { rows, len, behind, at_end, percent, line: None, untimed: false, here }
+    Window { rows, len, behind, new_lines, at_end, percent, line: None, untimed: false, here }
 }
 
 struct View {

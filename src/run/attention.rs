@@ -8,6 +8,7 @@ mod rules;
 pub use rules::{conditions, seen};
 
 use super::{RunState, StepId, StepPhase, StepState, Timestamp};
+use crate::text::clock;
 
 /// Why somebody should look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -327,6 +328,19 @@ pub struct Standing {
 impl Standing {
     fn later(&mut self, at: Timestamp) {
         self.next = Some(self.next.map_or(at, |n| n.min(at)));
+    }
+}
+
+impl Condition {
+    /// What was seen, with its time as clocks show it, where a time was its amount.
+    #[must_use]
+    pub fn on_clock(&self) -> String {
+        match self.amount {
+            Some(Amount::Millis(ms)) => {
+                self.evidence.replacen(&seconds(ms), &clock(std::time::Duration::from_millis(ms)), 1)
+            }
+            _ => self.evidence.clone(),
+        }
     }
 }
 

@@ -67,7 +67,8 @@ impl Need<'_> {
     /// The step, the reason and what is to be seen now: `2 reviewer: idle: no observed activity for 1m05s`.
     #[must_use]
     pub fn line(&self, state: &RunState, now: Timestamp) -> SafeText {
-        let evidence = match attention::seen(state, self.step, self.reason, now) {
+        let told = |span: std::time::Duration| attention::seconds(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+        let evidence = match attention::seen(state, self.step, self.reason, now, told) {
             Some(seen) => format!(": {seen}"),
             None if self.evidence.is_empty() => String::new(),
             None => format!(": {}", self.evidence),

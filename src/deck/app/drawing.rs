@@ -150,7 +150,7 @@ impl<S: Source> App<'_, S> {
     pub(super) fn name_window(&mut self, screen: &mut Screen) -> io::Result<()> {
         let state = self.source.state();
         let name = state.name.as_deref().unwrap_or(state.id.as_str());
-        let title = SafeText::line(&format!("{name} {}", self.theme.run_face(state).word));
+        let title = SafeText::line(&format!("{name} {}", self.theme.own_run_face(state).word));
         if title != self.title {
             screen.title(&title)?;
             self.title = title;

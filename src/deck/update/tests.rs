@@ -247,7 +247,7 @@ fn own_keys_do_what_they_say_and_are_what_is_shown() {
     let footer = text.lines().last().unwrap();
     assert!(footer.contains("K stop") && footer.contains("F9 F9 interrupt") && footer.contains("h help"), "{footer}");
     stage.keys("h");
-    assert!(stage.text().contains("F9  pause the run"), "{}", stage.text());
+    assert!(stage.text().contains("F9  interrupt    pause the run"), "{}", stage.text());
     stage.key(KeyCode::Esc);
     assert_eq!(effects(&mut stage, "Ky"), [UiEffect::StopStep(StepId(2))]);
     stage.key(KeyCode::F(9));

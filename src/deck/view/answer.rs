@@ -17,6 +17,9 @@ const WIDE: u16 = 92;
 /// How many rows of one's own words are seen; the end of them.
 const WORDS: usize = 4;
 
+/// So long before a question is refused by itself, that is an alarm.
+const SOON: std::time::Duration = std::time::Duration::from_secs(30);
+
 /// The dialog before it is drawn.
 struct Sheet {
     /// What is asked, each row with the mark of what would be written, or of what is left out of it.
@@ -25,8 +28,10 @@ struct Sheet {
     typed: Vec<SafeText>,
     /// How many rows there are for what is asked; with the one that says how much there is, where it is too long.
     room: usize,
-    /// Rows that are only there where there is room for them.
-    spare: usize,
+    /// A row about the answers, which is only there where there is room for it.
+    foot: bool,
+    /// A blank row on either side of the answers, where there is room for these too.
+    air: bool,
 }
 
 impl Sheet {
@@ -45,16 +50,17 @@ impl Sheet {
         let mut above = SecretLines::default();
         for line in asking.detail.lines() {
             let mark = line.chars().next().filter(|mark| matches!(mark, '+' | '-' | '…'));
-            let behind = mark.filter(|mark| *mark != '…').and_then(|_| line.get(2..)).unwrap_or(if mark.is_some() {
-                ""
-            } else {
-                line
-            });
-            let behind = SafeText::line(behind);
-            let behind = if reveal { behind } else { behind.masked_below(&mut above) };
-            let line = match mark {
-                Some(mark @ ('+' | '-')) => SafeText::line(&format!("{mark} {behind}")),
-                _ => behind,
+            let signed = mark.filter(|mark| *mark != '…');
+            let behind = SafeText::line(if signed.is_some() { line.get(2..).unwrap_or_default() } else { line });
+            let behind = match mark {
+                _ if reveal => behind,
+                // How much is left out is no line of what is written, so it is no part of a key that goes over lines.
+                Some('…') => behind.masked(),
+                _ => behind.masked_below(&mut above),
+            };
+            let line = match signed {
+                Some(sign) => SafeText::line(&format!("{sign} {behind}")),
+                None => behind,
             };
             text.extend(line.wrap(wide).into_iter().map(|row| (row, mark)));
         }
@@ -67,12 +73,19 @@ impl Sheet {
         } else {
             Vec::new()
         };
-        // The frame, and where there is room a blank row on either side of the answers and a row about them.
+        // The frame is two of them.
         let answers = lines(question).len() + typed.len() + 2;
         let high = usize::from(high);
-        let spare = if high >= text.len().min(4) + answers + 3 { 3 } else { 0 };
-        let room = high.saturating_sub(answers + spare).max(1);
-        Self { text, typed, room, spare }
+        // Where one would have to page for it, the rows are for what is asked.
+        let (foot, air) = (high > text.len() + answers, high >= text.len() + answers + 3);
+        let sheet = Self { text, typed, room: 0, foot, air };
+        let room = high.saturating_sub(answers + sheet.spare()).max(1);
+        Self { room, ..sheet }
+    }
+
+    /// Rows that are only there where there is room for them.
+    fn spare(&self) -> usize {
+        usize::from(self.foot) + usize::from(self.air) * 2
     }
 
     /// Whether a row says how much of what is asked there is.
@@ -83,7 +96,7 @@ impl Sheet {
     /// How high the dialog is.
     fn high(&self, question: &Question) -> u16 {
         let answers = lines(question).len() + self.typed.len() + 2;
-        u16::try_from(self.text.len().min(self.room) + answers + self.spare).unwrap_or(u16::MAX)
+        u16::try_from(self.text.len().min(self.room) + answers + self.spare()).unwrap_or(u16::MAX)
     }
 
     /// The rows of what is asked that are seen at once.
@@ -98,7 +111,7 @@ pub(super) fn choices(area: Rect, dialog: &AnswerDialog, scene: &Scene<'_>) -> O
     let sheet = Sheet::new((area.width, area.height), dialog, question, scene.reveal);
     let inner = inside_box(area, (WIDE, sheet.high(question)));
     let count = lines(question).len();
-    let above = sheet.seen() + usize::from(sheet.tells()) + usize::from(sheet.spare > 0);
+    let above = sheet.seen() + usize::from(sheet.tells()) + usize::from(sheet.air);
     let above = u16::try_from(above).unwrap_or(u16::MAX);
     let height = inner.height.saturating_sub(above).min(u16::try_from(count).unwrap_or(u16::MAX));
     Some((Rect { y: inner.y.saturating_add(above), height, ..inner }, 0, count))
@@ -144,7 +157,16 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
     let asking = &question.asking;
     let choices = lines(question);
     let sheet = Sheet::new((area.width, area.height), dialog, question, scene.reveal);
-    let (seen, all, spare) = (sheet.seen(), sheet.text.len(), sheet.spare);
+    let (seen, all) = (sheet.seen(), sheet.text.len());
+    let time = match question.until.map(|until| until.since(scene.now)) {
+        // The one figure that presses.
+        Some(left) => {
+            let style = if left < SOON { theme.alarm() } else { theme.bold() };
+            piece(format!("refused in {}", clock(left)), style)
+        }
+        None => piece(format!("asked {} ago", clock(scene.now.since(question.asked_at))), theme.dim()),
+    };
+    let time = vec![time.rank(2)];
     let typed = &sheet.typed;
     let inner = dialog_box(buf, area, (WIDE, sheet.high(question)), &title, scene);
     let mut dy = 0;
@@ -162,10 +184,12 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
     if sheet.tells() {
         let lines = if inner.width < 40 { "" } else { "lines " };
         let text = format!("{lines}{}-{} of {all}   pgup pgdn", top + 1, top + seen);
-        put(buf, inner, 0, dy, &text, theme.dim());
+        row(buf, inner, dy, vec![piece(text, theme.dim())], if sheet.foot { Vec::new() } else { time.clone() });
         dy += 1;
     }
-    dy += u16::from(spare > 0);
+    // Where there is no row about the answers, what is wrong stands above them.
+    let told = if sheet.tells() && !sheet.foot { dy.saturating_sub(1) } else { inner.height.saturating_sub(1) };
+    dy += u16::from(sheet.air);
     for (n, line) in choices.iter().enumerate() {
         let chosen = dialog.index == Some(n);
         if chosen {
@@ -188,18 +212,19 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
         put_cut(buf, inner, dx, dy, line, inner.width.saturating_sub(dx), style);
         dy += 1;
     }
-    let last = inner.height.saturating_sub(1);
     if let Some(wrong) = &dialog.wrong {
         let blank = " ".repeat(usize::from(inner.width));
-        put(buf, inner, 0, last, &blank, theme.plain());
-        put_cut(buf, inner, 0, last, wrong, inner.width, theme.bad());
+        put(buf, inner, 0, told, &blank, theme.plain());
+        put_cut(buf, inner, 0, told, wrong, inner.width, theme.bad());
         return;
     }
-    if spare == 0 {
+    if !sheet.foot {
         return;
     }
     let mut left = Vec::new();
-    for (key, word) in does(question, dialog) {
+    // The key of a choice stands beside it.
+    let stands = |key: &str| choices.iter().any(|line| line.key.is_some_and(|own| key == own.to_string()));
+    for (key, word) in does(question, dialog).into_iter().filter(|(key, _)| !stands(key)) {
         left.push(piece(key, theme.key()).gap(3));
         left.push(piece(word, theme.dim()).gap(1));
     }
@@ -207,10 +232,5 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &AnswerDialog, scene: &
     if asking.many {
         left.extend([piece("space", theme.key()).gap(3), piece("tick several", theme.dim()).gap(1)]);
     }
-    let until = question.until.map(|until| format!("refused in {}", clock(until.since(scene.now))));
-    let right = vec![
-        piece(until.unwrap_or_else(|| format!("asked {} ago", clock(scene.now.since(question.asked_at)))), theme.dim())
-            .rank(2),
-    ];
-    row(buf, inner, last, left, right);
+    row(buf, inner, inner.height.saturating_sub(1), left, time);
 }

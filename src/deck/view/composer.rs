@@ -81,6 +81,7 @@ fn targets(buf: &mut Buffer, inner: Rect, composer: &Composer, scene: &Scene<'_>
     let mut shown = steps.clone();
     // The one it was begun for is named even when it cannot be told anything; those that ended meanwhile are not.
     shown.extend(composer.targets.iter().filter(|t| composer.targets.len() == 1 && !steps.contains(t)));
+    shown.sort_unstable();
     let named = shown.into_iter().map(|id| {
         let chosen = composer.targets.contains(&id) && !all;
         let name = scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(16)).unwrap_or_default();
@@ -114,14 +115,14 @@ fn targets(buf: &mut Buffer, inner: Rect, composer: &Composer, scene: &Scene<'_>
         left.push(piece);
     }
     if hidden > 0 {
-        left.push(piece(format!("+{hidden}"), theme.dim()).rank(u8::MAX).gap(3));
+        left.push(piece(format!("{hidden} more"), theme.dim()).rank(u8::MAX).gap(3));
     }
     left.extend(whole);
     row(buf, inner, 0, left, vec![piece("tab", theme.key()).rank(1), piece(" target", theme.dim()).rank(1)]);
 }
 
 /// Cells for how many targets are not named, with what parts it from them.
-const MORE: u16 = 6;
+const MORE: u16 = 9;
 
 /// How it is to arrive.
 fn modes(buf: &mut Buffer, inner: Rect, mode: SteerMode, scene: &Scene<'_>) {
@@ -160,10 +161,14 @@ fn capability(composer: &Composer, scene: &Scene<'_>) -> String {
             format!("{} {name} accepts steering: {word}   queue {queue} of {}", step.id, SteerRequest::QUEUE_LIMIT)
         }
         (Some(_), Some(_)) => {
-            let steps = composer.targets.iter().filter_map(|id| scene.state.step(*id));
-            let deaf = steps.filter(|step| matches!(step.steerable, Steerable::No(_))).count();
-            let all = composer.targets.len();
-            if deaf == 0 { format!("{all} steps") } else { format!("{all} steps, of which {deaf} cannot be steered") }
+            let steps: Vec<_> = composer.targets.iter().filter_map(|id| scene.state.step(*id)).collect();
+            let which = |is: fn(&Steerable) -> bool| steps.iter().filter(|step| is(&step.steerable)).count();
+            let willing = which(|steerable| matches!(steerable, Steerable::Yes));
+            let unknown = match which(|steerable| matches!(steerable, Steerable::Unknown)) {
+                0 => String::new(),
+                n => format!(", of {n} it is not known yet"),
+            };
+            format!("{willing} of {} accept steering{unknown}", steps.len())
         }
         _ => String::new(),
     }

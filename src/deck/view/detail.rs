@@ -12,7 +12,7 @@ use super::meters::{
 use super::paint::{Piece, bar, piece, put, put_cut, row};
 use super::secrets::wrapped;
 use super::{Scene, elapsed};
-use crate::deck::attention::{needs_person, needy_call, outlook};
+use crate::deck::attention::{Attention, needs_person, needy_call, outlook};
 use crate::deck::model::UiState;
 use crate::run::{
     Amount, Level, Limit, Metric, Notice, Reason, RunnerKind, Steerable, StepPhase, StepState, budget, cause,
@@ -47,6 +47,8 @@ pub enum Fact {
     Note(usize),
     /// Why it needs a person.
     Attention,
+    /// A further row of what it asks, by its place.
+    Asked(usize),
     /// A line of its error.
     Error(SafeText),
     /// What became of the newest message to it.
@@ -80,8 +82,9 @@ pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
             SafeText::block(&cause(error)).into_iter().flat_map(|l| wrapped(&l, width.saturating_sub(11), reveal));
         rows.extend(lines.take(3).map(Fact::Error));
     }
-    if needs_person(step).is_some() {
+    if let Some(attention) = needs_person(step) {
         rows.push(Fact::Attention);
+        rows.extend((1..asked(&attention, width, reveal).len()).map(Fact::Asked));
     }
     let quiet = |n: &Notice| n.is_open() && n.level() != Level::Needs && n.condition.reason != Reason::Retrying;
     rows.extend(
@@ -140,6 +143,34 @@ pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
     rows
 }
 
+/// Why a step needs a person, in as many rows as a question takes, behind the last of which the time stands: who is to
+/// decide on something has to see what it is. It says when more is missing.
+fn asked(attention: &Attention, width: usize, reveal: bool) -> Vec<SafeText> {
+    let reason = SafeText::line(&attention.reason);
+    if !attention.asks() || reason.width() + LABEL + TIME <= width {
+        return vec![reason];
+    }
+    let room = width.saturating_sub(LABEL).max(10);
+    let mut rows = wrapped(&reason, room, reveal);
+    if rows.len() > ASKED_ROWS {
+        rows.truncate(ASKED_ROWS);
+        let last = rows.pop().map(|row| SafeText::line(&format!("{}…", row.truncate(room.saturating_sub(TIME)))));
+        rows.extend(last);
+    }
+    // The time may need a row of its own.
+    if rows.last().is_some_and(|row| row.width() + TIME > room) {
+        rows.push(SafeText::default());
+    }
+    rows
+}
+
+/// Rows that a question takes at most.
+const ASKED_ROWS: usize = 3;
+/// Cells of the name of a fact.
+const LABEL: usize = 10;
+/// Cells of the time that a question is open, or is still open for.
+const TIME: usize = 20;
+
 /// Draws one fact into its row.
 pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
@@ -159,12 +190,28 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
                 let clock = attention.clock(scene.now);
                 // How long there is still time is never cut.
                 let room = area.width.saturating_sub(11 + u16::try_from(width(&clock)).unwrap_or(0));
+                let rows = asked(&attention, usize::from(area.width), ui.reveal);
+                if let [first, _, ..] = rows.as_slice() {
+                    put_cut(buf, area, 10, dy, first, area.width, theme.bold());
+                    return;
+                }
                 let dx = put_cut(buf, area, 10, dy, &SafeText::line(&attention.reason), room, theme.bold());
                 let dx = put(buf, area, dx + 1, dy, &clock, theme.bold());
                 let next = outlook(step).map(|next| SafeText::line(&format!("({next})")));
                 let next = next.filter(|next| next.width() < usize::from(area.width.saturating_sub(dx)));
                 if let Some(next) = next {
                     put(buf, area, dx + 1, dy, next.as_str(), theme.dim());
+                }
+            }
+        }
+        Fact::Asked(at) => {
+            if let Some(attention) = needs_person(step) {
+                let rows = asked(&attention, usize::from(area.width), ui.reveal);
+                let text = rows.get(*at).cloned().unwrap_or_default();
+                let dx = put_cut(buf, area, 10, dy, &text, area.width, theme.bold());
+                if at + 1 == rows.len() {
+                    let dx = dx + u16::from(!text.as_str().is_empty());
+                    put(buf, area, dx, dy, &attention.clock(scene.now), theme.bold());
                 }
             }
         }

@@ -93,7 +93,12 @@ fn aside(time: &[Piece], digits: usize, came: &SafeText, width: u16, style: Styl
 }
 
 fn event(entry: &Entry, scene: &Scene<'_>) -> Line {
-    let text = piece(entry.text.to_string(), ticker::tone(entry.tone, scene)).gap(2);
+    // In a list that has the sign of the keys a call has another one.
+    let text = match entry.text.as_str().strip_prefix("› ") {
+        Some(call) => format!("● {call}"),
+        None => entry.text.to_string(),
+    };
+    let text = piece(text, ticker::tone(entry.tone, scene)).gap(2);
     (vec![piece(scene.time_of_day(entry.at), scene.theme.dim()), text], Vec::new())
 }
 
@@ -144,7 +149,7 @@ fn said(said: &Said, width: u16, most: usize, scene: &Scene<'_>, windows: &Windo
             out
         }
         SaidWhat::Call { tool, args, .. } => {
-            let left = vec![piece(format!("  › {tool}"), theme.accent()), piece(args.to_string(), theme.dim()).gap(1)];
+            let left = vec![piece(format!("  ● {tool}"), theme.accent()), piece(args.to_string(), theme.dim()).gap(1)];
             vec![(left, vec![time])]
         }
         SaidWhat::Result { tool, outcome, text, of, .. } => {

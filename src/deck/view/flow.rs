@@ -25,6 +25,17 @@ struct Stage<'s> {
     /// Its first cell, and how many it has.
     x: u16,
     wide: u16,
+    /// How many digits its longest number has.
+    digits: usize,
+    /// The states of its steps are told in words too.
+    words: bool,
+}
+
+impl Stage<'_> {
+    /// In which of its rows a step stands, which lines lead to.
+    fn steps_in_rows(&self) -> Vec<bool> {
+        self.rows.iter().map(|row| matches!(row, Row::Step(_))).collect()
+    }
 }
 
 /// The steps of each stage, in order.
@@ -47,24 +58,38 @@ pub(super) fn height(ui: &UiState, state: &RunState) -> u16 {
     u16::try_from(high).unwrap_or(u16::MAX)
 }
 
-/// The cells of a step: a mark, the number, the name, the sign of its state and its time.
-fn wide(step: &StepState) -> u16 {
+/// The cells of a step: a mark, the number, the name, the sign of its state, its word where there is room for it, and its
+/// time.
+fn wide(step: &StepState, words: bool) -> u16 {
     // Counted and not cleaned: this looks at every step, and a name is cut to its stage anyway.
     let name = step.title().chars().take(NAME).map(|c| if c.is_ascii() { 1 } else { 2 }).sum::<usize>().min(NAME);
     // How many sub-agents it has is told where they have no rows.
     let more = if step.sub_agents.is_empty() { 0 } else { 3 };
-    u16::try_from(step.id.to_string().len() + name + more + 12).unwrap_or(30)
+    // Of a run that is gone the words are longer.
+    let word = if words { step.face().word().len().max(11) + 1 } else { 0 };
+    u16::try_from(step.id.to_string().len() + name + more + word + 12).unwrap_or(30)
 }
 
 /// The stages that there is room for, with that of the selected step among them: those before it as far as they fit, so
 /// that one sees what it waits for, and then those after it.
 fn visible<'s>(ui: &UiState, state: &'s RunState, room: u16, height: usize) -> Visible<'s> {
-    let all = around(ui, state, room, height, 0);
-    if (all.before, all.after) == (0, 0) || room < 8 * END {
-        return all;
+    let all = stages(state);
+    let whole = around(ui, &all, (room, height), 0, true);
+    if (whole.before, whole.after) == (0, 0) {
+        return whole;
     }
-    // The ends say how many more there are.
-    around(ui, state, room - 2 * END, height, END)
+    let bare = around(ui, &all, (room, height), 0, false);
+    if (bare.before, bare.after) == (0, 0) || room < NARROW {
+        return bare;
+    }
+    // The ends say how many more there are; one beyond which nothing lies has nothing to say.
+    let end = end(all.len(), room) + GAP;
+    let left = around(ui, &all, (room - end, height), end, false);
+    if left.after == 0 {
+        return left;
+    }
+    let right = around(ui, &all, (room - end, height), 0, false);
+    if right.before == 0 { right } else { around(ui, &all, (room - 2 * end, height), end, false) }
 }
 
 /// The stages that are visible, and how many lie before and after them.
@@ -74,14 +99,40 @@ struct Visible<'s> {
     after: usize,
 }
 
-/// Cells at both ends where not all stages fit.
-const END: u16 = 5;
+/// Where there is less room, nothing is told of what lies beyond the ends but that it is there.
+const NARROW: u16 = 40;
+/// From here on in words, in cells.
+const WORDS: u16 = 100;
+
+/// The cells of what is said at an end of so many stages.
+fn end(stages: usize, room: u16) -> u16 {
+    let digits = u16::try_from(stages.to_string().len()).unwrap_or(5);
+    digits + if room < WORDS { 2 } else { 9 }
+}
+
+/// What is said at an end: how many stages lie beyond it.
+fn beyond(count: usize, before: bool, room: u16) -> String {
+    let stages = if count == 1 { "stage" } else { "stages" };
+    match (room < NARROW, room < WORDS, before) {
+        (true, ..) => "…".to_owned(),
+        (_, true, true) => format!("‹{count}"),
+        (_, true, false) => format!("{count}›"),
+        (_, false, true) => format!("‹{count} {stages}"),
+        (_, false, false) => format!("{count} {stages}›"),
+    }
+}
 
 /// The stages around that of the selected step that fit, from a cell on.
-fn around<'s>(ui: &UiState, state: &'s RunState, room: u16, height: usize, from: u16) -> Visible<'s> {
-    let stages = stages(state);
+fn around<'s>(
+    ui: &UiState,
+    stages: &[Vec<&'s StepState>],
+    (room, height): (u16, usize),
+    from: u16,
+    words: bool,
+) -> Visible<'s> {
     let count = stages.len();
-    let widths: Vec<u16> = stages.iter().map(|s| s.iter().map(|step| wide(step)).max().unwrap_or(0)).collect();
+    let widest = |s: &Vec<&StepState>| s.iter().map(|step| wide(step, words)).max().unwrap_or(0);
+    let widths: Vec<u16> = stages.iter().map(widest).collect();
     let width = |n: usize| widths.get(n).copied().unwrap_or(0);
     let at = stages.iter().position(|s| s.iter().any(|step| step.id == ui.selected)).unwrap_or(0);
     // One stage after it is worth more than all those long before it.
@@ -95,14 +146,15 @@ fn around<'s>(ui: &UiState, state: &'s RunState, room: u16, height: usize, from:
     }
     let mut x = 0;
     let mut out = Vec::new();
-    for (n, steps) in stages.into_iter().enumerate().skip(first) {
+    for (n, steps) in stages.iter().enumerate().skip(first) {
         if n > at && x + width(n) > room {
             break;
         }
         let at = steps.iter().position(|s| s.id == ui.selected).unwrap_or(0);
         let top = super::layout::list_top(at, steps.len(), height);
-        let rows = rows::lines(ui, &steps, top, height);
-        out.push(Stage { steps, rows, x: from + x, wide: width(n) });
+        let rows = rows::lines(ui, steps, top, height);
+        let digits = steps.iter().map(|step| step.id.to_string().len()).max().unwrap_or(1);
+        out.push(Stage { steps: steps.clone(), rows, x: from + x, wide: width(n), digits, words });
         x = x.saturating_add(width(n) + GAP);
     }
     let after = count.saturating_sub(first + out.len());
@@ -121,7 +173,8 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
     let Visible { stages, before, after } = visible(ui, scene.state, inner.width, height);
     for (n, stage) in stages.iter().enumerate() {
         if let Some(before) = n.checked_sub(1).and_then(|n| stages.get(n)) {
-            wires(buf, inner, before, stage, scene);
+            let (from, to) = (before.x + before.wide, stage.x);
+            wires(buf, inner, (from, &before.steps_in_rows()), (to, &stage.steps_in_rows()), scene);
         }
         for (row, dy) in stage.rows.iter().zip(0_u16..area.height) {
             match row {
@@ -145,22 +198,31 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
             );
         }
     }
+    let (Some(first), Some(last)) = (stages.first(), stages.last()) else { return };
     // How many stages lie beyond the ends and whether somebody in them needs a person; where there is hardly room, that
     // there are any.
     let needy = |of: &dyn Fn(StepId) -> bool| ui.sums(scene.state).needy.iter().any(|id| of(*id));
-    let first = stages.first().and_then(|stage| stage.steps.first()).map(|step| step.id);
-    let last = stages.last().and_then(|stage| stage.steps.last()).map(|step| step.id);
-    let narrow = area.width < 8 * END;
-    let told = |n: usize| if narrow { "…".to_owned() } else { format!("+{n}") };
+    let narrow = inner.width < NARROW;
     let style = |needs: bool| if needs { theme.alarm() } else { theme.dim() };
     let mark = |needs: bool| if needs && !narrow { "▲" } else { "" };
     if before > 0 {
-        let needs = first.is_some_and(|first| needy(&|id| id < first));
-        put(buf, area, 0, 0, &format!("{}{}", told(before), mark(needs)), style(needs));
+        let needs = first.steps.first().is_some_and(|step| needy(&|id| id < step.id));
+        let text = format!("{}{}", beyond(before, true, inner.width), mark(needs));
+        put(buf, if narrow { area } else { inner }, 0, 0, &text, style(needs));
+        if !narrow {
+            wires(buf, inner, (first.x.saturating_sub(GAP), &[true]), (first.x, &first.steps_in_rows()), scene);
+        }
     }
     if after > 0 {
-        let needs = last.is_some_and(|last| needy(&|id| id > last));
-        put_right(buf, area, area.width, 0, &format!("{}{}", mark(needs), told(after)), style(needs));
+        let needs = last.steps.last().is_some_and(|step| needy(&|id| id > step.id));
+        let text = format!("{}{}", mark(needs), beyond(after, false, inner.width));
+        if narrow {
+            put_right(buf, area, area.width, 0, &text, style(needs));
+        } else {
+            let (from, to) = (last.x + last.wide, last.x + last.wide + GAP);
+            wires(buf, inner, (from, &last.steps_in_rows()), (to, &[true]), scene);
+            put(buf, inner, to, 0, &text, style(needs));
+        }
     }
 }
 
@@ -171,12 +233,16 @@ fn node(buf: &mut Buffer, area: Rect, stage: &Stage<'_>, dy: u16, step: &StepSta
     if selected {
         put(buf, area, stage.x, dy, "›", theme.select());
     }
-    let dx = put(buf, area, stage.x + 1, dy, &step.id.to_string(), if selected { theme.select() } else { theme.dim() });
+    let number = format!("{:>1$}", step.id.to_string(), stage.digits);
+    let dx = put(buf, area, stage.x + 1, dy, &number, if selected { theme.select() } else { theme.dim() });
     let hidden = rows::hidden_agents(&stage.rows, step);
     let name = SafeText::line(step.title()).truncate(NAME);
     let name = if hidden == 0 { name } else { SafeText::line(&format!("{} +{hidden}", name.truncate(NAME - 4))) };
     let dx = put_cut(buf, area, dx + 1, dy, &name, stage.wide, if selected { theme.bold() } else { theme.plain() });
-    let dx = put(buf, area, dx + 1, dy, face.glyph, face.style);
+    let mut dx = put(buf, area, dx + 1, dy, face.glyph, face.style);
+    if stage.words {
+        dx = put(buf, area, dx + 1, dy, face.word, face.style);
+    }
     put(buf, area, dx + 1, dy, &elapsed(step, scene), theme.dim());
 }
 
@@ -193,14 +259,13 @@ fn sub_node(buf: &mut Buffer, area: Rect, stage: &Stage<'_>, dy: u16, agent: &Su
     put(buf, area, dx + 1, dy, &time, theme.dim());
 }
 
-/// The lines from every step of one stage to every step of the next one.
-fn wires(buf: &mut Buffer, area: Rect, before: &Stage<'_>, after: &Stage<'_>, scene: &Scene<'_>) {
+/// The lines from every step of one stage to every step of the next one: from which cell and to which one, and in which
+/// rows there are steps.
+fn wires(buf: &mut Buffer, area: Rect, (from, before): (u16, &[bool]), (to, after): (u16, &[bool]), scene: &Scene<'_>) {
     let style = scene.theme.dim();
-    let (from, to) = (before.x + before.wide, after.x);
     let joint = to.saturating_sub(3).max(from);
-    let step_at = |stage: &Stage<'_>, dy: u16| matches!(stage.rows.get(usize::from(dy)), Some(Row::Step(_)));
-    let is_step = |row: &Row<'_>| matches!(row, Row::Step(_));
-    let lowest = [before, after].map(|stage| stage.rows.iter().rposition(is_step).unwrap_or(0)).into_iter().max();
+    let step_at = |rows: &[bool], dy: u16| rows.get(usize::from(dy)).copied().unwrap_or_default();
+    let lowest = [before, after].map(|rows| rows.iter().rposition(|step| *step).unwrap_or(0)).into_iter().max();
     let last = u16::try_from(lowest.unwrap_or(0)).unwrap_or(u16::MAX).min(area.height.saturating_sub(1));
     for dy in 0..=last {
         let (left, right) = (step_at(before, dy), step_at(after, dy));

@@ -153,8 +153,13 @@ pub fn layout(ui: &UiState, state: &RunState) -> Layout {
         ViewMode::Flow => {
             out.shape = Shape::Flow;
             let high = super::flow::height(ui, state);
-            // The preview below keeps a few rows, where there are enough for both.
-            let most = if rest.0.height >= 14 { rest.0.height - 8 } else { rest.0.height };
+            // The preview below keeps a few rows, where there are enough for both: two lines of what the step prints are
+            // the least that is worth having.
+            let most = match rest.0.height {
+                high @ 14.. => high - 8,
+                high @ 9.. => high - 5,
+                high => high,
+            };
             out.list = rest.top(high.clamp(1, most));
             if rest.0.height >= 4 {
                 out.panes = vec![(ui.selected, rest.0)];

@@ -8,13 +8,13 @@ use super::detail::many;
 use super::layout::{Shape, list_top};
 use super::paint::{Edge, frame, piece, put, put_cut, put_line, put_right};
 use super::sub_row::{self, Place};
-use super::{Scene, elapsed, last_seen, now_text, took};
+use super::{INTERRUPTED, Scene, elapsed, last_seen, now_text, took};
 use crate::deck::left::processes;
 use crate::deck::model::{Focus, UiState};
 use crate::deck::rows::{self, Row};
 use crate::deck::sums::Sums;
 use crate::run::{Group, RunState, StepFace, StepState, cost_of, or_more};
-use crate::text::{SafeText, UNKNOWN, count, or_unknown};
+use crate::text::{SafeText, UNKNOWN, count, or_unknown, width};
 
 /// Rows below the list for what is true of the whole run: a rule with a name, and a row each.
 pub(super) const TOTALS: u16 = 5;
@@ -266,7 +266,11 @@ impl ListRow<'_> {
         let room = room_end.saturating_sub(dx);
         let path = step.current_call().filter(|_| members.is_empty()).and_then(|call| call.path.as_deref());
         let Some(path) = path else {
-            put_line(buf, area, dx, dy, &now, room, style);
+            // What comes next is worth more than what the sign says too.
+            let fits = |text: &str| width(text) <= usize::from(room);
+            let short = now.strip_prefix(INTERRUPTED).filter(|_| !fits(&now));
+            let short = short.map(|next| next.strip_prefix("its ").filter(|_| !fits(next)).unwrap_or(next));
+            put_line(buf, area, dx, dy, short.unwrap_or(&now), room, style);
             return;
         };
         let now = SafeText::line(&now);
@@ -315,6 +319,13 @@ fn counts(members: &[StepState], scene: &Scene<'_>, ui: &UiState) -> String {
     let mut faces: Vec<(u8, &str)> =
         members.iter().map(|s| scene.state.face(s)).map(|f| (loudness(f), last_seen(f, scene).word)).collect();
     faces.sort_unstable_by(|a, b| b.cmp(a));
+    // Where all stand alike the row says how already.
+    if let [first, .., last] = faces.as_slice()
+        && first == last
+        && first.0 != loudness(StepFace::Attention)
+    {
+        return many(members.len() as u64, "step");
+    }
     // Who needs somebody is named, and what he does.
     let needs = members.iter().find(|s| scene.state.face(s) == StepFace::Attention);
     let named = needs.map(|step| {

@@ -231,11 +231,16 @@ pub fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &UiState, windows: &Windows
                 match scene.state.step(*id) {
                     Some(step) => output::pane(buf, *pane, shape, step, scene, ui, windows),
                     // Nothing is there yet; the place is kept.
-                    None if shape != Shape::Narrow => {
-                        let inner = paint::frame(buf, *pane, scene.theme, paint::Edge::Plain, Vec::new(), Vec::new());
-                        paint::put(buf, inner, 1, 0, "the steps come with the plan of the run", scene.theme.dim());
+                    None => {
+                        let (inner, dx) = match shape {
+                            Shape::Narrow => (*pane, 2),
+                            _ => {
+                                let title = vec![paint::piece("no step", scene.theme.bold())];
+                                (paint::frame(buf, *pane, scene.theme, paint::Edge::Plain, title, Vec::new()), 1)
+                            }
+                        };
+                        paint::put(buf, inner, dx, 0, "the steps come with the plan of the run", scene.theme.dim());
                     }
-                    None => {}
                 }
             }
             ticker::draw(buf, parts.ticker, shape, scene, ui);
@@ -280,22 +285,19 @@ fn face(step: &StepState, scene: &Scene<'_>, ui: &UiState) -> Face {
     last_seen(face, scene)
 }
 
-/// How a state looks: of a directory that is gone nobody knows what became of who worked there.
+/// How a state looks: of a directory that is gone nobody knows what became of who worked there, only how it was.
 fn last_seen(face: StepFace, scene: &Scene<'_>) -> Face {
+    let glyph = scene.theme.face(face).glyph;
     let word = match face {
         _ if !scene.is_gone() => return scene.theme.face(face),
         StepFace::Starting => "was starting",
         StepFace::Running => "was running",
         StepFace::Stopping => "was stopping",
         StepFace::Queued => "was queued",
-        // Who needed somebody is marked as he was.
-        StepFace::Attention => {
-            let mark = scene.theme.face(StepFace::Attention).glyph;
-            return Face { glyph: mark, word: "needed you", ..scene.theme.face(StepFace::Unknown) };
-        }
+        StepFace::Attention => "needed you",
         _ => return scene.theme.face(face),
     };
-    Face { word, ..scene.theme.face(StepFace::Unknown) }
+    Face { glyph, word, ..scene.theme.face(StepFace::Unknown) }
 }
 
 /// What the frame of something that shows its end says: that it follows, where anything is still to come.
@@ -317,6 +319,9 @@ pub(super) fn lost_because(evidence: &str) -> &str {
         evidence
     }
 }
+
+/// What the text about a paused step begins with that is not over.
+const INTERRUPTED: &str = "interrupted; ";
 
 /// What a step does just now, in a few words.
 fn now_text<'s>(state: &'s RunState, sums: &Sums, step: &'s StepState, now: Timestamp) -> Cow<'s, str> {
@@ -351,7 +356,7 @@ fn now_text<'s>(state: &'s RunState, sums: &Sums, step: &'s StepState, now: Time
             }
             let silent = attention::silent(step).filter(|_| step.open.is_empty());
             if let Some(since) = silent {
-                return format!("quiet {}", crate::text::clock(now.since(since))).into();
+                return format!("{} {}", attention::SILENT, crate::text::clock(now.since(since))).into();
             }
             match step.current_call() {
                 Some(call) => {
@@ -378,10 +383,10 @@ fn now_text<'s>(state: &'s RunState, sums: &Sums, step: &'s StepState, now: Time
             (Some(asked), _) => asked.as_str().into(),
             (None, Some(error)) if !state.interrupted => cause(error),
             _ if step.session_id.is_some() || step.session_file.is_some() => {
-                "interrupted; its session can be gone on with".into()
+                format!("{INTERRUPTED}its session lives on").into()
             }
             _ if crate::deck::model::is_foreign(state) => "interrupted".into(),
-            _ => "interrupted; a retry runs it again".into(),
+            _ => format!("{INTERRUPTED}a retry runs it again").into(),
         },
         F::Stopped => error().or_else(last_line).unwrap_or_else(|| match step.exit {
             Some(crate::run::ExitInfo { signal: Some(n), .. }) => format!("ended by signal {n}").into(),

@@ -8,7 +8,7 @@ use super::layout::{Shape, above_log, inside, log_area};
 use super::paint::{Edge, Piece, frame, piece, put, put_cut, row};
 use super::secrets::wrapped;
 use super::{Scene, at_end, brief, elapsed, entries, group, marks, queued, sections};
-use crate::deck::actions::Action;
+use crate::deck::actions::{Action, NARROW};
 use crate::deck::entries::lists;
 use crate::deck::model::{Focus, Position, Tab, UiState};
 use crate::deck::rows;
@@ -200,7 +200,13 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
     } else {
         // What is on the screen is not new to who looks at it.
         if window.behind > 0 && !window.at_end {
-            out.push(piece(format!("+{} new", bytes(window.behind)), theme.accent()).rank(7).gap(2));
+            let much = match window.new_lines {
+                // As the tabs have it.
+                Some(lines) if ui.size.0 < NARROW => lines.to_string(),
+                Some(lines) => detail::many(lines as u64, "line"),
+                None => bytes(window.behind),
+            };
+            out.push(piece(format!("+{much} new"), theme.accent()).rank(7).gap(2));
         }
         let place = match window.line {
             Some((line, lines)) => format!("line {} of {}", grouped(line), grouped(lines)),
@@ -255,9 +261,13 @@ fn log_row(buf: &mut Buffer, area: Rect, dy: u16, row: &Row, scene: &Scene<'_>) 
         Stream::Err => dx = put(buf, area, 0, dy, ERR_MARK, theme.bad()),
         Stream::Own => {
             let text: String = row.runs.iter().map(|r| r.text.as_str()).collect();
-            let text = SafeText::line(&format!("{OWN_MARK}{}", text.strip_prefix(OWN_MARK).unwrap_or(&text)));
+            // One line between two parts, also where it takes several rows.
+            let mark = if row.anchor.row == 0 { OWN_MARK } else { "   " };
+            let text = SafeText::line(&format!("{mark}{}", text.strip_prefix(OWN_MARK).unwrap_or(&text)));
             let dx = put_cut(buf, area, 0, dy, &text, area.width, theme.halted()) + 1;
-            put(buf, area, dx, dy, &"─".repeat(usize::from(area.width.saturating_sub(dx))), theme.dim());
+            if row.end > row.anchor.line {
+                put(buf, area, dx, dy, &"─".repeat(usize::from(area.width.saturating_sub(dx))), theme.dim());
+            }
             return;
         }
         Stream::Out => {}

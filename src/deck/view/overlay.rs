@@ -115,79 +115,147 @@ fn titled_box(
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
+/// A row of the help.
+#[derive(Clone, Debug, Default)]
+struct HelpRow {
+    heading: &'static str,
+    /// The keys, or a sign.
+    keys: String,
+    /// The word in the footer, in its column.
+    name: &'static str,
+    text: SafeText,
+    /// Where the text begins.
+    at: u16,
+}
+
+/// The help before it is drawn: one column of rows, or two.
+struct HelpSheet {
+    left: Vec<HelpRow>,
+    right: Vec<HelpRow>,
+    /// How high and how wide its box is.
+    high: u16,
+    wide: u16,
+    /// Rows above them for what is typed.
+    typing: u16,
+}
+
+/// The widest that one column of keys is, in cells with its frame.
+const COLUMN: u16 = 90;
+/// Where what stands behind the keys begins: the word that the footer has for them, and what they do.
+const NAME_AT: u16 = 12;
+const HELP_AT: u16 = NAME_AT + 13;
+/// A narrower help has the word before the sentence.
+const NAMED: u16 = 70;
+
+impl HelpSheet {
+    fn new(area: Rect, query: Option<&str>, ui: &UiState) -> Self {
+        let found = actions::matching(query.unwrap_or_default());
+        let named = area.width >= NAMED;
+        let room = |at: u16| usize::from(area.width.min(COLUMN)).saturating_sub(usize::from(at) + 4).max(10);
+        let mut rows: Vec<HelpRow> = Vec::new();
+        // A sentence that there is no room for goes on in the next row.
+        let put = |rows: &mut Vec<HelpRow>, keys: String, name: &'static str, text: &str, at: u16| {
+            let mut first = Some((keys, name));
+            rows.extend(SafeText::line(text).wrap(room(at)).into_iter().map(|text| {
+                let (keys, name) = first.take().unwrap_or_default();
+                HelpRow { keys, name, text, at, ..HelpRow::default() }
+            }));
+        };
+        let begin = |rows: &mut Vec<HelpRow>, heading| {
+            if !rows.is_empty() {
+                rows.push(HelpRow::default());
+            }
+            rows.push(HelpRow { heading, ..HelpRow::default() });
+        };
+        for section in Section::ALL {
+            let of: Vec<_> = found.iter().filter(|r| r.section == section).collect();
+            if of.is_empty() {
+                continue;
+            }
+            begin(&mut rows, section.title());
+            for row in of {
+                match named {
+                    true => put(&mut rows, ui.keymap.shown(row), row.short, row.help, HELP_AT),
+                    false => {
+                        put(&mut rows, ui.keymap.shown(row), "", &format!("{}: {}", row.short, row.help), NAME_AT);
+                    }
+                }
+            }
+        }
+        if query.is_none() {
+            begin(&mut rows, "signs");
+            let drafted = (super::list::DRAFT, "a message to this step was begun and not sent");
+            for (sign, what) in crate::deck::SIGNS.into_iter().chain([drafted]) {
+                put(&mut rows, sign.to_owned(), "", what, NAME_AT);
+            }
+        }
+        let typing = u16::from(query.is_some()) * 2;
+        // Two columns where one does not hold all of it and there is room beside it: they part between two sections.
+        let fits = |rows: usize| rows + usize::from(2 + typing) <= usize::from(area.height);
+        let half = rows.len() / 2;
+        let blank = |at: &usize| {
+            rows.get(*at)
+                .is_some_and(|row| row.heading.is_empty() && row.keys.is_empty() && row.text.as_str().is_empty())
+        };
+        let gap = (0..rows.len()).filter(blank).min_by_key(|at| at.abs_diff(half));
+        let right = match gap.filter(|_| area.width >= 2 * COLUMN && !fits(rows.len())) {
+            Some(at) => rows.split_off(at).split_off(1),
+            None => Vec::new(),
+        };
+        let wide = if right.is_empty() { COLUMN } else { 2 * COLUMN };
+        let high = u16::try_from(rows.len().max(right.len())).unwrap_or(u16::MAX).saturating_add(2 + typing);
+        Self { left: rows, right, high, wide, typing }
+    }
+
+    fn rows(&self) -> usize {
+        self.left.len().max(self.right.len())
+    }
+}
+
 fn help(buf: &mut Buffer, area: Rect, top: usize, query: Option<&str>, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
-    let found = actions::matching(query.unwrap_or_default());
-    let room = usize::from(area.width.min(76)).saturating_sub(16).max(10);
-    let mut lines: Vec<(&str, String, SafeText)> = Vec::new();
-    for section in Section::ALL {
-        let rows: Vec<_> = found.iter().filter(|r| r.section == section).collect();
-        if rows.is_empty() {
-            continue;
-        }
-        if !lines.is_empty() {
-            lines.push(("", String::new(), SafeText::default()));
-        }
-        lines.push((section.title(), String::new(), SafeText::default()));
-        // A sentence that there is no room for goes on in the next row.
-        for row in rows {
-            let mut keys = ui.keymap.shown(row);
-            let wrapped = SafeText::line(row.help).wrap(room);
-            lines.extend(wrapped.into_iter().map(|text| ("", std::mem::take(&mut keys), text)));
-        }
-    }
-    if query.is_none() {
-        lines.push(("", String::new(), SafeText::default()));
-        lines.push(("signs", String::new(), SafeText::default()));
-        let drafted = (super::list::DRAFT, "a message to this step was begun and not sent");
-        for (sign, what) in crate::deck::SIGNS.into_iter().chain([drafted]) {
-            let mut sign = sign.to_owned();
-            let wrapped = SafeText::line(what).wrap(room);
-            lines.extend(wrapped.into_iter().map(|text| ("", std::mem::take(&mut sign), text)));
-        }
-    }
-    let typing = u16::from(query.is_some()) * 2;
-    // Two columns where one does not hold all of it and there is room beside it: they part between two sections.
-    let fits = |rows: usize| rows + usize::from(2 + typing) <= usize::from(area.height);
-    let half = lines.len() / 2;
-    let blank = |at: &usize| {
-        lines.get(*at).is_some_and(|(heading, keys, text)| heading.is_empty() && keys.is_empty() && text.is_empty())
-    };
-    let gap = (0..lines.len()).filter(blank).min_by_key(|at| at.abs_diff(half));
-    let gap = gap.filter(|_| area.width >= 2 * COLUMN && !fits(lines.len()));
-    let (left, right) = match gap {
-        Some(at) => (lines.get(..at).unwrap_or_default(), lines.get(at + 1..).unwrap_or_default()),
-        None => (lines.as_slice(), &[][..]),
-    };
-    let rows = left.len().max(right.len());
-    let wide = if right.is_empty() { COLUMN } else { 2 * COLUMN };
-    let high = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2 + typing);
-    let inner = dialog_box(buf, area, (wide, high), "keys", scene);
+    let sheet = HelpSheet::new(area, query, ui);
+    let inner = dialog_box(buf, area, (sheet.wide, sheet.high), "keys", scene);
     if let Some(query) = query {
         let dx = put(buf, inner, 0, 0, "/ ", theme.key());
         let dx = put(buf, inner, dx, 0, SafeText::line(query).as_str(), theme.plain());
         put(buf, inner, dx, 0, "▏", theme.select());
-        if lines.is_empty() {
+        if sheet.left.is_empty() {
             put(buf, inner, 0, 2, "no key has these words", theme.dim());
         }
     }
+    let typing = sheet.typing;
     let inner = Rect { y: inner.y + typing, height: inner.height.saturating_sub(typing), ..inner };
-    let top = scrolled(buf, inner, top, rows, scene);
-    for (column, dx) in [(left, 0), (right, COLUMN)] {
+    let top = scrolled(buf, inner, top, sheet.rows(), scene);
+    for (column, dx) in [(&sheet.left, 0), (&sheet.right, COLUMN)] {
         let place = Rect { x: inner.x + dx, width: inner.width.saturating_sub(dx), ..inner };
-        for ((heading, keys, text), dy) in column.iter().skip(top).zip(0_u16..place.height) {
-            if heading.is_empty() {
-                put_right(buf, place, 10, dy, keys, theme.key());
-                put_cut(buf, place, 12, dy, text, place.width, theme.plain());
+        for (row, dy) in column.iter().skip(top).zip(0_u16..place.height) {
+            if row.heading.is_empty() {
+                put_right(buf, place, 10, dy, &row.keys, theme.key());
+                put(buf, place, NAME_AT, dy, row.name, theme.bold());
+                put_cut(buf, place, row.at, dy, &row.text, place.width, theme.plain());
             } else {
-                put(buf, place, 0, dy, heading, theme.accent());
+                put(buf, place, 0, dy, row.heading, theme.accent());
             }
         }
     }
 }
 
-/// The widest that one column of keys is, in cells with its frame.
-const COLUMN: u16 = 76;
+/// Whether the keys that move in what lies above the picture have anything to show: more of it than is on the screen.
+pub(super) fn scrolls(scene: &Scene<'_>, ui: &UiState) -> bool {
+    let area = Rect { x: 0, y: 0, width: ui.size.0, height: ui.size.1 };
+    let body = Rect { height: area.height.saturating_sub(1), ..area };
+    match ui.overlays.last() {
+        Some(Overlay::Help { query, .. }) => HelpSheet::new(body, query.as_deref(), ui).high > body.height,
+        Some(Overlay::Why { step, .. }) => why_lines(body, *step, scene).len() + 2 > usize::from(body.height),
+        Some(Overlay::Reading(text)) => {
+            let place = beside_edges(area, scene, ui);
+            let high = usize::from(place.height).saturating_sub(2);
+            reading_rows(text, place.width, scene).nth(high).is_some()
+        }
+        _ => false,
+    }
+}
 
 fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
@@ -207,8 +275,8 @@ fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scen
     scrolled(buf, list, top, found.len(), scene);
     let at = Situation { state: scene.state, read_only: scene.read_only };
     for ((n, found), dy) in found.iter().enumerate().skip(top).take(height).zip(0_u16..) {
-        let possible = actions::possible(found.action, ui, at).is_ok();
-        let style = match (n == index, possible) {
+        let possible = actions::possible(found.action, ui, at);
+        let style = match (n == index, possible.is_ok()) {
             (true, _) => theme.select(),
             (false, true) => theme.plain(),
             (false, false) => theme.dim(),
@@ -220,20 +288,21 @@ fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scen
         let keys = ui.keymap.shown(found);
         let taken = u16::try_from(width(&keys)).unwrap_or(11);
         let room = list.width.saturating_sub(19 + 2 + taken);
-        put_cut(buf, list, 19, dy, &SafeText::line(found.help), room, theme.dim());
+        let text = possible.map_or_else(|why| format!("not now: {why}"), |()| found.help.to_owned());
+        put_cut(buf, list, 19, dy, &SafeText::line(&text), room, theme.dim());
         put_right(buf, list, list.width, dy, &keys, theme.key());
     }
 }
 
-fn why(buf: &mut Buffer, area: Rect, step: StepId, top: usize, scene: &Scene<'_>) {
-    let theme = scene.theme;
+/// What the rules say of a step, in rows for a screen of this width.
+fn why_lines(area: Rect, step: StepId, scene: &Scene<'_>) -> Vec<(String, SafeText)> {
     let mut lines = evidence(scene.state, step, scene.now);
     if lines.is_empty() {
         lines.push(("over".to_owned(), "nothing is wrong with this step any more".to_owned()));
     }
     // Values are wrapped, so that evidence is never cut.
     let room = usize::from(area.width.min(76)).saturating_sub(19).max(10);
-    let lines: Vec<(String, SafeText)> = lines
+    lines
         .iter()
         .flat_map(|(name, value)| {
             let mut name = Some(name.clone());
@@ -242,7 +311,12 @@ fn why(buf: &mut Buffer, area: Rect, step: StepId, top: usize, scene: &Scene<'_>
                 if value.as_str().is_empty() { vec![SafeText::default()] } else { wrapped(&value, room, scene.reveal) };
             values.into_iter().map(move |value| (name.take().unwrap_or_default(), value)).collect::<Vec<_>>()
         })
-        .collect();
+        .collect()
+}
+
+fn why(buf: &mut Buffer, area: Rect, step: StepId, top: usize, scene: &Scene<'_>) {
+    let theme = scene.theme;
+    let lines = why_lines(area, step, scene);
     let high = u16::try_from(lines.len()).unwrap_or(20).saturating_add(2);
     let name = scene.state.step(step).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
     let inner = dialog_box(buf, area, (76, high), &format!("why step {step} {name} needs you"), scene);
@@ -253,20 +327,31 @@ fn why(buf: &mut Buffer, area: Rect, step: StepId, top: usize, scene: &Scene<'_>
     }
 }
 
+/// The widest that what is read is, in cells with its frame, and how many are left free beside it.
+const READ: u16 = 110;
+const BESIDE: u16 = 90;
+
+/// The rows of what is read on a screen of this width, each with the number of its line.
+fn reading_rows<'a>(text: &'a Reading, width: u16, scene: &Scene<'_>) -> impl Iterator<Item = (usize, SafeText)> + 'a {
+    let (wide, reveal) = (Reading::room(width), scene.reveal);
+    let rows = move |(n, line): (usize, &SafeText)| wrapped(line, wide, reveal).into_iter().map(move |row| (n, row));
+    text.lines.iter().enumerate().flat_map(rows)
+}
+
 /// An entry in full.
 fn reading(buf: &mut Buffer, area: Rect, text: &Reading, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
-    let wide = Reading::room(area.width);
-    let rows = |(n, line): (usize, &SafeText)| -> Vec<(usize, SafeText)> {
-        wrapped(line, wide, scene.reveal).into_iter().map(|row| (n, row)).collect()
-    };
-    let lines: Vec<(usize, SafeText)> = text.lines.iter().enumerate().flat_map(rows).collect();
+    let lines: Vec<(usize, SafeText)> = reading_rows(text, area.width, scene).collect();
     let high = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2).max(6);
     let found = text.found.map(|Found { nth, total, .. }| match total {
         0 => piece("nothing found", theme.bad()),
         _ => piece(format!("match {nth}/{total}"), theme.accent()),
     });
-    let inner = titled_box(buf, area, (110, high), text.title.as_str(), found.into_iter().collect(), scene);
+    // On a large screen it stands beside the beginning of the rows that it was opened from.
+    fade(buf, area, theme);
+    let beside = if area.width >= READ + BESIDE { BESIDE } else { 0 };
+    let place = Rect { x: area.x + beside, width: area.width - beside, ..area };
+    let inner = titled_box(buf, place, (READ, high), text.title.as_str(), found.into_iter().collect(), scene);
     let top = scrolled(buf, inner, text.top, lines.len(), scene);
     let needle = ui.needle().filter(|_| text.found.is_some());
     for ((n, line), dy) in lines.iter().skip(top).zip(0_u16..inner.height) {

@@ -224,27 +224,61 @@ fn pieces(buf: &mut Buffer, area: Rect, dx: u16, dy: u16, pieces: &[Piece], stop
     dx
 }
 
-/// The pieces of both ends that there is room for.
+/// The pieces of both ends that there is room for. Neighbours of one rank and one meaning, as a key and its word are, stay
+/// together; of several such groups of one rank the first go in first.
 fn fit(left: Vec<Piece>, right: Vec<Piece>, cells: u16) -> (Vec<Piece>, Vec<Piece>) {
-    let all = |ranks: &[u8]| {
-        let of = |side: &[Piece]| -> Vec<Piece> { side.iter().filter(|p| ranks.contains(&p.rank)).cloned().collect() };
-        (of(&left), of(&right))
+    // The rank of each group, counted over both ends, and to which of them each piece belongs.
+    let mut groups: Vec<u8> = Vec::new();
+    let mut number = |side: &[Piece]| -> Vec<Place> {
+        let one = |a: &Piece, b: &Piece| a.rank == b.rank && a.means() == b.means();
+        let mut places = Vec::with_capacity(side.len());
+        for group in side.chunk_by(one) {
+            places.extend(group.iter().map(|p| Place { group: groups.len(), cells: p.width(), gap: p.gap }));
+            groups.extend(group.first().map(|first| first.rank));
+        }
+        places
     };
-    let fits = |(left, right): &(Vec<Piece>, Vec<Piece>)| {
-        let gap = if left.is_empty() || right.is_empty() { 0 } else { 2 };
-        total(left).saturating_add(total(right)).saturating_add(gap) <= cells
-    };
-    let mut ranks: Vec<u8> = left.iter().chain(&right).map(|p| p.rank).collect();
-    ranks.sort_unstable_by(|a, b| b.cmp(a));
-    ranks.dedup();
-    let mut kept = vec![u8::MAX];
-    for rank in ranks {
-        kept.push(rank);
-        if rank != u8::MAX && !fits(&all(&kept)) {
-            kept.pop();
+    let (in_left, in_right) = (number(&left), number(&right));
+    let mut kept: Vec<bool> = groups.iter().map(|rank| *rank == u8::MAX).collect();
+    let mut order: Vec<usize> = (0..groups.len()).filter(|group| groups.get(*group) != Some(&u8::MAX)).collect();
+    order.sort_by_key(|group| std::cmp::Reverse(groups.get(*group).copied()));
+    for group in order {
+        set(&mut kept, group, true);
+        let (left, right) = (taken(&in_left, &kept), taken(&in_right, &kept));
+        let gap = if left == 0 || right == 0 { 0 } else { 2 };
+        if left.saturating_add(right).saturating_add(gap) > cells {
+            set(&mut kept, group, false);
         }
     }
-    all(&kept)
+    let of = |side: Vec<Piece>, places: &[Place]| -> Vec<Piece> {
+        side.into_iter().zip(places).filter(|(_, place)| place.is_in(&kept)).map(|(piece, _)| piece).collect()
+    };
+    (of(left, &in_left), of(right, &in_right))
+}
+
+/// A piece among those of a row that are to be fitted into it.
+struct Place {
+    group: usize,
+    cells: u16,
+    gap: u16,
+}
+
+impl Place {
+    fn is_in(&self, kept: &[bool]) -> bool {
+        kept.get(self.group).copied().unwrap_or_default()
+    }
+}
+
+fn set(kept: &mut [bool], group: usize, to: bool) {
+    if let Some(kept) = kept.get_mut(group) {
+        *kept = to;
+    }
+}
+
+/// The cells of the kept ones of one end.
+fn taken(places: &[Place], kept: &[bool]) -> u16 {
+    let cells = |(n, place): (usize, &Place)| if n == 0 { place.cells } else { place.cells.saturating_add(place.gap) };
+    places.iter().filter(|place| place.is_in(kept)).enumerate().map(cells).fold(0, u16::saturating_add)
 }
 
 /// What a box is.
@@ -303,13 +337,20 @@ pub fn wipe(buf: &mut Buffer, area: Rect) {
     }
 }
 
-/// Makes everything in the area stand behind.
+/// Makes everything in the area stand behind, but for a row that is an alarm from end to end: who needs somebody is seen
+/// also while something lies above the picture.
 pub fn fade(buf: &mut Buffer, area: Rect, theme: Theme) {
-    for position in area.intersection(buf.area).positions() {
-        if let Some(cell) = buf.cell_mut(position) {
-            let symbol = cell.symbol().to_owned();
-            cell.reset();
-            cell.set_symbol(&symbol).set_style(theme.dim());
+    for row in area.intersection(buf.area).rows() {
+        let alarms = |position| buf.cell(position).is_some_and(|cell| cell.modifier.contains(Modifier::REVERSED));
+        if row.positions().all(alarms) {
+            continue;
+        }
+        for position in row.positions() {
+            if let Some(cell) = buf.cell_mut(position) {
+                let symbol = cell.symbol().to_owned();
+                cell.reset();
+                cell.set_symbol(&symbol).set_style(theme.dim());
+            }
         }
     }
 }
@@ -366,5 +407,32 @@ mod tests {
             let expected = put_cut(&mut other, area, dx, 0, &SafeText::line(&text), cells, Style::new());
             prop_assert_eq!((end, buf), (expected, other));
         }
+    }
+
+    #[test]
+    fn of_hints_of_one_rank_as_many_go_in_as_there_is_room_for_and_a_key_goes_with_its_word() {
+        let hint = |key: &str, word: &str, rank: u8, action: Action| {
+            [piece(key, Style::new()).rank(rank).gap(2), piece(word, Style::new()).rank(rank).gap(1)]
+                .map(|piece| piece.does(action))
+        };
+        let pieces = [
+            hint("f", "follow", 3, Action::Follow),
+            hint("&", "filter", 3, Action::Filter),
+            hint("z", "zoom", 5, Action::Zoom),
+            hint("v", "view", 1, Action::View),
+        ];
+        let drawn = |cells: u16| {
+            let area = Rect::new(0, 0, cells, 1);
+            let mut buf = Buffer::empty(area);
+            row(&mut buf, area, 0, pieces.clone().into_iter().flatten().collect(), Vec::new());
+            buf.content.iter().map(|cell| cell.symbol()).collect::<String>().trim_end().to_owned()
+        };
+        assert_eq!(drawn(40), "f follow  & filter  z zoom  v view");
+        assert_eq!(drawn(26), "f follow  & filter  z zoom");
+        assert_eq!(drawn(25), "f follow  z zoom  v view");
+        assert_eq!(drawn(17), "f follow  z zoom");
+        assert_eq!(drawn(14), "z zoom  v view");
+        assert_eq!(drawn(9), "z zoom");
+        assert_eq!(drawn(5), "");
     }
 }

@@ -28,7 +28,7 @@ const fn inset(area: Rect) -> Rect {
 pub(super) fn tiny(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let state = scene.state;
-    let face = theme.run_face(state);
+    let face = theme.own_run_face(state);
     let waiting = attention::attention(state, ui).len();
     let needs = if waiting > 0 {
         format!(", {waiting} {} you", if waiting == 1 { "needs" } else { "need" })

@@ -42,14 +42,13 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dy: u16, place: Place, scene: &
         put(buf, area, dx, dy, face.glyph, face.style);
         dx += 2;
     }
-    put_cut(buf, area, dx, dy, &SafeText::line(&agent.name), place.name, style);
+    // It begins further right than the name of a step, and what stands behind both begins in one column.
+    put_cut(buf, area, dx, dy, &SafeText::line(&agent.name), place.name.saturating_sub(1), style);
     dx += place.name;
     if place.word > 0 {
         let after = put(buf, area, dx, dy, face.glyph, face.style);
         put(buf, area, after + 1, dy, face.word, face.style);
         dx += place.word + 4;
-    } else {
-        dx += 1;
     }
     let end = area.width.saturating_sub(1);
     let time = clock(agent.ended_at.unwrap_or(scene.now).since(agent.started_at));

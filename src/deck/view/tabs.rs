@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Scene;
-use super::paint::{self, Piece, piece, put, row};
+use super::paint::{self, Piece, piece, put, row, total};
 use crate::deck::actions::Action;
 use crate::deck::entries::Earlier;
 use crate::deck::model::{Tab, UiState};
@@ -41,18 +41,45 @@ fn places(ui: &UiState, state: &RunState, room: u16) -> Vec<Place> {
     if all.len() == state.steps.len() {
         return all;
     }
-    // The ends say how many more there are.
-    let end = if room < 72 { NARROW_END } else { END };
-    let places = around(ui, state, room.saturating_sub(2 * end), end);
-    // Where none lies before the first one nothing has to be said there.
-    let begins = places.first().map(|place| place.step) == state.steps.first().map(|step| step.id);
-    if begins { around(ui, state, room.saturating_sub(end), 0) } else { places }
+    // The ends say how many more there are; where none lies beyond one of them nothing has to be said there.
+    let (left, right) = (end(ui, state, room, &|id| id < ui.selected), end(ui, state, room, &|id| id > ui.selected));
+    let is = |place: Option<&Place>, step: Option<&StepState>| place.map(|p| p.step) == step.map(|s| s.id);
+    let from_first = around(ui, state, room.saturating_sub(right), 0);
+    if is(from_first.first(), state.steps.first()) {
+        return from_first;
+    }
+    let to_last = around(ui, state, room.saturating_sub(left), left);
+    let places = match is(to_last.last(), state.steps.last()) {
+        true => to_last,
+        false => around(ui, state, room.saturating_sub(left + right), left),
+    };
+    // Of what the left end may have to say it says less where no tab before the first one has printed anything.
+    let Some(first) = places.first().map(|place| place.step) else { return places };
+    let spare = left.saturating_sub(end(ui, state, room, &|id| id < first));
+    let moved = |place: Place| Place {
+        start: place.start.saturating_sub(spare),
+        end: place.end.saturating_sub(spare),
+        ..place
+    };
+    places.into_iter().map(moved).collect()
 }
 
-/// Cells at both ends of a bar that not all tabs fit into.
-const END: u16 = 9;
-/// The same of a narrow one.
-const NARROW_END: u16 = 6;
+/// Cells at an end of a bar that not all tabs fit into: for how many more there are, that one of them needs somebody, what
+/// they printed, and what parts them from the tabs.
+fn end(ui: &UiState, state: &RunState, room: u16, lies: &dyn Fn(StepId) -> bool) -> u16 {
+    let digits = u16::try_from(state.steps.len().to_string().len()).unwrap_or(5);
+    let word = if is_short(state, room) { 1 } else { 5 };
+    let printed = room >= NARROW && ui.unread.keys().any(|id| lies(*id));
+    digits + word + 5 + if printed { BADGE } else { 0 }
+}
+
+/// Whether the ends say how many more there are without a word for it.
+const fn is_short(state: &RunState, room: u16) -> bool {
+    room < NARROW || state.steps.len() >= 1000
+}
+
+/// A narrower bar says in fewer cells what lies beyond its ends.
+const NARROW: u16 = 72;
 
 /// The tabs around the selected one that fit, from a cell on.
 fn around(ui: &UiState, state: &RunState, room: u16, from: u16) -> Vec<Place> {
@@ -112,30 +139,33 @@ pub(super) fn steps(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiStat
     }
 }
 
-/// How many more tabs lie beyond each end, and whether one of them needs somebody.
+/// How many more tabs lie beyond each end, whether one of them needs somebody, and how much they printed.
 fn ends(buf: &mut Buffer, area: Rect, places: &[Place], scene: &Scene<'_>, ui: &UiState) {
     let state = scene.state;
     let (Some(first), Some(last)) = (places.first(), places.last()) else { return };
     let at = |id: StepId| crate::deck::sums::place(state, id).unwrap_or(0);
     let (before, after) = (at(first.step), state.steps.len().saturating_sub(at(last.step) + 1));
     let sums = ui.sums(state);
-    let needs = |lies: &dyn Fn(StepId) -> bool| sums.needy.iter().any(|id| lies(*id));
-    let mut tell = |dx: u16, count: usize, needs: bool| {
-        if count > 0 {
-            // A bare number among those of the tabs would be one of a step.
-            let text = match (area.width < 72, needs) {
-                (true, true) => "…".to_owned(),
-                (false, _) if count < 100 => format!("{count} more"),
-                _ => format!("+{count}"),
-            };
-            let dx = put(buf, area, dx, 0, &text, scene.theme.dim());
-            if needs {
-                put(buf, area, dx + 1, 0, "▲", scene.theme.alarm());
-            }
+    let narrow = area.width < NARROW;
+    let tell = |buf: &mut Buffer, dx: u16, count: usize, lies: &dyn Fn(StepId) -> bool| {
+        // A bare number among those of the tabs would be one of a step.
+        let text = if is_short(state, area.width) { format!("+{count}") } else { format!("{count} more") };
+        let mut dx = put(buf, area, dx, 0, &text, scene.theme.dim());
+        if sums.needy.iter().any(|id| lies(*id)) {
+            dx = put(buf, area, dx + 1, 0, "▲", scene.theme.alarm());
+        }
+        let unread = ui.unread.iter().filter(|(id, _)| lies(**id)).map(|(_, lines)| lines).sum::<u64>();
+        if unread > 0 && !narrow {
+            put(buf, area, dx + 1, 0, &badge(unread), scene.theme.accent());
         }
     };
-    tell(1, before, before > 0 && needs(&|id| id < first.step));
-    tell(last.end + 2, after, after > 0 && needs(&|id| id > last.step));
+    if before > 0 {
+        tell(buf, 1, before, &|id| id < first.step);
+        put(buf, area, first.start.saturating_sub(1), 0, "│", scene.theme.dim());
+    }
+    if after > 0 {
+        tell(buf, last.end + 2, after, &|id| id > last.step);
+    }
 }
 
 /// A count of at most four cells and its sign.
@@ -156,16 +186,17 @@ pub fn hit(ui: &UiState, state: &RunState, dx: u16) -> Option<StepId> {
 /// The tabs of a zoomed step.
 pub(super) fn sections(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState, windows: &Windows) {
     let len = windows.logs.get(&ui.selected).map(|w| w.len).filter(|_| ui.tab(ui.selected) == Tab::Output);
-    let (left, right) = names(scene, ui, len);
     let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let (left, right) = names(area.width, scene, ui, len);
     row(buf, area, 0, left, right);
 }
 
-fn names(scene: &Scene<'_>, ui: &UiState, len: Option<u64>) -> (Vec<Piece>, Vec<Piece>) {
+fn names(width: u16, scene: &Scene<'_>, ui: &UiState, len: Option<u64>) -> (Vec<Piece>, Vec<Piece>) {
     let theme = scene.theme;
     let Some(step) = scene.state.step(ui.selected) else { return (Vec::new(), Vec::new()) };
     let current = ui.tab(step.id);
     let mut left = Vec::new();
+    let mut more = Vec::new();
     for (number, tab) in (1..).zip(Tab::ALL) {
         let count = match tab {
             Tab::Tools if step.tool_count > 0 => format!(" {}", grouped(step.tool_count)),
@@ -183,10 +214,16 @@ fn names(scene: &Scene<'_>, ui: &UiState, len: Option<u64>) -> (Vec<Piece>, Vec<
             left.push(piece(format!("[{number} {}{count}]", tab.name()), theme.select()).does(does));
         } else {
             left.push(piece(format!(" {number}"), theme.key()).does(does));
-            // The names go from the last to the first, where there is no room for all of them.
-            let rank = 9 - u8::try_from(number).unwrap_or(9);
-            left.push(piece(format!(" {}{count} ", tab.name()), theme.dim()).rank(rank).does(does));
+            more.push((left.len(), piece(format!(" {}{count}", tab.name()), theme.dim()).does(does)));
+            left.push(piece(" ", theme.dim()).does(does));
         }
+    }
+    // The others are named from the first on, as far as there is room.
+    let mut room = width.saturating_sub(total(&left));
+    for (named, (at, name)) in more.into_iter().enumerate() {
+        let Some(rest) = room.checked_sub(total(std::slice::from_ref(&name))) else { break };
+        room = rest;
+        left.insert(at + named, name);
     }
     let right = len.map(|len| piece(bytes(len), theme.dim()).rank(1));
     (left, right.into_iter().collect())
@@ -195,6 +232,6 @@ fn names(scene: &Scene<'_>, ui: &UiState, len: Option<u64>) -> (Vec<Piece>, Vec<
 /// The tab of a zoomed step at a cell of the bar.
 pub(super) fn hit_section(width: u16, dx: u16, scene: &Scene<'_>, ui: &UiState) -> Option<Action> {
     // The length of the log at the right is the first thing to go, so it moves nothing.
-    let (left, right) = names(scene, ui, None);
+    let (left, right) = names(width.saturating_sub(2), scene, ui, None);
     paint::hit(width.saturating_sub(2), left, right, dx.checked_sub(1)?)
 }

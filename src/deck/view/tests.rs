@@ -4,6 +4,7 @@ mod cast;
 mod foreign;
 mod lists;
 pub(crate) mod pictures;
+mod reader;
 mod stage;
 mod trouble;
 
@@ -420,7 +421,7 @@ fn the_line_about_who_needs_somebody_tells_what_comes_next_and_who_else_while_th
     assert!(line(200, &limited).contains("open 6:12 (warned 4:00, stopped at 15:00)"));
     let asked = |stage: &mut Stage| cast::asked(stage, "permission");
     let both = line(200, &asked);
-    assert!(both.contains("target/debug refused in 1:30   4 reviewer: bash cargo test open 6:12"), "{both}");
+    assert!(both.contains("target/debug (refused in 1:30)   4 reviewer: bash cargo test open 6:12"), "{both}");
     // Until when is never cut, at any width.
     assert!([50, 80, 100].iter().all(|width| line(*width, &asked).contains("refused in 1:30")));
     let narrow = line(100, &asked);

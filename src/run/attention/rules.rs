@@ -35,9 +35,9 @@ struct Rules<'a> {
     standing: &'a mut Standing,
 }
 
-fn open_for(call: &OpenCall, ms: u64) -> String {
+fn open_for(call: &OpenCall, time: &str) -> String {
     let path = call.path.as_ref().map_or_else(String::new, |p| format!(" on {p}"));
-    format!("tool '{}' open for {}{path}", call.tool, seconds(ms))
+    format!("tool '{}' open for {time}{path}", call.tool)
 }
 
 /// Since when an open call shows nothing: since the newest sign of life of a run that was started in it, else since it
@@ -46,28 +46,41 @@ fn open_since(call: &OpenCall) -> Timestamp {
     call.started_at.max(call.heard.unwrap_or(call.started_at))
 }
 
-fn no_event_for(ms: u64) -> String {
-    format!("no event since it was started {} ago", seconds(ms))
+fn no_event_for(time: &str) -> String {
+    format!("no event since it was started {time} ago")
 }
 
-fn quiet_for(step: &StepState, ms: u64) -> String {
+fn quiet_for(step: &StepState, time: &str) -> String {
     let inside = step.waits_for().map_or_else(String::new, |run| format!(", in its inner run {} neither", run.title));
-    format!("no observed activity for {}{inside}", seconds(ms))
+    format!("no observed activity for {time}{inside}")
 }
 
-/// What is to be seen now of a reason that a time is the evidence of: what was seen when it was told stands still. `None`
-/// for other reasons, and where it does not hold any more.
+fn active_for(time: &str) -> String {
+    format!("still active after {time}")
+}
+
+/// What is to be seen now of a reason whose evidence grows, with its time as `told` writes times: what was seen when it was
+/// told stands still. `None` for other reasons, and where it does not hold any more.
 #[must_use]
-pub fn seen(state: &RunState, step: &StepState, reason: Reason, now: Timestamp) -> Option<String> {
-    let awake = |since| u64::try_from(state.gaps.awake(since, now).as_millis()).unwrap_or(u64::MAX);
+pub fn seen(
+    state: &RunState,
+    step: &StepState,
+    reason: Reason,
+    now: Timestamp,
+    told: impl Fn(Duration) -> String,
+) -> Option<String> {
+    let awake = |since| told(state.gaps.awake(since, now));
     match reason {
         Reason::ToolOpen => {
             let notice = step.attention.iter().find(|notice| notice.condition.reason == reason)?;
             let call = step.open.iter().find(|call| call.seq.to_string() == notice.condition.subject)?;
-            Some(open_for(call, awake(open_since(call))))
+            Some(open_for(call, &awake(open_since(call))))
         }
-        Reason::NoFirstEvent if !step.heard => Some(no_event_for(awake(step.silent_since()?))),
-        Reason::Idle => Some(quiet_for(step, awake(step.silent_since()?))),
+        Reason::NoFirstEvent if !step.heard => Some(no_event_for(&awake(step.silent_since()?))),
+        Reason::Idle => Some(quiet_for(step, &awake(step.silent_since()?))),
+        Reason::TimeThreshold => Some(active_for(&awake(step.started_at?))),
+        Reason::TurnThreshold => Some(active_for(&format!("{} turns", step.turn_count))),
+        Reason::TokenThreshold => Some(active_for(&format!("{} tokens", step.tokens.total()))),
         _ => None,
     }
 }
@@ -190,7 +203,7 @@ impl Rules<'_> {
             if over.is_some_and(|first| first != index) {
                 continue;
             }
-            let evidence = |ms| open_for(call, ms);
+            let evidence = |ms| open_for(call, &seconds(ms));
             self.timed(Reason::ToolOpen, call.seq.to_string(), open_since(call), ms, evidence);
         }
     }
@@ -205,11 +218,15 @@ impl Rules<'_> {
         let Some(since) = step.silent_since() else { return };
         match (step.heard, step.thresholds.first_event_ms, step.thresholds.idle_ms) {
             (false, Some(ms), _) if step.runner.is_agent() => {
-                self.timed(Reason::NoFirstEvent, step.attempt().to_string(), since, ms, no_event_for);
+                self.timed(Reason::NoFirstEvent, step.attempt().to_string(), since, ms, |ms| {
+                    no_event_for(&seconds(ms))
+                });
             }
             (_, _, Some(ms)) => {
                 // Longer than the threshold, not as long (runner-behaviour 4.3).
-                self.timed(Reason::Idle, String::new(), since, ms.saturating_add(1), |ms| quiet_for(step, ms));
+                self.timed(Reason::Idle, String::new(), since, ms.saturating_add(1), |ms| {
+                    quiet_for(step, &seconds(ms))
+                });
             }
             _ => {}
         }
@@ -300,23 +317,15 @@ impl Rules<'_> {
         let step = self.step;
         let Some(started) = step.started_at else { return };
         if let Some(ms) = step.thresholds.long_ms {
-            let evidence = |ms| format!("still active after {}", seconds(ms));
-            self.timed(Reason::TimeThreshold, String::new(), started, ms, evidence);
+            self.timed(Reason::TimeThreshold, String::new(), started, ms, |ms| active_for(&seconds(ms)));
         }
         if let Some(most) = step.thresholds.long_turns {
-            let evidence = format!("still active after {} turns", step.turn_count);
+            let evidence = active_for(&format!("{} turns", step.turn_count));
             self.counted(Reason::TurnThreshold, "", started, most, step.turn_count, evidence);
         }
         if let Some(most) = step.thresholds.long_tokens {
             let tokens = step.tokens.total();
-            self.counted(
-                Reason::TokenThreshold,
-                "",
-                started,
-                most,
-                tokens,
-                format!("still active after {tokens} tokens"),
-            );
+            self.counted(Reason::TokenThreshold, "", started, most, tokens, active_for(&format!("{tokens} tokens")));
         }
     }
 }

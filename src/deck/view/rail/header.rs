@@ -57,7 +57,10 @@ pub(in crate::deck::view) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<
     let ran = state.elapsed(scene.now);
     let time = or_unknown(ran.map(if area.width >= 100 { clock_long } else { clock }));
     let more = if state.lost.is_some() && state.ended_at.is_none() && ran.is_some() { "+" } else { "" };
-    right.push(piece(format!("{time}{more}"), theme.bold()).gap(gap));
+    // A lone sign for what is not known says nothing of what it is that is not.
+    if ran.is_some() || !state.steps.is_empty() {
+        right.push(piece(format!("{time}{more}"), theme.bold()).gap(gap));
+    }
     if let Some(limit) = state.timeout_ms {
         let limit = std::time::Duration::from_millis(limit);
         let limit = if area.width >= 100 { clock_long(limit) } else { clock(limit) };
@@ -93,9 +96,9 @@ pub(in crate::deck::view) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<
 
 /// How the run looks.
 fn run_face(scene: &Scene<'_>) -> Face {
-    let face = scene.theme.run_face(scene.state);
+    let face = scene.theme.own_run_face(scene.state);
     if scene.is_gone() && !scene.state.is_over() {
-        return Face { word: "was running", ..scene.theme.face(StepFace::Unknown) };
+        return Face { glyph: face.glyph, word: "was running", ..scene.theme.face(StepFace::Unknown) };
     }
     face
 }

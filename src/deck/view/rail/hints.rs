@@ -4,13 +4,16 @@ use crossterm::event::KeyCode;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::super::Scene;
 use super::super::paint::{self, Piece, hit, piece, row};
+use super::super::{Scene, overlay};
 use super::inset;
 use super::message::message;
 use crate::deck::actions::{self, Action, Situation};
 use crate::deck::answer_dialog;
-use crate::deck::model::{Danger, Overlay, Tab, UiState};
+use crate::deck::entries::Sieve;
+use crate::deck::model::{Danger, Overlay, Tab, UiState, ViewMode};
+use crate::deck::rows;
+use crate::run::Stream;
 use crate::run::replay::Step;
 
 /// Draws the hints; `alone` says that there is no other line for a notice.
@@ -63,13 +66,24 @@ fn above(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
             }
             named(&out)
         }
-        Some(Overlay::Help { query: Some(_), .. }) => named(&[("↑↓", "scroll"), ("esc", "all keys")]),
-        Some(Overlay::Help { .. }) => named(&[("jk", "scroll"), ("/", "find"), ("esc", "back")]),
-        Some(Overlay::Reading(_)) => {
-            let mut out = vec![("esc", "back"), ("jk", "scroll"), ("/", "find"), ("y", "copy")];
-            if ui.needle().is_some() {
-                out.insert(2, ("n N", "next match"));
+        // What is on the screen as a whole is not scrolled.
+        Some(Overlay::Help { query: Some(_), .. }) => {
+            let mut out = vec![("esc", "all keys")];
+            out.extend(overlay::scrolls(scene, ui).then_some(("↑↓", "scroll")));
+            named(&out)
+        }
+        Some(Overlay::Help { .. }) => {
+            let mut out = vec![("esc", "back"), ("/", "find")];
+            if overlay::scrolls(scene, ui) {
+                out.insert(0, ("jk", "scroll"));
             }
+            named(&out)
+        }
+        Some(Overlay::Reading(_)) => {
+            let mut out = vec![("esc", "back")];
+            out.extend(overlay::scrolls(scene, ui).then_some(("jk", "scroll")));
+            out.extend(ui.needle().map(|_| ("n N", "next match")));
+            out.extend([("/", "find"), ("y", "copy")]);
             named(&out)
         }
         Some(Overlay::Why { step, .. }) => {
@@ -80,8 +94,8 @@ fn above(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
                 .filter_map(|action| Some((ui.keymap.hint(action), actions::row(action)?.short)))
                 .collect();
             let mut out: Vec<(&str, &str)> = vec![("esc", "back")];
+            out.extend(overlay::scrolls(scene, ui).then_some(("jk", "scroll")));
             out.extend(keys.iter().map(|(key, word)| (key.as_str(), *word)));
-            out.push(("jk", "scroll"));
             named(&out)
         }
         Some(Overlay::Budget(_)) => {
@@ -95,7 +109,9 @@ fn above(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
             out.push(("esc", "later"));
             // What is only typed has nothing to choose from.
             let choices = question.map(answer_dialog::lines);
-            out.extend(choices.filter(|lines| !lines.is_empty()).map(|_| ("↑↓", "move")));
+            // Where none is meant yet, they go to one.
+            let word = if dialog.index.is_none() { "choose" } else { "move" };
+            out.extend(choices.filter(|lines| !lines.is_empty()).map(|_| ("↑↓", word)));
             if question.is_some_and(|question| question.asking.many) {
                 out.insert(1, ("space", "tick"));
             }
@@ -145,11 +161,21 @@ fn hint(key: &str, word: &str, rank: u8, scene: &Scene<'_>) -> [Piece; 2] {
     [piece(key, scene.theme.key()).rank(rank).gap(2), piece(word, scene.theme.dim()).rank(rank).gap(1)]
 }
 
+/// The keys of the picture. The lower a rank is, the sooner a hint goes.
 fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
     let at = Situation { state: scene.state, read_only: scene.read_only };
-    let over = scene.state.step(ui.selected).is_some_and(|step| step.phase.is_terminal());
+    let step = scene.state.step(ui.selected);
+    let over = step.is_some_and(|step| step.phase.is_terminal());
+    // The row is a group, and the key reaches one of it.
+    let in_group = step.filter(|step| !ui.zoom && rows::folded(ui, scene.state, step).is_some());
+    let whom = in_group.map(|step| format!(" {}", step.id)).unwrap_or_default();
     let mut out = Vec::new();
-    for action in actions::footer(ui, at) {
+    let mut wanted = actions::footer(ui, at);
+    let more = if ui.size.0 >= ROOMY { actions::more(ui, at) } else { Vec::new() };
+    let more: Vec<Action> = more.into_iter().filter(|action| !wanted.contains(action)).collect();
+    let end = wanted.iter().position(|action| matches!(action, Action::Palette | Action::Help | Action::Quit));
+    wanted.splice(end.unwrap_or(wanted.len())..end.unwrap_or(wanted.len()), more.iter().copied());
+    for action in wanted {
         let Some(info) = actions::row(action) else { continue };
         let key = match action {
             Action::Down => format!("{}{}", ui.keymap.hint(Action::Down), ui.keymap.hint(Action::Up)),
@@ -174,8 +200,16 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
         if key.trim().is_empty() {
             continue;
         }
+        // What there is only room for on a large screen goes first, the last of it before the first.
+        let spare = more.iter().rev().position(|other| *other == action);
+        let spare = spare.map(|place| u8::try_from(place).unwrap_or(SPARE).min(SPARE));
         let rank = match action {
+            // How to leave a state is seen in it.
+            Action::Filter if leaves_out(ui).is_some() => 9,
             Action::View => 0,
+            // Where one step has the screen, others have a tab each.
+            Action::Down if ui.mode == ViewMode::Tabs && !ui.zoom => 1,
+            Action::NextStep if ui.mode == ViewMode::Tabs && !ui.zoom => 8,
             Action::NextPane => 1,
             // What ends the run, beside a step that is over.
             Action::Interrupt if ui.zoom && over => 1,
@@ -189,30 +223,58 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             // Whoever has just searched goes from one match to the next.
             Action::SearchNext => 10,
             Action::Steer => 8,
-            Action::Zoom | Action::Open | Action::Seek(Step::Mark) => 7,
+            Action::Zoom | Action::Open | Action::Right | Action::Seek(Step::Mark) => 7,
             Action::Seek(_) => 8,
-            Action::NextAttention => 10,
+            Action::NextAttention | Action::Acknowledge => 10,
             Action::Help => 11,
             _ => 12,
         };
+        let rank = spare.unwrap_or(SPARE + 1 + rank);
         let word = match (action, &ui.replay) {
             (Action::Freeze, Some(replay)) if replay.cursor.plays() => "pause",
             (Action::Freeze, Some(_)) => "play",
-            (Action::Freeze, None) => "go on",
+            (Action::Freeze, None) if ui.frozen.is_some() => "go on",
             // In the picture of one step a key that is about all of them says so.
             (Action::Interrupt, _) if ui.zoom => "interrupt run",
             (Action::Faster, Some(_)) => "speed",
+            (Action::Back, _) if ui.lists_some() => "all steps",
             (Action::Back, Some(_)) if !ui.zoom => "leave",
+            (Action::Filter, _) => leaves_out(ui).unwrap_or(info.short),
             (Action::SearchNext, _) => "next match",
+            (Action::Down, _) if ui.mode == ViewMode::Tabs && !ui.zoom => "scroll",
             // To what is over nobody writes: it is gone on with.
             (Action::Steer, None) if scene.state.is_over() => "go on",
             (Action::StopRun, _) if !ui.left.is_empty() => "end what lives on",
             (Action::StopStep, _) if !ui.left.is_empty() => "end what it left",
             _ => info.short,
         };
-        out.extend(hint(&key, word, rank, scene).map(|p| p.does(action)));
+        let word = match action {
+            Action::Steer | Action::StopStep => format!("{word}{whom}"),
+            _ => word.to_owned(),
+        };
+        out.extend(hint(&key, &word, rank, scene).map(|p| p.does(action)));
     }
     out
+}
+
+/// From here on the hints name more than what one needs first, in cells.
+const ROOMY: u16 = 100;
+/// The highest rank of what they name then.
+const SPARE: u8 = 9;
+
+/// What the key that leaves something out of a tab shows next, where something is left out.
+fn leaves_out(ui: &UiState) -> Option<&'static str> {
+    let tab = ui.tab(ui.selected);
+    let pane = ui.panes.get(&ui.selected).filter(|_| ui.zoom)?;
+    if tab == Tab::Output {
+        return pane.only.map(|only| if only == Stream::Err { "stdout" } else { "all" });
+    }
+    let sieve = pane.sieve.get(&tab).copied().filter(|sieve| *sieve != Sieve::All)?;
+    Some(match sieve.next(tab) {
+        Sieve::All => "all",
+        Sieve::Errors => "errors",
+        Sieve::Text => "text",
+    })
 }
 
 /// What a click on the hints does.

@@ -7,7 +7,7 @@ use super::super::Scene;
 use super::super::layout::{self, Shape};
 use super::super::paint::{Piece, piece, row};
 use super::inset;
-use crate::deck::actions::{self, Action, Situation};
+use crate::deck::actions::{self, Action, NARROW, Situation};
 use crate::deck::compose;
 use crate::deck::feed::Hands;
 use crate::deck::history::short;
@@ -41,6 +41,13 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     }
     if ui.armed.is_some() {
         let many = living(scene.state);
+        if ui.size.0 < NARROW {
+            let told = match many {
+                1 => " again pauses 1 child; its session lives on".to_owned(),
+                n => format!(" again pauses {n} children; sessions live on"),
+            };
+            return Some(vec![piece(ui.keymap.hint(Action::Interrupt), theme.key()), piece(told, theme.bold())]);
+        }
         let children = match many {
             1 => "1 child pauses, its session lives on".to_owned(),
             n => format!("{n} children pause, their sessions live on"),
@@ -69,7 +76,7 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     if let Some(replay) = &ui.replay {
         return Some(replayed(replay, scene, ui));
     }
-    if let Some(text) = standing(scene, ui.size.0 < 70) {
+    if let Some(text) = standing(scene, ui.size.0 < NARROW) {
         // What became of a request is told for a while also where something stays true beside it; where nobody is left to
         // take one there is nothing to tell.
         let fresh = ui.sent.last().is_some_and(|sent| scene.wall.since(sent.at) < FRESH);
@@ -84,26 +91,30 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         // A narrow line says it with the end of the step; the line about the run says it at every size.
         let lead = match paused {
             true => "the run is paused; ",
-            false if ui.size.0 < 70 && failed.is_some() => "",
+            false if ui.size.0 < NARROW && failed.is_some() => "",
             false => "the run is over; ",
         };
         let mut over = vec![piece(lead, theme.plain())];
         let at = Situation { state: scene.state, read_only: scene.read_only };
         let retries = actions::possible(Action::Retry, ui, at).is_ok();
         let again = match (ui.size.0 < 100, paused) {
-            (true, _) => " again",
+            (true, _) => " retries",
             (false, true) => " runs again what is not done",
             (false, false) => " does again what failed",
         };
+        // Where there is little room for the reason, the footer alone names the ways out.
+        let wide = ui.size.0 >= 100;
         let ways = "; q leaves".len() + if retries { "; R".len() + again.len() } else { 0 };
         over.extend(failed.map(|step| {
-            // The reason is cut to the room that there is beside the way out.
             let name = SafeText::line(step.title()).truncate(24);
             let error = step.error.as_deref().map(|why| format!(": {}", SafeText::line(&cause(why))));
             let text = SafeText::line(&format!("step {} {name} failed{}", step.id, error.unwrap_or_default()));
-            let room = usize::from(ui.size.0).saturating_sub(2 + lead.len() + ways);
-            piece(format!("{}; ", text.truncate(room.min(ENDED))), theme.bad())
+            let room = usize::from(ui.size.0).saturating_sub(2 + lead.len() + if wide { ways } else { 0 });
+            piece(format!("{}{}", text.truncate(room.min(ENDED)), if wide { "; " } else { "" }), theme.bad())
         }));
+        if failed.is_some() && !wide {
+            return Some(over);
+        }
         over.extend([
             piece(ui.keymap.hint(Action::Quit), theme.key()),
             piece(" leaves", theme.plain()),
@@ -122,7 +133,11 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         return Some(over);
     }
     if ui.leave_when_over {
-        return Some(vec![piece("stopping everything; the deck leaves when the last child has ended", theme.bold())]);
+        let told = match ui.size.0 < NARROW {
+            true => "stopping all; leaves when the last has ended",
+            false => "stopping everything; the deck leaves when the last child has ended",
+        };
+        return Some(vec![piece(told, theme.bold())]);
     }
     request(scene, ui)
 }
@@ -135,17 +150,39 @@ fn replayed(replay: &Replay, scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
     let theme = scene.theme;
     if replay.reading.is_none() && replay.cursor.is_at_end(&replay.line) {
         let key = |action| piece(ui.keymap.hint(action), theme.key());
+        let [end, again, leaves] = match ui.size.0 < NARROW {
+            true => ["the end; ", " plays again, ", " leaves the replay"],
+            false => ["this is the end; ", " plays it again, ", " shows the run as it is"],
+        };
         return vec![
-            piece("this is the end; ", theme.plain()),
+            piece(end, theme.plain()),
             key(Action::Freeze),
-            piece(" plays it again, ", theme.plain()),
+            piece(again, theme.plain()),
             key(Action::Replay),
-            piece(" shows the run as it is", theme.plain()),
+            piece(leaves, theme.plain()),
         ];
     }
+    // The newest that happened stands above the track already.
+    if tells_happening(scene, ui) {
+        return legend(replay).map(|text| piece(text, theme.dim())).into_iter().collect();
+    }
     let Some(entry) = scene.history.ticker.back() else { return Vec::new() };
-    let step = entry.step.map(|step| format!("step {step}: ")).unwrap_or_default();
-    vec![piece(scene.time_of_day(entry.at), theme.dim()), piece(format!("{step}{}", entry.text), theme.plain()).gap(2)]
+    let of = entry.step.and_then(|id| scene.state.step(id));
+    let name = of.map(|step| format!("{} {}", step.id, SafeText::line(step.title()).truncate(16)));
+    let mut out = vec![piece(scene.time_of_day(entry.at), theme.dim())];
+    out.extend(name.map(|name| piece(name, theme.plain()).gap(2)));
+    out.push(piece(entry.text.to_string(), theme.plain()).gap(2));
+    out
+}
+
+/// Whether what happened last is on the screen beside what this line says.
+fn tells_happening(scene: &Scene<'_>, ui: &UiState) -> bool {
+    !layout::layout(ui, scene.state).ticker.is_empty()
+}
+
+/// What the signs on the track of a replay mean, where there is one.
+fn legend(replay: &Replay) -> Option<&'static str> {
+    replay.reading.is_none().then_some("• call   ▲ need   ■ end   ▸ request   ◆ now")
 }
 
 /// What stays true and must be known; in fewer words where there is little room.
@@ -156,7 +193,10 @@ fn standing(scene: &Scene<'_>, narrow: bool) -> Option<SafeText> {
             let told = evidence.as_str();
             let pid = told.strip_prefix("the runner (").and_then(|told| told.strip_suffix(") is gone"));
             let since = since.unwrap_or_default();
-            format!("read-only: runner gone{since}, the run was marked lost ({})", pid.unwrap_or(told))
+            match narrow {
+                true => format!("read-only: runner gone{since}, run lost"),
+                false => format!("read-only: runner gone{since}, the run was marked lost ({})", pid.unwrap_or(told)),
+            }
         }
         (Hands::Gone(what), _) if narrow => {
             format!(
@@ -275,11 +315,12 @@ fn page(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
             vec![piece(text, scene.theme.dim()).rank(1), piece(keys, scene.theme.key()).rank(1).gap(2)]
         }
         (Shape::Zoom, _) => tool_limits(scene, ui),
-        // What the signs on the track above mean.
-        _ if ui.replay.as_ref().is_some_and(|replay| replay.reading.is_none()) => {
-            vec![piece("• call   ▲ need   ■ end   ▸ request   ◆ now", scene.theme.dim()).rank(0)]
+        // The line itself says it.
+        _ if tells_happening(scene, ui) => Vec::new(),
+        _ => {
+            let told = ui.replay.as_ref().and_then(legend);
+            told.map(|text| piece(text, scene.theme.dim()).rank(0)).into_iter().collect()
         }
-        _ => Vec::new(),
     }
 }
 

@@ -5,7 +5,6 @@ use ratatui::layout::Rect;
 
 use super::super::Scene;
 use super::super::paint::{Piece, hit, piece, row, total};
-use super::inset;
 use crate::deck::actions::Action;
 use crate::deck::attention;
 use crate::deck::left::processes;
@@ -19,7 +18,12 @@ pub(in crate::deck::view) fn needs_you(buf: &mut Buffer, area: Rect, scene: &Sce
     }
     buf.set_style(area, scene.theme.alarm());
     let (left, right) = needs(area.width, scene, ui);
-    row(buf, inset(area), 0, left, right);
+    row(buf, alarmed(area), 0, left, right);
+}
+
+/// The line, which is an alarm from end to end and needs no air at its right one.
+const fn alarmed(area: Rect) -> Rect {
+    Rect { x: area.x + 1, width: area.width.saturating_sub(1), ..area }
 }
 
 fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>) {
@@ -30,8 +34,9 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
     let waiting = attention::attention(scene.state, ui);
     let Some(first) = attention::foremost(&waiting, ui) else { return (Vec::new(), Vec::new()) };
     let name = scene.state.step(first.step).map(|s| SafeText::line(s.title())).unwrap_or_default();
+    let gap = if width < 100 { 2 } else { 3 };
     let hint = |action: Action, word: &str, rank: u8| {
-        piece(format!("{} {word}", ui.keymap.hint(action)), theme.alarm()).rank(rank).gap(3).does(action)
+        piece(format!("{} {word}", ui.keymap.hint(action)), theme.alarm()).rank(rank).gap(gap).does(action)
     };
     // What lies above takes the keys.
     let free = ui.overlays.is_empty();
@@ -54,10 +59,14 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
         1 => "NEEDS",
         _ => "NEED",
     };
-    let count = format!("▲ {} {verb} YOU", waiting.len());
+    // On the narrowest screen the figure is worth more than the words that its sign has.
+    let count = match width < NARROWEST {
+        true => format!("▲ {}", waiting.len()),
+        false => format!("▲ {} {verb} YOU", waiting.len()),
+    };
     let word = if width < 70 { "" } else { "step " };
     // For how long is never cut; what it is about may be.
-    let used = crate::text::width(&count) + 4 + if width < 70 { 0 } else { 10 };
+    let used = crate::text::width(&count) + 4 + if width < 70 || !free { 0 } else { 10 };
     // How to answer is never crowded out by the question.
     let used = if asks && free { used + 10 } else { used };
     let number = format!("{word}{}", first.step);
@@ -90,6 +99,9 @@ fn needs(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piece>
     }
     (left, right)
 }
+
+/// A narrower line has no words for how many need somebody, in cells.
+const NARROWEST: u16 = 40;
 
 /// The cells that a text takes.
 fn cells(text: &str) -> u16 {
@@ -140,5 +152,5 @@ const OTHER: usize = 40;
 /// What a click on the line about what needs a person does, `dx` cells from its left.
 pub(in crate::deck::view) fn hit_needs(width: u16, dx: u16, scene: &Scene<'_>, ui: &UiState) -> Option<Action> {
     let (left, right) = needs(width, scene, ui);
-    hit(width.saturating_sub(2), left, right, dx.checked_sub(1)?)
+    hit(width.saturating_sub(1), left, right, dx.checked_sub(1)?)
 }

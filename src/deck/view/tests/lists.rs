@@ -38,10 +38,10 @@ fn a_line_stands_where_another_attempt_began_among_calls_and_what_was_said() {
     // What was said has it at the same place.
     stage.keys("3");
     let text = stage.text();
-    assert!(in_order(&text, &["Then the two tests", "› read", second, "… 2 more lines", "› edit", third]), "{text}");
+    assert!(in_order(&text, &["Then the two tests", "● read", second, "… 2 more lines", "● edit", third]), "{text}");
     stage.keys("g");
     let text = stage.text();
-    assert!(in_order(&text, &["› task", "Mend the flaky", "› read", second]), "{text}");
+    assert!(in_order(&text, &["› task", "Mend the flaky", "● read", second]), "{text}");
 }
 
 #[test]

@@ -156,10 +156,14 @@ impl<'a> Reader<'a> {
                 let mut lines = Vec::new();
                 for call in step.recent_tools.iter().filter(|call| call.path.as_deref().is_some_and(names)) {
                     let at = self.time(call.started_at.unwrap_or(call.ended_at));
-                    lines.push(SafeText::line(&format!("{at}  {}  {}", call.tool, outcome(call))));
+                    // The first line of what it says is the reason.
+                    let why = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty());
+                    let why = why.filter(|_| call.outcome != Some(ToolOutcome::Ok));
+                    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                    lines.push(SafeText::line(&format!("{at}  {}  {}{why}", call.tool, outcome(call))));
                 }
                 for call in step.open.iter().filter(|call| call.path.as_deref().is_some_and(names)) {
-                    lines.push(SafeText::line(&format!("{}  {}  it is open", self.time(call.started_at), call.tool)));
+                    lines.push(SafeText::line(&format!("{}  {}  still open", self.time(call.started_at), call.tool)));
                 }
                 if !lines.is_empty() {
                     lines.push(SafeText::default());
@@ -327,7 +331,7 @@ impl<'a> Reader<'a> {
             }
             Call::Open(call) => {
                 let mut lines =
-                    vec![fact("outcome", "it is open".to_owned()), fact("started", self.time(call.started_at))];
+                    vec![fact("outcome", "still open".to_owned()), fact("started", self.time(call.started_at))];
                 let args = self.arguments(feed, step, Begun::open(call));
                 lines.extend(unsaid(call.path.as_deref(), &args).map(|path| fact("path", path.to_owned())));
                 lines.extend(heading("arguments"));

@@ -10,7 +10,7 @@ use crate::deck::actions::{self, Section, Situation};
 use crate::deck::attention::evidence;
 use crate::deck::model::{Overlay, UiState};
 use crate::deck::reading::{Found, Reading};
-use crate::run::StepId;
+use crate::run::{StepFace, StepId};
 use crate::text::{SafeText, width};
 
 /// Draws the topmost overlay. The picture behind it stands back, except for the composer, which is written while one
@@ -140,11 +140,14 @@ fn help(buf: &mut Buffer, area: Rect, top: usize, query: Option<&str>, scene: &S
         lines.push(("", String::new(), SafeText::default()));
         lines.push(("signs", String::new(), SafeText::default()));
         let drafted = (super::list::DRAFT, "a message to this step was begun and not sent");
-        for (sign, what) in crate::deck::SIGNS.into_iter().chain([drafted]) {
+        for (sign, what) in crate::deck::SIGNS.into_iter().chain(crate::deck::DECK_SIGNS).chain([drafted]) {
             let mut sign = sign.to_owned();
             let wrapped = SafeText::line(what).wrap(room);
             lines.extend(wrapped.into_iter().map(|text| ("", std::mem::take(&mut sign), text)));
         }
+        lines.push(("", String::new(), SafeText::default()));
+        lines.push(("states", String::new(), SafeText::default()));
+        lines.extend(states(room).into_iter().map(|row| ("", String::new(), SafeText::line(&row))));
     }
     let typing = u16::from(query.is_some()) * 2;
     // Two columns where one does not hold all of it and there is room beside it: they part between two sections.
@@ -159,7 +162,8 @@ fn help(buf: &mut Buffer, area: Rect, top: usize, query: Option<&str>, scene: &S
         Some(at) => (lines.get(..at).unwrap_or_default(), lines.get(at + 1..).unwrap_or_default()),
         None => (lines.as_slice(), &[][..]),
     };
-    let rows = left.len().max(right.len());
+    // Where no key is left a row says so.
+    let rows = left.len().max(right.len()).max(1);
     let wide = if right.is_empty() { COLUMN } else { 2 * COLUMN };
     let high = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2 + typing);
     let inner = dialog_box(buf, area, (wide, high), "keys", scene);
@@ -184,6 +188,19 @@ fn help(buf: &mut Buffer, area: Rect, top: usize, query: Option<&str>, scene: &S
             }
         }
     }
+}
+
+/// Every state with its sign, as many in a row as fit into so many cells.
+fn states(room: usize) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    for face in StepFace::ALL {
+        let told = format!("{} {}", face.glyph(), face.word());
+        match rows.last_mut().filter(|row| width(row) + 3 + width(&told) <= room) {
+            Some(row) => *row = format!("{row}   {told}"),
+            None => rows.push(told),
+        }
+    }
+    rows
 }
 
 /// The widest that one column of keys is, in cells with its frame.
@@ -266,7 +283,9 @@ fn reading(buf: &mut Buffer, area: Rect, text: &Reading, scene: &Scene<'_>, ui: 
         0 => piece("nothing found", theme.bad()),
         _ => piece(format!("match {nth}/{total}"), theme.accent()),
     });
-    let inner = titled_box(buf, area, (110, high), text.title.as_str(), found.into_iter().collect(), scene);
+    let sought = found.as_ref().and_then(|_| super::output::sought(ui, scene));
+    let told: Vec<Piece> = sought.into_iter().chain(found.map(|piece| piece.gap(2))).collect();
+    let inner = titled_box(buf, area, (110, high), text.title.as_str(), told, scene);
     let top = scrolled(buf, inner, text.top, lines.len(), scene);
     let needle = ui.needle().filter(|_| text.found.is_some());
     for ((n, line), dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
@@ -286,10 +305,14 @@ fn scrolled(buf: &mut Buffer, inner: Rect, top: usize, lines: usize, scene: &Sce
     let shown = usize::from(inner.height);
     let top = top.min(lines.saturating_sub(shown));
     let told = match (top > 0, top + shown < lines) {
+        (false, false) => return top,
+        // The signs that stand for arrows are keys.
+        (true, true) if scene.theme.ascii => " more above and below ",
+        (true, false) if scene.theme.ascii => " more above ",
+        (false, true) if scene.theme.ascii => " more below ",
         (true, true) => " ↑↓ more ",
         (true, false) => " ↑ more ",
         (false, true) => " ↓ more ",
-        (false, false) => return top,
     };
     let edge = Rect { y: inner.bottom(), height: 1, ..inner };
     put_right(buf, edge, edge.width, 0, told, scene.theme.accent());

@@ -4,11 +4,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Scene;
+use super::detail::many;
 use super::paint::{self, Piece, piece, put, row};
 use crate::deck::actions::Action;
 use crate::deck::entries::Earlier;
 use crate::deck::model::{Tab, UiState};
-use crate::deck::window::Windows;
+use crate::deck::window::{Window, Windows};
 use crate::run::{RunState, StepId, StepState};
 use crate::text::{SafeText, bytes, grouped};
 
@@ -155,13 +156,13 @@ pub fn hit(ui: &UiState, state: &RunState, dx: u16) -> Option<StepId> {
 
 /// The tabs of a zoomed step.
 pub(super) fn sections(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState, windows: &Windows) {
-    let len = windows.logs.get(&ui.selected).map(|w| w.len).filter(|_| ui.tab(ui.selected) == Tab::Output);
-    let (left, right) = names(scene, ui, len);
+    let log = windows.logs.get(&ui.selected).filter(|_| ui.tab(ui.selected) == Tab::Output);
+    let (left, right) = names(scene, ui, log);
     let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     row(buf, area, 0, left, right);
 }
 
-fn names(scene: &Scene<'_>, ui: &UiState, len: Option<u64>) -> (Vec<Piece>, Vec<Piece>) {
+fn names(scene: &Scene<'_>, ui: &UiState, log: Option<&Window>) -> (Vec<Piece>, Vec<Piece>) {
     let theme = scene.theme;
     let Some(step) = scene.state.step(ui.selected) else { return (Vec::new(), Vec::new()) };
     let current = ui.tab(step.id);
@@ -188,8 +189,13 @@ fn names(scene: &Scene<'_>, ui: &UiState, len: Option<u64>) -> (Vec<Piece>, Vec<
             left.push(piece(format!(" {}{count} ", tab.name()), theme.dim()).rank(rank).does(does));
         }
     }
-    let right = len.map(|len| piece(bytes(len), theme.dim()).rank(1));
-    (left, right.into_iter().collect())
+    // How much there is: in lines where they were counted.
+    let mut right = Vec::new();
+    if let Some(log) = log {
+        right.extend(log.line.map(|(_, lines)| piece(many(lines, "line"), theme.dim()).rank(0)));
+        right.push(piece(bytes(log.len), theme.dim()).rank(1).gap(2));
+    }
+    (left, right)
 }
 
 /// The tab of a zoomed step at a cell of the bar.

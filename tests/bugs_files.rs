@@ -207,7 +207,7 @@ fn b57_a_limit_on_watching_is_named_and_nothing_is_missed() {
         let mut terminal = on_a_terminal(&with_limit(&world, limit, &words).unwrap());
         terminal.wait_text("up");
         terminal.keys("X");
-        terminal.wait_text("End the whole run?");
+        terminal.wait_text("Stop the whole run?");
         terminal.keys("y");
         terminal.wait_text("the run is over");
         terminal.keys("q");

@@ -257,7 +257,7 @@ fn b38_no_size_is_too_small_and_any_size_that_comes_later_is_used() {
         pty.resize(120, 36);
         pty.wait_text("╭─ happening");
         pty.keys("X");
-        pty.wait_text("End the whole run?");
+        pty.wait_text("Stop the whole run?");
         pty.keys("y");
         pty.wait_text("the run is over");
         pty.keys("q");
@@ -310,7 +310,7 @@ fn b42_a_flood_is_drawn_at_most_thirty_times_a_second_in_whole_frames_that_scrol
     }
     assert_eq!(count(&bytes[first + 1..], b"\x1b[2J"), 0, "cleared once");
     pty.keys("X");
-    pty.wait_text("End the whole run?");
+    pty.wait_text("Stop the whole run?");
     pty.keys("y");
     home.wait_state("stopped");
 }

@@ -249,7 +249,7 @@ fn b27_idle_steps_cost_a_clock_a_second_and_nothing_when_there_is_none() {
         assert!((runner as f64) < 12.0 * seconds + 12.0, "the runner woke {runner} times in {seconds} s");
     }
     pty.keys("X");
-    pty.wait_text("End the whole run?");
+    pty.wait_text("Stop the whole run?");
     pty.keys("y");
     wait_long("the end", || pty.text().contains("the run is over"));
     // No clock is on the screen any more; what still settles counts for nothing.

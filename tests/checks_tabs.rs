@@ -141,7 +141,7 @@ fn check_38_a_tab_says_how_its_child_ended_and_stays() {
     let pty = tabs(&scene);
     pty.wait_text("printed");
     pty.keys("X");
-    pty.wait_text("End the whole run?");
+    pty.wait_text("Stop the whole run?");
     pty.keys("y");
     run.wait_end();
     pty.wait_text("── stopped");

@@ -85,7 +85,7 @@ fn a_run_is_watched_left_and_found_again() {
     again.keys("\x1b");
     again.wait_gone("[1 output]");
     again.keys("x");
-    again.wait_text("End step 1");
+    again.wait_text("Stop step 1");
     again.keys("y");
     again.wait_text("the run is over");
     again.keys("q");
@@ -209,7 +209,7 @@ fn a_step_that_prints_no_line_feed_is_not_said_to_be_silent() {
     pty.wait_for("its state in two places", |s| s.contents().matches("progress 2").count() == 2);
     assert!(!pty.text().contains("no output yet"));
     pty.keys("X");
-    pty.wait_text("End the whole run?");
+    pty.wait_text("Stop the whole run?");
     pty.keys("y");
     home.wait_state("stopped");
 }
@@ -260,7 +260,7 @@ fn a_flood_leaves_the_deck_quick() {
     pty.keys("q");
     pty.wait_gone("╭─ keys");
     pty.keys("X");
-    pty.wait_text("End the whole run?");
+    pty.wait_text("Stop the whole run?");
     pty.keys("y");
     home.wait_state("stopped");
 }

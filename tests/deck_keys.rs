@@ -241,7 +241,7 @@ fn play(stage: &Stage, action: Action) {
                 Tab::Output => "I was asked: Look around",
                 Tab::Tools => "bash ls",
                 Tab::Transcript => "task",
-                Tab::Budget => "tool calls",
+                Tab::Budget => "cache read",
                 Tab::Changes => "the folder is in no git repository",
                 Tab::Events => "started",
             });
@@ -512,21 +512,21 @@ fn play(stage: &Stage, action: Action) {
             stage.press(Action::Down);
             stage.sees("╭─ 2 talk ");
             stage.press(action);
-            stage.sees("End step 2 talk");
+            stage.sees("Stop step 2 talk");
             stage.pty.keys("y");
             stage.sees("■ stopped");
             stage.home.wait_state("running");
         }
         Action::StopRun => {
             stage.press(action);
-            stage.sees("End the whole run?");
+            stage.sees("Stop the whole run?");
             stage.pty.keys("y");
             stage.sees("the run is over");
             stage.home.wait_state("stopped");
         }
         Action::Retry => {
             stage.press(Action::StopRun);
-            stage.sees("End the whole run?");
+            stage.sees("Stop the whole run?");
             stage.pty.keys("y");
             stage.sees("the run is over");
             stage.press(action);

@@ -78,7 +78,8 @@ fn what_lives_on_of_a_lost_run_is_told_and_ended_by_its_key_and_nothing_is_begun
     pty.wait_text("▲ 4 PROCESSES LIVE ON");
     pty.wait_text(&format!("1 one: pid {} sh -c ", one.as_raw_nonzero()));
     pty.wait_text("X end what lives on");
-    pty.wait_text("read-only: runner gone since ");
+    pty.wait_text(") is gone since ");
+    pty.wait_text("; the run is lost");
     // Nothing is begun again beside it.
     pty.keys("R");
     pty.wait_text("X first: 4 processes of this lost run live on and would meet those of the new one");

@@ -438,7 +438,8 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
         // How to leave a state is seen in it.
         wanted.push(Action::Freeze);
     }
-    if ui.replay.is_some() {
+    // While what happened is still read nothing plays.
+    if ui.replay.as_ref().is_some_and(|replay| replay.reading.is_none()) {
         wanted.extend([Action::Freeze, Action::Seek(Step::Event), Action::Seek(Step::Mark), Action::Faster]);
     }
     if ui.zoom && ui.tab(ui.selected) == Tab::Budget {

@@ -213,7 +213,7 @@ impl<'a, S: Source> App<'a, S> {
             source,
             ui: UiState {
                 mouse,
-                keymap,
+                keymap: keymap.drawn_in(ascii),
                 can_go_on,
                 can_retry,
                 can_end_left,

@@ -305,8 +305,8 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
         let seen = crate::run::attention::seen(state, step, condition.reason, now, clock);
         lines.push(("evidence".to_owned(), seen.unwrap_or_else(|| condition.on_clock())));
         lines.push(("for".to_owned(), clock(now.since(condition.since))));
-        let times = if notice.times > 1 { format!(", told {} times", notice.times) } else { String::new() };
-        lines.push(("told".to_owned(), format!("{}{times}", ago(notice.raised_at))));
+        let times = if notice.times > 1 { format!(", {} times", notice.times) } else { String::new() };
+        lines.push(("raised".to_owned(), format!("{}{times}", ago(notice.raised_at))));
         if let Some(at) = notice.acknowledged {
             lines.push(("noted".to_owned(), format!("{}; told again at the next threshold", ago(at))));
         }

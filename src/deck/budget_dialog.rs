@@ -10,7 +10,7 @@ use super::keymap::Key;
 use super::model::{BudgetDialog, Overlay, UiEffect, UiState};
 use super::update::Context;
 use crate::run::{Limit, Limits, Metric, Raise, RunState, StepId, Timestamp, budget, or_more};
-use crate::text::{SafeText, UNKNOWN, clock, cost, count, grouped, or_unknown, written};
+use crate::text::{SafeText, clock, cost, count, grouped, or_unknown};
 
 /// The longest value that anybody can mean.
 const VALUE_MOST: usize = 24;
@@ -24,10 +24,21 @@ pub struct Line {
     pub name: &'static str,
     /// What was used of it so far.
     pub used: String,
-    /// The limit as it is; `–` for none.
-    pub limit: String,
+    /// The limit as it is, if there is one.
+    pub limit: Option<String>,
     /// What to write.
     pub example: &'static str,
+}
+
+impl Line {
+    /// What was used of what.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match &self.limit {
+            Some(limit) => format!("{} of {limit}", self.used),
+            None => format!("{}, no limit", self.used),
+        }
+    }
 }
 
 /// Whether limits can be changed now.
@@ -48,7 +59,7 @@ pub fn open(ui: &mut UiState, state: &RunState) {
     let dialog = BudgetDialog { step, whole_run, index: 0, value: String::new(), wrong: None };
     // What is limited already is what one wants to change.
     let lines = lines(state, &dialog, Timestamp::default());
-    let index = lines.iter().position(|line| line.limit != UNKNOWN).unwrap_or(0);
+    let index = lines.iter().position(|line| line.limit.is_some()).unwrap_or(0);
     ui.overlays.push(Overlay::Budget(BudgetDialog { index, ..dialog }));
 }
 
@@ -57,29 +68,32 @@ pub fn open(ui: &mut UiState, state: &RunState) {
 pub fn lines(state: &RunState, dialog: &BudgetDialog, now: Timestamp) -> Vec<Line> {
     let step = state.step(dialog.step).filter(|_| !dialog.whole_run);
     let limits = step.map_or(&state.limits, |s| &s.limits);
-    let time = |ms: Option<u64>| or_unknown(ms.map(|ms| written(Duration::from_millis(ms))));
+    let time = |ms: Option<u64>| ms.map(|ms| clock(Duration::from_millis(ms)));
     let ran = step.map_or_else(|| state.elapsed(now), |s| s.elapsed(now));
     let whole = step.map_or(state.timeout_ms, |s| s.timeout_ms);
     let counted = |name, key, metric: Metric, example| {
         let used = step.map_or_else(|| budget::used_by_run(state, metric), |s| budget::used(s, metric));
         let known = step.map_or_else(|| budget::is_known_of_run(state, metric), |s| budget::is_known(s, metric));
-        let Limit { soft, mut hard } = budget::limit(limits, metric);
-        if metric == Metric::Turns {
-            // What is granted beyond them is a limit of its own.
-            hard = limits.turns.map(|turns| turns.max as f64);
-        }
-        let partial = step.is_none() && state.is_partial(metric);
+        let Limit { soft, hard } = budget::limit(limits, metric);
+        let partial = match metric {
+            _ if step.is_some() => false,
+            Metric::Turns => state.are_turns_partial(),
+            Metric::ToolCalls => state.are_calls_partial(),
+            Metric::Cost | Metric::Tokens => state.is_partial(metric),
+        };
         let used = or_unknown(known.then(|| format!("{}{}", amount(metric, used), or_more(partial))));
-        let mut limit = or_unknown(hard.or(soft).map(|n| amount(metric, n)));
-        if let Some(grace) = limits.turns.map(|turns| turns.grace).filter(|n| metric == Metric::Turns && *n > 0) {
-            limit = format!("{limit}, {} more to finish", grouped(grace));
+        let mut limit = hard.or(soft).map(|n| amount(metric, n));
+        // What is changed is the limit without what is granted beyond it.
+        if let Some(turns) = limits.turns.filter(|turns| metric == Metric::Turns && turns.grace > 0) {
+            let (max, grace) = (grouped(turns.max), grouped(turns.grace));
+            limit = limit.map(|limit| format!("{limit} ({max}, {grace} more to finish)"));
         }
         Line { key, name, used, limit, example }
     };
     let mut lines = vec![
         Line { key: "time", name: "time", used: or_unknown(ran.map(clock)), limit: time(whole), example: "1h30m" },
         counted("turns", "turns", Metric::Turns, "50"),
-        counted("tool calls", "tool_calls", Metric::ToolCalls, "200"),
+        counted("calls", "tool_calls", Metric::ToolCalls, "200"),
         counted("tokens", "tokens", Metric::Tokens, "400_000"),
         counted("cost", "cost_usd", Metric::Cost, "2.50"),
     ];
@@ -296,9 +310,13 @@ mod tests {
         let dialog = BudgetDialog { step: StepId(2), whole_run: false, index: 0, value: String::new(), wrong: None };
         let lines = lines(&stage.feed.state, &dialog, stage.now);
         let tokens = lines.iter().find(|l| l.key == "tokens").unwrap();
-        assert_eq!((tokens.used.as_str(), tokens.limit.as_str()), ("191k", "400k"));
+        assert_eq!((tokens.used.as_str(), tokens.limit.as_deref()), ("191k", Some("400k")));
         let time = lines.iter().find(|l| l.key == "time").unwrap();
-        assert_eq!((time.used.as_str(), time.limit.as_str()), ("4:02", "10m"));
-        assert_eq!(lines.iter().find(|l| l.key == "cost_usd").unwrap().limit, UNKNOWN);
+        assert_eq!((time.used.as_str(), time.limit.as_deref()), ("4:02", Some("10:00")));
+        let told = |key| lines.iter().find(|l| l.key == key).unwrap().told();
+        // The same limit as in the pane, and what it is made of.
+        assert_eq!(told("turns"), "14 of 42 (40, 2 more to finish)");
+        // What has no limit is not unknown.
+        assert_eq!(told("cost_usd"), "$0.31, no limit");
     }
 }

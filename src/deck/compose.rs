@@ -4,7 +4,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::actions::{self, Action};
-use super::model::{Composer, Draft, Overlay, UiEffect, UiState, can_go_on, can_steer, is_foreign};
+use super::model::{Composer, Draft, Fate, Overlay, UiEffect, UiState, can_go_on, can_steer, is_foreign};
 use super::update::{Context, say};
 use crate::run::{RunState, SteerMode, SteerRequest, StepId, StepPhase, TargetState};
 use crate::text::{SafeText, typed};
@@ -40,7 +40,9 @@ fn still_refused(ui: &UiState, cx: Context<'_>, composer: &Composer) -> Option<S
 #[must_use]
 pub fn withdrawable(state: &RunState, ui: &UiState) -> Option<String> {
     let known = |id: &str| state.steering.recent.iter().any(|r| r.id == id);
-    let written = ui.sent.iter().rev().find(|s| s.what == "steer").and_then(|s| s.id.clone());
+    // What was refused waits nowhere.
+    let newest = ui.sent.iter().rev().find(|s| s.what == "steer");
+    let written = newest.filter(|s| !matches!(s.fate, Fate::Refused(_))).and_then(|s| s.id.clone());
     if let Some(id) = written.filter(|id| !known(id) && !ui.withdrawn.contains(id)) {
         return Some(id);
     }

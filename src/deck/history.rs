@@ -10,7 +10,7 @@ use crate::run::{
     SubAgentDid, TargetState, Timestamp, ToolOutcome, What, broken_off, cause, words,
 };
 use crate::rundir::LeftOut;
-use crate::text::{SafeText, clock, cost, lasted};
+use crate::text::{SafeText, clock, cost};
 
 /// The newest events.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,8 @@ pub struct History {
     pub said: BTreeMap<StepId, VecDeque<Said>>,
     /// The steps of which older entries are not here, and whether what was said is among that.
     cut: BTreeMap<StepId, bool>,
+    /// An event told that the runner was lost; whoever found that out himself has none.
+    lost: bool,
     /// The number of the newest event.
     newest: u64,
     /// Something stood in no recording, or came in another order: the numbers are those of this history only.
@@ -101,6 +103,7 @@ impl History {
             self.loose |= number.is_none();
             self.newest = number.unwrap_or(self.newest + 1);
             let seq = self.newest;
+            self.lost |= matches!(event.what, What::RunLost { .. });
             let entry = tell(state, event).map(|entry| Entry { seq, place, ..entry });
             let entry = entry.map(|entry| entry.naming(event, self.called(state, event)));
             if let What::Agent { step, event: agent } = &event.what
@@ -231,6 +234,14 @@ impl History {
         self.cut.get(&step).is_some_and(|of_said| *of_said || !said)
     }
 
+    /// What the events do not tell: that the runner was lost, where a reader found that out.
+    #[must_use]
+    pub fn lost(&self, state: &RunState) -> Option<Entry> {
+        let at = state.lost.as_ref().filter(|_| !self.lost).and(state.last_update)?;
+        let text = SafeText::line("the runner was lost");
+        Some(Entry { at, step: None, text, tone: Tone::Bad, seq: 0, place: None })
+    }
+
     /// The number of the newest event that came here; 0 before the first.
     #[must_use]
     pub const fn newest(&self) -> u64 {
@@ -283,7 +294,7 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
         What::StepEnded { step, outcome } => {
             let ran = state.step(*step).filter(|s| !s.never_ran());
             let elapsed = ran.and_then(|s| Some(event.at.since(s.started_at?)));
-            let took = elapsed.map(|d| format!(" in {}", lasted(d))).unwrap_or_default();
+            let took = elapsed.map(|d| format!(" in {}", clock(d))).unwrap_or_default();
             let over = state.step(*step).is_some_and(|s| s.budget.exceeded.is_some());
             let (tone, mut text) = match outcome.phase {
                 StepPhase::Complete => (Tone::Good, format!("done{took}")),

@@ -82,6 +82,17 @@ pub fn key_name(key: Key) -> String {
     if key.ctrl { format!("ctrl-{name}") } else { name }
 }
 
+/// Names of keys as they are shown; arrows are written out where only ASCII may be drawn, for the letters and signs that
+/// would stand for them are keys of their own.
+#[must_use]
+pub fn spelt(names: &str, ascii: bool) -> String {
+    const ARROWS: [(&str, &str); 5] = [("↑↓", "up/down"), ("↑", "up"), ("↓", "down"), ("←", "left"), ("→", "right")];
+    if !ascii {
+        return names.to_owned();
+    }
+    ARROWS.iter().fold(names.to_owned(), |names, (arrow, word)| names.replace(arrow, word))
+}
+
 /// Reads a key as people write it: a character, a name such as `space` or `pgdn`, `F1` to `F12`, and `ctrl-` before a
 /// letter or a name.
 ///
@@ -122,6 +133,8 @@ fn parse_key(text: &str) -> Result<Key, String> {
 pub struct Keymap {
     /// By the name of the action: what counts instead of the table's keys.
     own: BTreeMap<&'static str, Vec<Key>>,
+    /// Only ASCII may be drawn where they are named.
+    pub ascii: bool,
 }
 
 /// A wish: an action by its name, and its keys.
@@ -194,13 +207,25 @@ impl Keymap {
     /// The best key of an action as it is shown; empty when it has none.
     #[must_use]
     pub fn hint(&self, action: Action) -> String {
-        row(action).and_then(|r| self.keys(r).first()).map(|key| key_name(*key)).unwrap_or_default()
+        row(action).and_then(|r| self.keys(r).first()).map(|key| self.spelt(&key_name(*key))).unwrap_or_default()
     }
 
     /// All keys of a row as they are shown.
     #[must_use]
     pub fn shown(&self, row: &Row) -> String {
-        self.keys(row).iter().copied().map(key_name).collect::<Vec<_>>().join(" ")
+        self.spelt(&self.keys(row).iter().copied().map(key_name).collect::<Vec<_>>().join(" "))
+    }
+
+    /// The same keys, named where only ASCII may be drawn, or not.
+    #[must_use]
+    pub fn drawn_in(self, ascii: bool) -> Self {
+        Self { ascii, ..self }
+    }
+
+    /// Names of keys as they are shown.
+    #[must_use]
+    pub fn spelt(&self, names: &str) -> String {
+        spelt(names, self.ascii)
     }
 }
 
@@ -320,6 +345,20 @@ mod tests {
         assert_eq!(map.lookup(press("ctrl-f")), Some(Action::HalfDown));
         assert_eq!(map.lookup(press("j")), Some(Action::Down));
         assert_eq!(map.hint(Action::StopStep), "K");
+    }
+
+    #[test]
+    fn where_only_ascii_may_be_drawn_no_key_is_shown_as_another_one() {
+        let map = Keymap { ascii: true, ..Keymap::default() };
+        let shown: Vec<String> = TABLE.iter().flat_map(|row| row.keys).map(|key| map.spelt(&key_name(*key))).collect();
+        let mut different = shown.clone();
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), shown.len());
+        assert!(shown.iter().all(|name| name.is_ascii()), "{shown:?}");
+        assert_eq!(map.hint(Action::Down), "j");
+        assert_eq!(map.shown(row(Action::Down).unwrap()), "j down");
+        assert_eq!(map.spelt("↑↓/jk"), "up/down/jk");
     }
 
     #[test]

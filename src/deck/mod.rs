@@ -68,6 +68,15 @@ pub(crate) const SIGNS: [(&str, &str); 3] = [
     ("+", "at least: not all of it is told, or read yet"),
 ];
 
+/// What the other signs of the deck mean, which the fleet has not.
+pub(crate) const DECK_SIGNS: [(&str, &str); 5] = [
+    ("~", "an estimate"),
+    ("!", "behind a limit: past its warning, or nearly used up"),
+    ("err│", "a line that came from stderr"),
+    ("▸ +2", "a folded group, and how many more steps or sub-agents have no row"),
+    ("┌ │ └", "steps that run beside each other"),
+];
+
 /// What the deck is opened on, and how.
 #[derive(Default)]
 pub struct DeckOptions<'a> {

@@ -420,6 +420,12 @@ impl UiState {
         !self.left.is_empty() && self.replay.is_none()
     }
 
+    /// How many processes of a step live on.
+    #[must_use]
+    pub fn left_of(&self, step: StepId) -> usize {
+        self.left.iter().filter(|left| left.step == step).count()
+    }
+
     /// Moves the selection by rows, stopping at the ends.
     pub fn select_by(&mut self, state: &RunState, by: isize) {
         let rows = rows::listed(self, state);

@@ -189,9 +189,13 @@ impl<'a> Reader<'a> {
         SafeText::line(&match self.entries.call(step, number) {
             Some(Call::Ended(call, _)) => {
                 let at = self.time(call.started_at.unwrap_or(call.ended_at));
-                format!("{at}  {}  {}", call.tool, outcome(&call))
+                // The first line of what it says is the reason.
+                let why = SafeText::block(&call.preview).into_iter().find(|line| !line.is_empty());
+                let why = why.filter(|_| call.outcome != Some(ToolOutcome::Ok));
+                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                format!("{at}  {}  {}{why}", call.tool, outcome(&call))
             }
-            Some(Call::Open(call)) => format!("{}  {}  it is open", self.time(call.started_at), call.tool),
+            Some(Call::Open(call)) => format!("{}  {}  still open", self.time(call.started_at), call.tool),
             None => UNREADABLE.to_owned(),
         })
     }
@@ -348,7 +352,7 @@ impl<'a> Reader<'a> {
             }
             Call::Open(call) => {
                 let mut lines =
-                    vec![fact("outcome", "it is open".to_owned()), fact("started", self.time(call.started_at))];
+                    vec![fact("outcome", "still open".to_owned()), fact("started", self.time(call.started_at))];
                 let args = self.arguments(feed, step, Begun::open(call));
                 lines.extend(unsaid(call.path.as_deref(), &args).map(|path| fact("path", path.to_owned())));
                 lines.extend(heading("arguments"));

@@ -22,8 +22,12 @@ pub struct Sums {
     pub tokens_more: bool,
     /// Their turns.
     pub turns: u64,
+    /// Of some agent the turns are not told, so that they are at least that.
+    pub turns_more: bool,
     /// Their tool calls.
     pub tools: u64,
+    /// The same of its tool calls.
+    pub tools_more: bool,
     /// All of them are plain commands.
     pub plain: bool,
     /// How many characters the longest title has.
@@ -56,6 +60,8 @@ impl Sums {
             cost: state.cost(),
             cost_more: state.is_cost_partial(),
             tokens_more: state.are_tokens_partial(),
+            turns_more: state.are_turns_partial(),
+            tools_more: state.are_calls_partial(),
             plain: true,
             first_open: state.steps.len(),
             ..Self::default()
@@ -75,7 +81,7 @@ impl Sums {
             if (step.phase == StepPhase::Running || !step.survivors.is_empty()) && needs_person(step).is_some() {
                 sums.needy.push(step.id);
             }
-            if step.phase == StepPhase::Failed && sums.first_failed.is_none() {
+            if step.phase == StepPhase::Failed && !step.never_ran() && sums.first_failed.is_none() {
                 sums.first_failed = Some(place);
             }
             // A member of a group that never ran is one beside another that ended so.

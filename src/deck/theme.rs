@@ -304,22 +304,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [StepFace; 14] = [
-        StepFace::Queued,
-        StepFace::Starting,
-        StepFace::Running,
-        StepFace::Attention,
-        StepFace::Paused,
-        StepFace::Stopping,
-        StepFace::Succeeded,
-        StepFace::Failed,
-        StepFace::TimedOut,
-        StepFace::OverBudget,
-        StepFace::Stopped,
-        StepFace::Skipped,
-        StepFace::Lost,
-        StepFace::Unknown,
-    ];
+    const ALL: [StepFace; 14] = StepFace::ALL;
 
     #[test]
     fn glyph_and_word_are_each_enough_alone() {

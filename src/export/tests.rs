@@ -218,7 +218,7 @@ fn the_timeline_says_what_its_signs_mean_and_where_it_ends() {
     assert!(steps.contains("<span>0:00</span><span>1:01</span>"), "{steps}");
     assert!(steps.contains("</i> something fails or needs somebody</span>"), "{steps}");
     assert!(!steps.contains("a request"), "none that is not there: {steps}");
-    assert!(steps.contains("title=\"1:00 failed with exit 1 in 1:00: said\""), "{steps}");
+    assert!(steps.contains("title=\"1:00 failed with exit 1 in 0:59: said\""), "{steps}");
 }
 
 #[test]

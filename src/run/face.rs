@@ -24,6 +24,24 @@ pub enum StepFace {
 }
 
 impl StepFace {
+    /// All of them: what waits, what goes on, what ended.
+    pub const ALL: [Self; 14] = [
+        Self::Queued,
+        Self::Starting,
+        Self::Running,
+        Self::Attention,
+        Self::Stopping,
+        Self::Paused,
+        Self::Succeeded,
+        Self::Failed,
+        Self::TimedOut,
+        Self::OverBudget,
+        Self::Stopped,
+        Self::Skipped,
+        Self::Lost,
+        Self::Unknown,
+    ];
+
     /// Its glyph, one cell wide; no two have the same.
     #[must_use]
     pub const fn glyph(self) -> &'static str {

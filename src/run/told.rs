@@ -50,6 +50,20 @@ impl RunState {
         Some(format!("{}{}", count(tokens.total()), or_more(self.are_tokens_partial())))
     }
 
+    /// Whether some agent told no turns, so that the sum is at least that. Who has just begun may have had none yet.
+    #[must_use]
+    pub fn are_turns_partial(&self) -> bool {
+        let did = |s: &StepState| s.phase.is_terminal() || s.tool_count > 0 || !s.tokens.is_zero();
+        self.steps.iter().any(|s| s.worked() && s.turn_count == 0 && did(s))
+    }
+
+    /// The same of its tool calls. Who told turns may have called none.
+    #[must_use]
+    pub fn are_calls_partial(&self) -> bool {
+        let untold = |s: &StepState| s.worked() && s.turn_count == 0 && s.tool_count == 0;
+        self.steps.iter().any(|s| untold(s) && s.phase.is_terminal())
+    }
+
     /// Whether of what the run used of this a part is not told.
     #[must_use]
     pub fn is_partial(&self, metric: Metric) -> bool {

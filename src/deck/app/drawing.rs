@@ -16,6 +16,8 @@ use crate::text::SafeText;
 
 /// Why nothing is written from a replay.
 const REPLAYED: &str = "this plays again what happened";
+/// Of a log that is followed so many bytes are looked at in a frame to count its lines.
+const COUNTED: u64 = 1024 * 1024;
 /// Messages of transcripts that are kept at most.
 const KEPT_MESSAGES: usize = 1000;
 
@@ -103,9 +105,14 @@ impl<S: Source> App<'_, S> {
             let mut window = known.unwrap_or_else(|| fetch(&mut self.source, &mut self.ui, id, size, limit));
             self.kept.asked.insert(id, (asked, self.ui.pane(id).output));
             window.untimed = then == Some(None);
+            let scrolled = matches!(self.ui.pane(id).output, Position::At { .. });
+            // Whoever scrolls has all lines counted; a log that is followed on the whole screen a little a frame.
+            if self.ui.zoom && !scrolled && self.ui.replay.is_none() {
+                self.source.index(id, COUNTED);
+            }
             if id == self.ui.selected
                 && self.ui.replay.is_none()
-                && matches!(self.ui.pane(id).output, Position::At { .. })
+                && (scrolled || self.ui.zoom)
                 && let Some(told) = window.told_by(self.ui.match_in(id, Tab::Output))
             {
                 window.line = self.source.line_number(id, told);

@@ -59,12 +59,7 @@ pub const TABLE: &[Row] = &[
     Row { act: Act::NextNeed, short: "jump", help: "the next run that needs a person", keys: &[ch('!')] },
     Row { act: Act::Group, short: "group", help: "group by state, project, root, day, not at all", keys: &[ch('v')] },
     Row { act: Act::Sort, short: "sort", help: "sort by age, need, cost, tokens, time, name", keys: &[ch('s')] },
-    Row {
-        act: Act::Show,
-        short: "show",
-        help: "list all, the living, who needs you, trouble, today",
-        keys: &[ch('f')],
-    },
+    Row { act: Act::Show, short: "show", help: "show all, running, needing you, trouble, today", keys: &[ch('f')] },
     Row { act: Act::Words, short: "filter", help: "list only the runs that have these words", keys: &[ch('&')] },
     Row { act: Act::Search, short: "find", help: "look for a run that has these words", keys: &[ch('/')] },
     Row { act: Act::SearchNext, short: "", help: "the next run that has them", keys: &[ch('n')] },

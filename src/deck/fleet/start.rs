@@ -157,8 +157,7 @@ impl StartDialog {
         }
     }
 
-    /// To the next field, or to the one before. An agent that was only begun is completed; another folder may have
-    /// other agents.
+    /// To the next field, or to the one before. What was only begun is completed; another folder may have other agents.
     fn go(&mut self, on: bool, home: Option<&Path>) -> Ask {
         let left = self.field;
         if on {
@@ -173,24 +172,36 @@ impl StartDialog {
         if left == Field::Folder { Ask::Agents(self.folder(home)) } else { Ask::Nothing }
     }
 
-    /// Completes what was begun in the field that is typed into. No runner is what the agent says, and no agent is what a
-    /// runner does by itself.
+    /// Completes what was begun in the field that is typed into.
     fn complete(&mut self) {
-        if self.field == Field::Runner && !self.runner.is_empty() && !NamedRunner::WORDS.contains(&self.runner.as_str())
-        {
-            if let Some(word) = self.runners().first() {
-                self.runner = (*word).to_owned();
+        match (self.field, self.completed()) {
+            (Field::Runner, Some(word)) => self.runner = word,
+            (Field::Agent, Some(name)) => self.agent = name,
+            _ => {}
+        }
+    }
+
+    /// What completes what was begun, where anything does. No runner is what the agent says, and no agent is what a runner
+    /// does by itself.
+    fn completed(&self) -> Option<String> {
+        match self.field {
+            Field::Runner => {
+                let begun = !self.runner.is_empty() && !NamedRunner::WORDS.contains(&self.runner.as_str());
+                self.runners().first().filter(|_| begun).map(|word| (*word).to_owned())
             }
-            return;
+            Field::Agent => {
+                let by_itself = self.agent.is_empty() && !self.runner.is_empty();
+                let begun = !by_itself && self.agents.iter().all(|agent| agent.name != self.agent);
+                self.choices().first().filter(|_| begun).map(|agent| agent.name.clone())
+            }
+            Field::Folder | Field::Task => None,
         }
-        let by_itself = self.agent.is_empty() && !self.runner.is_empty();
-        if self.field == Field::Agent
-            && !by_itself
-            && self.agents.iter().all(|agent| agent.name != self.agent)
-            && let Some(name) = self.choices().first().map(|agent| agent.name.clone())
-        {
-            self.agent = name;
-        }
+    }
+
+    /// Whether the first of what is offered is taken when the field is left.
+    #[must_use]
+    pub fn completes(&self) -> bool {
+        self.completed().is_some()
     }
 
     fn folder(&self, home: Option<&Path>) -> PathBuf {

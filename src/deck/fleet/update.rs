@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::keys::{self, Act, TABLE};
+use super::keys::{self, Act};
 use super::model::{FleetUi, Over, runs};
 use super::start::{Ask, StartDialog, Wish};
+use super::view::help_end;
 use crate::deck::model::Notice;
 use crate::deck::update::NOTICE_FOR;
 use crate::listing::{Group, Row, Show, Sort, View, has_words, waiting};
@@ -71,7 +72,7 @@ fn on_key(ui: &mut FleetUi, cx: Context<'_>, key: KeyEvent) -> Option<Effect> {
         None => keys::lookup(key).and_then(|act| perform(ui, cx, act)),
         Some(Over::Help(top)) => {
             ui.over = match key.code {
-                KeyCode::Char('j') | KeyCode::Down => Some(Over::Help((top + 1).min(TABLE.len()))),
+                KeyCode::Char('j') | KeyCode::Down => Some(Over::Help((top + 1).min(help_end(ui.size)))),
                 KeyCode::Char('k') | KeyCode::Up => Some(Over::Help(top.saturating_sub(1))),
                 _ => None,
             };

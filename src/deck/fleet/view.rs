@@ -10,15 +10,16 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 pub(super) use self::ages::reads_differently_at;
+pub(super) use self::over::help_end;
 use super::keys::{Act, TABLE};
 use super::model::{FleetUi, Over, runs};
 use crate::deck::attention::needs_person;
-use crate::deck::keymap::key_name;
+use crate::deck::keymap::{key_name, spelt};
 use crate::deck::theme::{Theme, asciify};
-use crate::deck::view::paint::{Edge, Piece, frame, piece, put, put_cut, row};
+use crate::deck::view::paint::{Edge, Piece, frame, piece, put, put_cut, put_right, row};
 use crate::deck::view::secrets;
 use crate::listing::{Class, Row, Spent};
-use crate::run::{RunState, StepFace, StepState, Timestamp, cause, needs, or_more};
+use crate::run::{RunState, StepFace, StepPhase, StepState, Timestamp, cause, needs, or_more};
 use crate::rundir::fleet::FleetRun;
 use crate::text::{self as units, SafeText};
 
@@ -47,6 +48,17 @@ pub(super) struct Scene<'a> {
     pub(super) theme: Theme,
 }
 
+impl Scene<'_> {
+    /// How many go on and need nobody.
+    fn running(&self) -> usize {
+        let waiting = self.waiting.iter().filter(|run| run.is_living()).count();
+        self.living.saturating_sub(waiting)
+    }
+}
+
+/// Rows at most of what is told of the selected run.
+const PREVIEW: u16 = 20;
+
 /// Draws one frame.
 pub(super) fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &FleetUi) {
     let area = Rect { x: 0, y: 0, width: ui.size.0, height: ui.size.1 }.intersection(buf.area);
@@ -55,8 +67,9 @@ pub(super) fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &FleetUi) {
     }
     let theme = scene.theme;
     if area.width < 30 || area.height < 6 {
-        let text =
-            format!("{} runs, {} go on, {} need you, enlarge me", scene.count, scene.living, scene.waiting.len());
+        let (runs, waiting) = (many(scene.count, "run"), scene.waiting.len());
+        let verb = if waiting == 1 { "needs" } else { "need" };
+        let text = format!("{runs}, {} running, {waiting} {verb} you, enlarge me", scene.running());
         for (line, dy) in SafeText::line(&text).wrap(usize::from(area.width)).iter().zip(0_u16..area.height) {
             put_cut(buf, area, 0, dy, line, area.width, theme.plain());
         }
@@ -70,7 +83,7 @@ pub(super) fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &FleetUi) {
         let footer_at = area.bottom() - 1;
         let message_at = footer_at - 1;
         let high = message_at.saturating_sub(top);
-        let preview_high = match high {
+        let least = match high {
             // Where none is listed there is nothing to be told of one.
             _ if scene.rows.is_empty() => 0,
             40.. => 14,
@@ -78,6 +91,10 @@ pub(super) fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &FleetUi) {
             16.. => 5,
             _ => 0,
         };
+        // What all runs together leave free is for the selected one. Those that are filtered out keep their rows, so that
+        // nothing moves while words are typed.
+        let listed = u16::try_from(scene.rows.len().max(scene.count)).unwrap_or(u16::MAX).saturating_add(3);
+        let preview_high = if least == 0 { 0 } else { high.saturating_sub(listed).min(PREVIEW).max(least) };
         list::draw(buf, Rect { y: top, height: high - preview_high, ..area }, scene, ui);
         if preview_high > 0 {
             preview(buf, Rect { y: message_at - preview_high, height: preview_high, ..area }, scene, ui);
@@ -100,7 +117,8 @@ pub(super) fn draw(buf: &mut Buffer, scene: &Scene<'_>, ui: &FleetUi) {
 fn header(buf: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let theme = scene.theme;
     let mut left = vec![piece(" fleet  ", theme.bold())];
-    left.push(piece(format!("{} running", scene.living), theme.accent()));
+    // Who needs somebody is told on the line below.
+    left.push(piece(format!("{} running", scene.running()), theme.accent()));
     for (count, word) in [(scene.broken.0, "unreadable"), (scene.broken.1, "lost")] {
         match count {
             0 => {}
@@ -191,7 +209,13 @@ fn preview(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
     let title = run.title().truncate(usize::from(area.width / 2));
     let left = vec![piece(title.to_string(), theme.bold()), piece(format!("  {id}"), theme.dim())];
     let state = run.state();
-    let took = state.and_then(|s| s.elapsed(scene.now)).map(units::clock);
+    // Of a run whose runner is gone it is known for how long it was heard of, if that.
+    let took = match (state, run.is_lost()) {
+        (Some(state), true) => {
+            state.started_at.zip(state.last_update).map(|(from, to)| format!("{}+", units::clock(to.since(from))))
+        }
+        (state, _) => state.and_then(|s| s.elapsed(scene.now)).map(units::clock),
+    };
     let right = vec![piece(units::or_unknown(took), theme.plain())];
     let inner = frame(buf, area, theme, Edge::Plain, left, right);
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
@@ -231,22 +255,76 @@ fn preview(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
         dy += 1;
     }
     let (shown, more) = state.map(|state| foremost(state, usize::from(inner.height - dy))).unwrap_or_default();
-    for step in shown {
-        let face = theme.face(state.map_or(step.face(), |state| state.face(step)));
-        let model = step.model.as_deref().unwrap_or_default();
-        let doing = step.current_call().map(|c| format!("{} {}", c.tool, c.path.as_deref().unwrap_or(&c.args)));
-        let doing = doing.or_else(|| step.error.as_deref().map(|error| cause(error).into_owned())).unwrap_or_default();
-        let text = format!("{} {}  {}  {model}  {doing}", face.glyph, face.word, step.title());
-        line(buf, dy, &step.id.to_string(), text.trim(), theme.plain());
-        dy += 1;
+    if let Some(state) = state {
+        let columns = StepColumns::of(&shown, |step| face_of(run, state, step));
+        for step in shown {
+            let place = Rect { y: inner.y + dy, height: 1, ..inner };
+            columns.row(buf, place, step, face_of(run, state, step), scene);
+            dy += 1;
+        }
     }
     if more > 0 {
-        put(buf, inner, 9, dy, &format!("… {more} more"), theme.dim());
+        put(buf, inner, 0, dy, &format!("… {more} more"), theme.dim());
         dy += 1;
     }
     about.retain(|(_, value, _)| !value.is_empty());
     for ((name, value, style), dy) in about.iter().zip(dy..inner.height) {
         line(buf, dy, name, value, *style);
+    }
+}
+
+/// How a step of a run stands: what worked when the runner died is lost, whatever the status says.
+fn face_of(run: &FleetRun, state: &RunState, step: &StepState) -> StepFace {
+    if run.is_lost() && step.phase == StepPhase::Running { StepFace::Lost } else { state.face(step) }
+}
+
+/// Where what is told of steps stands, each in a row.
+struct StepColumns {
+    number: u16,
+    title: u16,
+    word: u16,
+    model: u16,
+}
+
+impl StepColumns {
+    fn of(steps: &[&StepState], face: impl Fn(&StepState) -> StepFace) -> Self {
+        let longest = |text: &dyn Fn(&StepState) -> usize, most: usize| {
+            u16::try_from(steps.iter().map(|step| text(step)).max().unwrap_or(0).min(most)).unwrap_or(0)
+        };
+        Self {
+            number: longest(&|step| step.id.to_string().len(), 5),
+            title: longest(&|step| SafeText::line(step.title()).width(), 20),
+            word: longest(&|step| face(step).word().len(), 11),
+            model: longest(&|step| step.model.as_deref().map_or(0, |model| SafeText::line(model).width()), 16),
+        }
+    }
+
+    fn row(&self, buf: &mut Buffer, area: Rect, step: &StepState, face: StepFace, scene: &Scene<'_>) {
+        let theme = scene.theme;
+        let lost = face == StepFace::Lost && step.ended_at.is_none();
+        let face = theme.face(face);
+        put_right(buf, area, self.number, 0, &step.id.to_string(), theme.dim());
+        let mut dx = self.number + 1;
+        put_cut(buf, area, dx, 0, &SafeText::line(step.title()), self.title, theme.plain());
+        dx += self.title + 2;
+        put(buf, area, dx, 0, &format!("{} {}", face.glyph, face.word), face.style);
+        dx += self.word + 4;
+        if self.model > 0 {
+            let model = SafeText::line(step.model.as_deref().unwrap_or_default());
+            put_cut(buf, area, dx, 0, &model, self.model, theme.dim());
+            dx += self.model + 2;
+        }
+        let took = units::or_unknown(step.took(scene.now).filter(|_| !lost).map(units::clock));
+        put_right(buf, area, area.width, 0, &took, theme.plain());
+        let mut end = area.width.saturating_sub(u16::try_from(took.chars().count()).unwrap_or(5).max(5) + 1);
+        if area.width >= 70 {
+            let cost = units::or_unknown(step.cost.map(|usd| units::cost(usd.0)));
+            put_right(buf, area, end, 0, &cost, theme.dim());
+            end = end.saturating_sub(8);
+        }
+        let doing = step.current_call().map(|c| format!("{} {}", c.tool, c.path.as_deref().unwrap_or(&c.args)));
+        let doing = doing.or_else(|| step.error.as_deref().map(|error| cause(error).into_owned())).unwrap_or_default();
+        put_cut(buf, area, dx, 0, &SafeText::line(&doing), end.saturating_sub(dx), theme.plain());
     }
 }
 
@@ -300,14 +378,16 @@ fn message(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
 fn footer(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &FleetUi) {
     let theme = scene.theme;
     let hint = |key: &str, word: &str, rank: u8| {
+        let key = spelt(key, theme.ascii);
         [piece(format!(" {key}"), theme.key()).rank(rank), piece(format!(" {word} "), theme.dim()).rank(rank)]
     };
     let pieces: Vec<Piece> = match &ui.over {
         Some(Over::Words) => [hint("enter", "keep them", 9), hint("esc", "all runs", 9)].concat(),
         Some(Over::Search(_)) => [hint("enter", "look", 9), hint("esc", "back", 9)].concat(),
         Some(Over::Help(_)) => [hint("jk", "scroll", 9), hint("esc", "back", 9)].concat(),
-        Some(Over::Start(_)) => {
-            [hint("ctrl-s", "start it", 9), hint("tab", "next field", 8), hint("esc", "back", 9)].concat()
+        Some(Over::Start(dialog)) => {
+            let tab = if dialog.completes() { "take it, next field" } else { "next field" };
+            [hint("ctrl-s", "start it", 9), hint("tab", tab, 8), hint("esc", "back", 9)].concat()
         }
         None => {
             // Without a run there is nothing to choose or to order.

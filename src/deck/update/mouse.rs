@@ -60,7 +60,7 @@ pub(super) fn on_mouse(ui: &mut UiState, cx: Context<'_>, mouse: MouseEvent) -> 
                 ui.focus = Focus::Output;
             }
             Some(Spot::Ticker) => ui.focus = Focus::Ticker,
-            Some(Spot::Scrubber { part, of }) => replay::scrub(ui, part, of),
+            Some(Spot::Scrubber { cell, of }) => replay::scrub(ui, cell, of),
             None => {}
         },
         MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {

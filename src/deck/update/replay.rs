@@ -45,16 +45,12 @@ pub(super) fn skip_idle(ui: &mut UiState, now: Timestamp) {
     say(ui, now, false, text);
 }
 
-/// Goes to where the scrubber was clicked: `part` of `of` equal parts, and there to what stands out most.
-pub(super) fn scrub(ui: &mut UiState, part: usize, of: usize) {
+/// Goes to where the scrubber was clicked: one of `of` cells, and there to what stands out most.
+pub(super) fn scrub(ui: &mut UiState, cell: usize, of: usize) {
     let Some(replay) = ui.replay.as_mut().filter(|replay| replay.reading.is_none()) else { return };
     let line = &replay.line;
-    match line.mark_in(line.part(part, of)) {
+    match line.mark_in(line.in_cell(cell, of)) {
         Some((_, mark)) => replay.cursor.seek_events(line, mark + 1),
-        None if part + 1 >= of => replay.cursor.seek(line, line.span()),
-        None => {
-            let (part, of) = (u32::try_from(part).unwrap_or(0), u32::try_from(of).unwrap_or(u32::MAX).max(1));
-            replay.cursor.seek(line, line.span() / of * part);
-        }
+        None => replay.cursor.seek(line, line.cell_begins(cell, of)),
     }
 }

@@ -4,13 +4,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::calls::{call_text, open_for};
-use super::detail::{runner, told_cost};
+use super::detail::{many, runner, told_cost};
 use super::meters::{HIGH, meter_is_high, meter_text, percent};
 use super::paint::{Piece, piece, right_cells, row};
 use super::{Scene, now_text, took};
 use crate::deck::model::UiState;
 use crate::run::{Metric, RunnerKind, StepPhase, StepState, budget, resume_command};
-use crate::text::{SafeText, UNKNOWN, bytes, count, lasted, width};
+use crate::text::{SafeText, UNKNOWN, bytes, clock, count, width};
 
 /// What a step used of its limits, each in a few cells, for a line without room for bars.
 pub(super) fn of_limits(step: &StepState, scene: &Scene<'_>) -> Vec<Piece> {
@@ -21,7 +21,8 @@ pub(super) fn of_limits(step: &StepState, scene: &Scene<'_>) -> Vec<Piece> {
     let mut add = |metric: Metric, name: &str, bare: Option<String>, rank: u8| {
         let (text, style) = match (told(metric), bare) {
             (Some(meter), _) => {
-                let text = meter_text(meter).replace(" of ", "/");
+                let gap = if name.is_empty() { "" } else { " " };
+                let text = format!("{name}{gap}{}", meter_text(meter).replace(" of ", "/"));
                 if meter_is_high(meter) { (format!("{text}!"), theme.bad()) } else { (text, theme.plain()) }
             }
             (None, Some(bare)) => (bare, theme.dim()),
@@ -29,17 +30,16 @@ pub(super) fn of_limits(step: &StepState, scene: &Scene<'_>) -> Vec<Piece> {
         };
         // What was warned of is the last to go.
         let rank = if told(metric).is_some_and(meter_is_high) { rank + 4 } else { rank };
-        let name = if name.is_empty() { String::new() } else { format!("{name} ") };
-        out.push(piece(format!("{name}{text}"), style).rank(rank).gap(3));
+        out.push(piece(text, style).rank(rank).gap(3));
     };
-    let turns = (step.turn_count > 0).then(|| crate::text::grouped(step.turn_count));
+    let turns = (step.turn_count > 0).then(|| many(step.turn_count, "turn"));
     add(Metric::Turns, "turn", turns, 6);
-    let calls = (step.tool_count > 0).then(|| crate::text::grouped(step.tool_count));
+    let calls = (step.tool_count > 0).then(|| many(step.tool_count, "call"));
     add(Metric::ToolCalls, "calls", calls, 3);
     // What an agent does not tell is told to be missing; before it begins there is nothing to tell.
     let agent = !matches!(step.runner, RunnerKind::ExternalCli { .. }) && step.phase != StepPhase::Pending;
     let tokens = if step.tokens.is_zero() { UNKNOWN.to_owned() } else { count(step.tokens.total()) };
-    add(Metric::Tokens, "tok", agent.then_some(tokens), 5);
+    add(Metric::Tokens, "tok", agent.then(|| format!("{tokens} tok")), 5);
     add(Metric::Cost, "", agent.then(|| told_cost(step)), 7);
     if let Some(share) = step.window.share() {
         let style = if share >= HIGH { theme.bad() } else { theme.dim() };
@@ -105,7 +105,7 @@ pub fn epitaph(step: &StepState, log_bytes: u64) -> String {
         Some(crate::run::ExitInfo { signal: Some(n), .. }) => parts.push(format!("signal {n}")),
         _ => parts.extend(step.exit_code.filter(|c| *c >= 0).map(|c| format!("exit {c}"))),
     }
-    parts.extend(took(step, step.ended_at.unwrap_or_default()).map(lasted));
+    parts.extend(took(step, step.ended_at.unwrap_or_default()).map(clock));
     if step.carried_over {
         parts.push("taken over from an earlier run".to_owned());
     }

@@ -8,12 +8,12 @@ use super::Scene;
 use super::detail::many;
 use super::overlay::dialog_box;
 use super::paint::{piece, put, put_cut, put_right, row};
-use crate::deck::left::processes;
+use crate::deck::left::{Left, processes};
 use crate::deck::model::{Danger, UiState, living};
 use crate::run::{StepId, StepPhase, StepState, cost_of};
-use crate::text::SafeText;
+use crate::text::{SafeText, width};
 
-/// So many steps are named in a question about several.
+/// At most so many things are named in a question about several.
 const NAMED: usize = 6;
 
 /// Sentences that are wrapped into a dialog, from a row on. Returns the row after them.
@@ -25,15 +25,68 @@ fn sentences(buf: &mut Buffer, inner: Rect, dy: u16, text: &str, style: Style) -
     dy.saturating_add(u16::try_from(lines.len()).unwrap_or(1))
 }
 
+/// A question about what ends or costs something.
+struct Asked {
+    title: &'static str,
+    question: String,
+    /// What it is about, one thing a row.
+    about: Vec<String>,
+    consequence: String,
+    yes: &'static str,
+    no: &'static str,
+}
+
+/// Names things, so many that they fit into a dialog of this height.
+fn named<T>(things: &[T], height: u16, name: impl Fn(&T) -> String) -> Vec<String> {
+    // The frame, the question, what comes of it, the answers, and blank rows.
+    let most = usize::from(height.saturating_sub(9)).clamp(2, NAMED + 1);
+    let kept = if things.len() > most { most - 1 } else { things.len() };
+    let mut names: Vec<String> = things.iter().take(kept).map(name).collect();
+    if things.len() > kept {
+        names.push(format!("and {} more", things.len() - kept));
+    }
+    names
+}
+
 /// Draws the question about what ends or costs something.
 pub(super) fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
-    let (title, question, consequence) = match what {
-        Danger::Step(id) => {
-            let name = scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
-            let question = format!("End step {id} {name} and every process below it?");
-            ("stop step", question, stopped_alone(scene, id))
-        }
+    let Asked { title, question, about, consequence, yes, no } = asked(what, area.height, scene, ui);
+    // As high as its sentences need, and as wide as what it is about.
+    let longest = about.iter().map(|name| width(name)).max().unwrap_or(0);
+    let wide = u16::try_from(longest + 6).unwrap_or(u16::MAX).clamp(66, 120);
+    let cells = usize::from(area.width.min(wide)).saturating_sub(4).max(1);
+    let rows = [&question, &consequence].map(|text| SafeText::line(text).wrap(cells).len()).iter().sum::<usize>();
+    let blank = if about.is_empty() { 5 } else { 6 };
+    let high = u16::try_from(rows + about.len()).unwrap_or(u16::MAX).saturating_add(blank).max(9);
+    let inner = dialog_box(buf, area, (wide, high), title, scene);
+    let tight = u16::from(high <= area.height);
+    let mut dy = sentences(buf, inner, tight, &question, theme.bold());
+    for name in &about {
+        put_cut(buf, inner, 2, dy, &SafeText::line(name), inner.width.saturating_sub(2), theme.plain());
+        dy += 1;
+    }
+    let dy = sentences(buf, inner, dy + if about.is_empty() { 0 } else { tight }, &consequence, theme.plain());
+    let left = vec![
+        piece("y", theme.key()),
+        piece(yes, theme.bad()).gap(1),
+        piece("esc", theme.key()).gap(6),
+        piece(no, theme.plain()).gap(1),
+    ];
+    row(buf, inner, (dy + 1).min(inner.height.saturating_sub(1)), left, Vec::new());
+}
+
+fn asked(what: Danger, height: u16, scene: &Scene<'_>, ui: &UiState) -> Asked {
+    let name = |id: StepId| scene.state.step(id).map(|s| SafeText::line(s.title()).truncate(30)).unwrap_or_default();
+    match what {
+        Danger::Step(id) => Asked {
+            title: "stop step",
+            question: format!("Stop step {id} {} and every process below it?", name(id)),
+            about: Vec::new(),
+            consequence: stopped_alone(scene, id),
+            yes: "stop it",
+            no: "no, let it run (default)",
+        },
         Danger::Run | Danger::Everything => {
             let many = living(scene.state);
             let children = if many == 1 { "1 child ends".to_owned() } else { format!("{many} children end") };
@@ -44,35 +97,43 @@ pub(super) fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<
                 n => format!(", {n} never start"),
             };
             let leaves = if what == Danger::Everything { " The deck leaves when all have ended." } else { "" };
-            ("stop run", "End the whole run?".to_owned(), format!("{children}{never}.{leaves}"))
+            Asked {
+                title: "stop run",
+                question: "Stop the whole run?".to_owned(),
+                about: Vec::new(),
+                consequence: format!("{children}{never}.{leaves}"),
+                yes: "stop it",
+                no: "no, let it run (default)",
+            }
         }
         Danger::Left(step) => {
             let of: Vec<_> = ui.left.iter().filter(|left| step.is_none_or(|step| step == left.step)).collect();
-            let mut named: Vec<String> = of
-                .iter()
-                .take(NAMED)
-                .map(|left| format!("pid {} of step {} ({})", left.pid, left.step, left.command.truncate(24)))
-                .collect();
-            if of.len() > NAMED {
-                named.push(format!("and {} more", of.len() - NAMED));
-            }
             let whose = step.map(|step| format!(" of step {step}")).unwrap_or_default();
-            let question = format!("End {}{whose} that nobody supervises any more?", processes(of.len()));
-            ("end what lives on", question, format!("{}. Asked to end first, killed after 3 s.", named.join(", ")))
+            let pid = of.iter().map(|left| left.pid.to_string().len()).max().unwrap_or(0);
+            let told = |left: &&Left| {
+                let whose = format!("{} {}", left.step, name(left.step).truncate(12));
+                format!("{:>pid$}  {whose:<14}  {}", left.pid, left.command)
+            };
+            Asked {
+                title: "end what lives on",
+                question: format!("End {}{whose} that nobody supervises any more?", processes(of.len())),
+                about: named(&of, height, told),
+                consequence: "Asked to end first, killed after 3 s.".to_owned(),
+                yes: "end them",
+                no: "no, leave them (default)",
+            }
         }
         Danger::Retry => {
             let left: Vec<&StepState> = scene.state.steps.iter().filter(|s| s.phase != StepPhase::Complete).collect();
-            let mut names: Vec<String> = left
-                .iter()
-                .take(NAMED)
-                .map(|step| {
-                    let name = SafeText::line(step.title()).truncate(24);
-                    format!("{} {name} {}", step.id, scene.theme.face(scene.state.face(step)).word)
-                })
-                .collect();
-            if left.len() > NAMED {
-                names.push(format!("and {} more", left.len() - NAMED));
-            }
+            let number = left.iter().map(|step| step.id.to_string().len()).max().unwrap_or(0);
+            let titles = left.iter().take(NAMED).map(|step| SafeText::line(step.title()).truncate(24).width());
+            let longest = titles.max().unwrap_or(0);
+            let told = |step: &&StepState| {
+                let title = SafeText::line(step.title()).truncate(24);
+                let blank = " ".repeat(longest.saturating_sub(title.width()));
+                let word = scene.theme.face(scene.state.face(step)).word;
+                format!("{:>number$} {title}{blank}  {word}", step.id.to_string())
+            };
             let cost = cost_of(left.iter().copied()).map_or_else(
                 || "It may cost as much again.".to_owned(),
                 |(usd, partial)| {
@@ -80,29 +141,16 @@ pub(super) fn confirm(buf: &mut Buffer, area: Rect, what: Danger, scene: &Scene<
                     format!("Before, they cost {least}{}.", crate::text::cost(usd))
                 },
             );
-            let question = format!("Do {} again? {}.", many(left.len() as u64, "step"), names.join(", "));
-            ("retry", question, format!("In a new run, which takes over what is done. {cost}"))
+            Asked {
+                title: "retry",
+                question: format!("Do {} again?", many(left.len() as u64, "step")),
+                about: named(&left, height, told),
+                consequence: format!("In a new run, which takes over what is done. {cost}"),
+                yes: "do it again",
+                no: "no (default)",
+            }
         }
-    };
-    let (yes, no) = match what {
-        Danger::Retry => ("do it again", "no (default)"),
-        Danger::Left(_) => ("end them", "no, leave them (default)"),
-        Danger::Step(_) | Danger::Run | Danger::Everything => ("stop it", "no, let it run (default)"),
-    };
-    // As high as its sentences need.
-    let wide = usize::from(area.width.min(66)).saturating_sub(4).max(1);
-    let rows = [&question, &consequence].map(|text| SafeText::line(text).wrap(wide).len()).iter().sum::<usize>();
-    let high = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(5).max(9);
-    let inner = dialog_box(buf, area, (66, high), title, scene);
-    let dy = sentences(buf, inner, 1, &question, theme.bold());
-    let dy = sentences(buf, inner, dy, &consequence, theme.plain());
-    let left = vec![
-        piece("y", theme.key()),
-        piece(yes, theme.bad()).gap(1),
-        piece("esc", theme.key()).gap(6),
-        piece(no, theme.plain()).gap(1),
-    ];
-    row(buf, inner, dy + 1, left, Vec::new());
+    }
 }
 
 /// What comes of ending one step: those beside it go on, those behind it start only where it ends well.

@@ -11,8 +11,9 @@ use super::meters::{
 };
 use super::paint::{Piece, bar, piece, put, put_cut, row};
 use super::secrets::wrapped;
-use super::{Scene, elapsed};
+use super::{Scene, elapsed, lost_because};
 use crate::deck::attention::{Attention, needs_person, needy_call, outlook};
+use crate::deck::left::processes;
 use crate::deck::model::UiState;
 use crate::run::{
     Amount, Level, Limit, Metric, Notice, Reason, RunnerKind, Steerable, StepPhase, StepState, budget, cause,
@@ -51,6 +52,12 @@ pub enum Fact {
     Asked(usize),
     /// A line of its error.
     Error(SafeText),
+    /// Why it is lost.
+    Lost,
+    /// A process of it that lives on, by its place among them.
+    Left(usize),
+    /// More of them than there are rows.
+    MoreLeft(usize),
     /// What became of the newest message to it.
     Steering,
     /// It cannot be steered, and why.
@@ -67,12 +74,12 @@ pub enum Fact {
     Gap,
 }
 
-/// Open calls that have a row of their own.
+/// Open calls that have a row of their own, and processes that live on.
 const OPEN_ROWS: usize = 4;
 
-/// The facts of a step, in the order of their rows, for a pane of this many cells.
+/// The facts of a step, in the order of their rows, for a pane of this many cells; `left` of its processes live on.
 #[must_use]
-pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
+pub fn facts(step: &StepState, left: usize, width: usize, reveal: bool) -> Vec<Fact> {
     let mut rows = vec![Fact::State];
     if matches!(step.runner, RunnerKind::ExternalCli { .. }) {
         rows.push(Fact::Command);
@@ -82,11 +89,21 @@ pub fn facts(step: &StepState, width: usize, reveal: bool) -> Vec<Fact> {
             SafeText::block(&cause(error)).into_iter().flat_map(|l| wrapped(&l, width.saturating_sub(11), reveal));
         rows.extend(lines.take(3).map(Fact::Error));
     }
+    if step.phase == StepPhase::Lost && step.error.is_none() {
+        rows.push(Fact::Lost);
+    }
+    rows.extend((0..left.min(OPEN_ROWS)).map(Fact::Left));
+    if left > OPEN_ROWS {
+        rows.push(Fact::MoreLeft(left - OPEN_ROWS));
+    }
     if let Some(attention) = needs_person(step) {
         rows.push(Fact::Attention);
         rows.extend((1..asked(&attention, width, reveal).len()).map(Fact::Asked));
     }
-    let quiet = |n: &Notice| n.is_open() && n.level() != Level::Needs && n.condition.reason != Reason::Retrying;
+    // What is told of a step that goes on is not true any more of one that is lost.
+    let goes_on = step.phase == StepPhase::Running;
+    let quiet =
+        |n: &Notice| goes_on && n.is_open() && n.level() != Level::Needs && n.condition.reason != Reason::Retrying;
     rows.extend(
         (0..step.attention.len()).filter(|i| step.attention.get(*i).is_some_and(quiet)).take(2).map(Fact::Note),
     );
@@ -304,6 +321,20 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
             label(buf, if asked { "why" } else { "error" });
             put(buf, area, 10, dy, line.as_str(), if asked { theme.plain() } else { theme.bad() });
         }
+        Fact::Lost => {
+            label(buf, "error");
+            put_cut(buf, area, 10, dy, &why_lost(scene), area.width.saturating_sub(10), theme.bad());
+        }
+        Fact::Left(at) => {
+            if let Some(left) = ui.left.iter().filter(|left| left.step == step.id).nth(*at) {
+                label(buf, if *at == 0 { "lives on" } else { "" });
+                let text = SafeText::line(&format!("pid {}  {}", left.pid, left.command));
+                put_cut(buf, area, 10, dy, &text, area.width.saturating_sub(10), theme.bold());
+            }
+        }
+        Fact::MoreLeft(more) => {
+            put(buf, area, 10, dy, &format!("and {} more", processes(*more)), theme.dim());
+        }
         Fact::Deaf => {
             if let Steerable::No(why) = &step.steerable {
                 label(buf, "steering");
@@ -312,7 +343,7 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
         }
         Fact::Steering => {
             if let Some(request) = step.steering.recent.last() {
-                label(buf, "told");
+                label(buf, "steered");
                 let state = request.targets.iter().find(|t| t.step == step.id).map_or("written", |t| t.state.as_str());
                 let dx = put(buf, area, 10, dy, state, theme.bold());
                 let text = SafeText::line(&request.preview);
@@ -338,6 +369,18 @@ pub fn fact(buf: &mut Buffer, area: Rect, dy: u16, fact: &Fact, step: &StepState
             put(buf, area, 2, dy, line.as_str(), theme.plain());
         }
         Fact::Gap => {}
+    }
+}
+
+/// Why a step is lost, with the time from which on nobody supervised it.
+fn why_lost(scene: &Scene<'_>) -> SafeText {
+    let state = scene.state;
+    let since = state.last_update.map(|at| format!(" since {}", scene.time_of_day(at))).unwrap_or_default();
+    match state.lost.as_deref() {
+        Some(told) if lost_because(told) != told => SafeText::line(&format!("{told}{since}")),
+        Some(told) => SafeText::line(told),
+        None if state.is_over() => SafeText::line("the run ended and nothing tells how this step did"),
+        None => SafeText::line("what became of it is not known"),
     }
 }
 
@@ -385,10 +428,10 @@ fn usage(step: &StepState, style: Style) -> Vec<Piece> {
         out.push(piece(many(step.turn_count, "turn"), style).rank(5).gap(3));
     }
     if step.tool_count > 0 {
-        out.push(piece(many(step.tool_count, "tool"), style).rank(4).gap(3));
+        out.push(piece(many(step.tool_count, "call"), style).rank(4).gap(3));
     }
     if tokens.is_zero() {
-        out.push(piece(format!("tok {UNKNOWN}"), style).rank(6).gap(3));
+        out.push(piece(format!("{UNKNOWN} tok"), style).rank(6).gap(3));
     } else {
         let text = format!("in {}  out {}", count(tokens.input), count(tokens.output));
         out.push(piece(text, style).rank(6).gap(3));

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 
 use super::entry::{self, Line};
 use super::paint::{Piece, piece, put, put_cut, row};
-use super::{Scene, at_end, attempts, marks, output};
+use super::{Scene, at_end, attempts, detail, marks, output};
 use crate::deck::entries::{Earlier, Sieve};
 use crate::deck::listed::Listed;
 use crate::deck::model::{Scroll, Tab, UiState};
@@ -138,6 +138,10 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
     }
     let needle = ui.needle();
     let mut dy = 0;
+    if let Some(text) = missing(&shown, &listed, area.height, step, scene, ui) {
+        put_cut(buf, inner, 2, 0, &SafeText::line(&text), inner.width.saturating_sub(2), theme.dim());
+        dy = 1;
+    }
     for (n, Item { place, above, lines }) in shown.items.into_iter().enumerate() {
         let cut = if n == 0 { shown.cut } else { 0 };
         let begin = dy + u16::try_from(above.saturating_sub(cut)).unwrap_or(u16::MAX);
@@ -163,6 +167,32 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, step: &StepState, scene: &Scene
 /// Where entries are drawn, beside the mark.
 fn inside(area: Rect) -> Rect {
     Rect { x: area.x + MARK, width: area.width.saturating_sub(MARK), ..area }
+}
+
+/// What stands above the entries where all that are listed are seen, a row is left, and there are others before them that
+/// nobody has read yet.
+fn missing(
+    shown: &Shown,
+    listed: &Listed<'_>,
+    height: u16,
+    step: &StepState,
+    scene: &Scene<'_>,
+    ui: &UiState,
+) -> Option<String> {
+    let tab = ui.tab(step.id);
+    let entries = scene.entries();
+    let unread = entries.earlier(step, tab) == Earlier::Unread && !entries.wanted(ui, step);
+    if !unread || !shown.all(listed, height.saturating_sub(1)) {
+        return None;
+    }
+    // Only calls are counted by whoever makes them.
+    let many = step.tool_count.saturating_sub(listed.len() as u64);
+    let what = if tab == Tab::Tools && many > 0 {
+        detail::many(many, "earlier call")
+    } else {
+        "there are earlier ones".to_owned()
+    };
+    Some(format!("{what}, {} lists them", ui.keymap.hint(crate::deck::actions::Action::First)))
 }
 
 /// The entries around the one that the keys are at that fit: that one whole, those before it, and when there are not
@@ -256,7 +286,8 @@ pub(super) fn at(area: Rect, y: u16, step: &StepState, scene: &Scene<'_>, ui: &U
     let inner = inside(area);
     let list = List { step, tab, listed: &listed, scene, windows: &windows, width: inner.width, most: SHOWN };
     let shown = visible(inner, &listed, |place| list.item(place));
-    let row = usize::from(y.checked_sub(area.y)?) + shown.cut;
+    let above = usize::from(missing(&shown, &listed, area.height, step, scene, ui).is_some());
+    let row = (usize::from(y.checked_sub(area.y)?) + shown.cut).checked_sub(above)?;
     let mut rows = shown.items.iter().flat_map(|item| item.lines.iter().map(|_| item.place));
     listed.number(rows.nth(row)?)
 }

@@ -78,10 +78,10 @@ pub enum Spot {
     Output(StepId),
     /// The ticker.
     Ticker,
-    /// One of the equal parts of the time that a replay is over.
+    /// One of the cells that the time of a replay is drawn in.
     Scrubber {
         /// Which, from 0.
-        part: usize,
+        cell: usize,
         /// Of how many.
         of: usize,
     },
@@ -310,7 +310,7 @@ pub fn log_area(shape: Shape, pane: Rect, step: &StepState, ui: &UiState, state:
     let air = u16::from(shape != Shape::Narrow && inner.width > 40);
     let inner = Rect { x: inner.x + air, width: inner.width.saturating_sub(air * 2), ..inner };
     let mut rest = Stack(inner);
-    rest.top(group.unwrap_or_else(|| above_log(shape, inner, step)));
+    rest.top(group.unwrap_or_else(|| above_log(shape, inner, step, ui)));
     if step.phase.is_terminal() && shape != Shape::Narrow {
         rest.bottom(1);
     }
@@ -319,11 +319,11 @@ pub fn log_area(shape: Shape, pane: Rect, step: &StepState, ui: &UiState, state:
 
 /// How many rows of facts stand above the log.
 #[must_use]
-pub fn above_log(shape: Shape, inner: Rect, step: &StepState) -> u16 {
+pub fn above_log(shape: Shape, inner: Rect, step: &StepState, ui: &UiState) -> u16 {
     match shape {
         Shape::Wide => {
             let room = usize::from(inner.height).saturating_sub(5);
-            let facts = detail::facts(step, usize::from(inner.width), false).len().min(room);
+            let facts = detail::facts(step, ui.left_of(step.id), usize::from(inner.width), false).len().min(room);
             u16::try_from(facts + 1).unwrap_or(0).min(inner.height)
         }
         Shape::Stacked | Shape::Grid | Shape::Tabs | Shape::Flow => 1.min(inner.height),
@@ -374,8 +374,8 @@ pub fn spot(ui: &UiState, state: &RunState, x: u16, y: u16) -> Option<Spot> {
     }
     if let Some(replay) = ui.replay.as_ref().filter(|_| layout.scrubber.contains(at)) {
         let track = super::scrubber::track(layout.scrubber, replay);
-        let part = x.checked_sub(track.x).filter(|part| *part < track.width)?;
-        return Some(Spot::Scrubber { part: usize::from(part), of: usize::from(track.width) });
+        let cell = x.checked_sub(track.x).filter(|cell| *cell < track.width)?;
+        return Some(Spot::Scrubber { cell: usize::from(cell), of: usize::from(track.width) });
     }
     if layout.ticker.contains(at) {
         return Some(Spot::Ticker);

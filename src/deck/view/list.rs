@@ -103,14 +103,16 @@ fn totals(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, sums: &Sums) {
     let mut lines = vec![("folder", SafeText::line(folder)), ("started", SafeText::line(&started))];
     // Plain commands have no turns and no tokens.
     if !sums.plain {
-        let Sums { turns, tools, tokens, .. } = *sums;
+        let tokens = sums.tokens;
         let used = if tokens.is_zero() {
             UNKNOWN.to_owned()
         } else {
             let more = or_more(sums.tokens_more);
             format!("in {}{more}  out {}{more}", count(tokens.input), count(tokens.output))
         };
-        lines.push(("work", SafeText::line(&format!("{}  {}", many(turns, "turn"), many(tools, "tool")))));
+        let (turns, calls) =
+            (at_least(sums.turns, sums.turns_more, "turn"), at_least(sums.tools, sums.tools_more, "call"));
+        lines.push(("work", SafeText::line(&format!("{turns}  {calls}"))));
         lines.push(("tokens", SafeText::line(&used)));
     }
     // As many rows at the bottom as there are facts.
@@ -126,6 +128,11 @@ fn totals(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, sums: &Sums) {
     }
 }
 
+/// A number of things of which some may not be told.
+fn at_least(n: u64, more: bool, what: &str) -> String {
+    if more { format!("{}+ {what}s", crate::text::grouped(n)) } else { many(n, what) }
+}
+
 pub(super) struct Columns {
     number: u16,
     name: u16,
@@ -135,6 +142,8 @@ pub(super) struct Columns {
     model: u16,
     /// 0 leaves the cost out.
     cost: u16,
+    /// Cells behind the times for what says that they are at least that; 0 where none is.
+    more: u16,
 }
 
 impl Columns {
@@ -151,12 +160,14 @@ impl Columns {
         // A column that says something of one of many only takes room: the pane of that one says it too.
         let told = sums.models > 1 || sums.models == steps.len();
         let model = if width >= 90 && told { u16::try_from(sums.longest_model.min(16)).unwrap_or(16) } else { 0 };
-        Self { number, name: u16::try_from(longest.min(share)).unwrap_or(10), word, model, cost }
+        // Their digits stand below each other, with or without the sign.
+        let more = u16::from(sums.faces.contains(&StepFace::Lost));
+        Self { number, name: u16::try_from(longest.min(share)).unwrap_or(10), word, model, cost, more }
     }
 
     /// Where the parts of a sub-agent's row stand.
     pub(super) const fn sub(&self) -> Place {
-        Place { name_at: 6 + self.number, name: self.name, word: self.word }
+        Place { name_at: 6 + self.number, name: self.name, word: self.word, more: self.more }
     }
 }
 
@@ -234,10 +245,15 @@ impl ListRow<'_> {
         // Of a group the longest time and the whole cost.
         let longest = members.iter().max_by_key(|s| took(s, scene.now)).unwrap_or(step);
         let clock = elapsed(longest, scene);
-        let end = area.width.saturating_sub(1);
+        let end = area.width.saturating_sub(1 + columns.more);
         let quiet = if step.phase.is_terminal() || resting { theme.dim() } else { theme.plain() };
-        put_right(buf, area, end, dy, &clock, if selected { theme.bold() } else { quiet });
-        let mut room_end = end.saturating_sub(u16::try_from(clock.chars().count()).unwrap_or(8).max(5) + 1);
+        let (digits, more) = clock.strip_suffix('+').map_or((clock.as_str(), ""), |digits| (digits, "+"));
+        let style = if selected { theme.bold() } else { quiet };
+        put_right(buf, area, end, dy, digits, style);
+        put(buf, area, end, dy, more, style);
+        // Beside a column of money longer times keep the gap, too.
+        let least = if columns.cost > 0 { 6 } else { 5 };
+        let mut room_end = end.saturating_sub(u16::try_from(digits.chars().count()).unwrap_or(8).max(least) + 1);
         if columns.cost > 0 {
             let sum = if members.is_empty() { step.cost.map(|usd| (usd.0, false)) } else { cost_of(members) };
             let cost = or_unknown(sum.map(|(usd, partial)| format!("{}{}", crate::text::cost(usd), or_more(partial))));
@@ -257,7 +273,7 @@ impl ListRow<'_> {
             _ if failed => theme.bad(),
             _ => theme.dim(),
         };
-        let left = ui.left.iter().filter(|left| left.step == step.id).count();
+        let left = ui.left_of(step.id);
         let now = match members {
             [] if left > 0 => live_on(left, room_end.saturating_sub(dx)).into(),
             [] => now_text(scene.state, &ui.sums(scene.state), step, scene.now),

@@ -313,11 +313,7 @@ fn at_end(scene: &Scene<'_>, ui: &UiState) -> &'static str {
 
 /// Why something is lost, in a row of many: which runner it was that is gone is told of the run that is looked at.
 pub(super) fn lost_because(evidence: &str) -> &str {
-    if evidence.starts_with("the runner (pid") && evidence.ends_with("is gone") {
-        "its runner is gone"
-    } else {
-        evidence
-    }
+    if evidence.starts_with("the runner (pid") && evidence.ends_with("is gone") { "runner is gone" } else { evidence }
 }
 
 /// What the text about a paused step begins with that is not over.
@@ -399,7 +395,7 @@ fn now_text<'s>(state: &'s RunState, sums: &Sums, step: &'s StepState, now: Time
         F::Lost => match &state.lost {
             Some(evidence) => lost_because(evidence).into(),
             None if state.is_over() => "the run ended and nothing tells how this step did".into(),
-            None => Cow::Borrowed(""),
+            None => "what became of it is not known".into(),
         },
         _ => error().or_else(last_line).unwrap_or_default(),
     }

@@ -10,7 +10,7 @@ use super::secrets::wrapped;
 use super::{Scene, at_end, brief, elapsed, entries, group, marks, queued, sections};
 use crate::deck::actions::{Action, NARROW};
 use crate::deck::entries::lists;
-use crate::deck::model::{Focus, Position, Tab, UiState};
+use crate::deck::model::{Anchor, Focus, Position, Tab, UiState};
 use crate::deck::rows;
 use crate::deck::window::{ERR_MARK, OWN_MARK, Row, Window, Windows};
 use crate::run::{StepPhase, StepState, Stream};
@@ -108,8 +108,8 @@ pub(super) fn pane(
     match (shape, &head) {
         (_, Some(head)) => head.draw(buf, inner, shape, scene, ui),
         (Shape::Wide, None) => {
-            let facts = detail::facts(step, usize::from(log.width), ui.reveal);
-            let rows = above_log(shape, Rect { width: log.width, ..inner }, step).saturating_sub(1);
+            let facts = detail::facts(step, ui.left_of(step.id), usize::from(log.width), ui.reveal);
+            let rows = above_log(shape, Rect { width: log.width, ..inner }, step, ui).saturating_sub(1);
             for (fact, dy) in facts.iter().take(usize::from(rows)).zip(0_u16..) {
                 detail::fact(buf, above, dy, fact, step, scene, ui);
             }
@@ -158,19 +158,25 @@ pub(super) fn section_area(shape: Shape, pane: Rect) -> Rect {
 }
 
 /// How many matches a tab has and which of them was gone to, for the frame; `len` is where it ends.
-pub(super) fn matches(step: &StepState, tab: Tab, len: u64, ui: &UiState, scene: &Scene<'_>) -> Option<Piece> {
+pub(super) fn matches(step: &StepState, tab: Tab, len: u64, ui: &UiState, scene: &Scene<'_>) -> Vec<Piece> {
     let theme = scene.theme;
-    let count = ui.matches_in(step.id, tab)?;
+    let Some(count) = ui.matches_in(step.id, tab) else { return Vec::new() };
     // What came since, or was not looked through yet, is not counted.
     let more = if len > count.upto { "+" } else { "" };
     let (text, style) = match (count.nth, count.total) {
-        (_, 0) if ui.searching.is_some() || lists(tab) && !more.is_empty() => return None,
-
+        (_, 0) if ui.searching.is_some() || lists(tab) && !more.is_empty() => return Vec::new(),
         (_, 0) => (format!("nothing found{more}"), theme.bad()),
         (0, total) => (format!("{}{more} found", grouped(total)), theme.accent()),
         (nth, total) => (format!("match {}/{}{more}", grouped(nth), grouped(total)), theme.accent()),
     };
-    Some(piece(text, style).rank(6).gap(2))
+    sought(ui, scene).into_iter().chain([piece(text, style).rank(6).gap(2)]).collect()
+}
+
+/// What is looked for, where there is room to say so.
+pub(super) fn sought(ui: &UiState, scene: &Scene<'_>) -> Option<Piece> {
+    let search = ui.search.as_ref()?;
+    let text = format!("\"{}\"", SafeText::line(&search.needle).truncate(24));
+    Some(piece(text, scene.theme.dim()).rank(1).gap(2))
 }
 
 /// Where the pane stands in its log, for the frame.
@@ -208,11 +214,14 @@ fn whereabouts(step: &StepState, ui: &UiState, window: &Window, scene: &Scene<'_
             };
             out.push(piece(format!("+{much} new"), theme.accent()).rank(7).gap(2));
         }
+        let begins = window.rows.first().is_some_and(|row| row.anchor == Anchor::default());
         let place = match window.line {
-            Some((line, lines)) => format!("line {} of {}", grouped(line), grouped(lines)),
-            None => format!("{}%", window.percent),
+            // Of what is seen whole there is nothing to be told.
+            _ if begins && window.at_end => None,
+            Some((line, lines)) => Some(format!("line {} of {}", grouped(line), grouped(lines))),
+            None => Some(format!("{}%", window.percent)),
         };
-        out.push(piece(place, theme.plain()).gap(2));
+        out.extend(place.map(|place| piece(place, theme.plain()).gap(2)));
         out.push(piece(format!("{} follow", ui.keymap.hint(Action::Follow)), theme.bold()).rank(5).gap(2));
     }
     out

@@ -10,7 +10,7 @@ use crate::deck::actions::{self, Section, Situation};
 use crate::deck::attention::evidence;
 use crate::deck::model::{Overlay, UiState};
 use crate::deck::reading::{Found, Reading};
-use crate::run::StepId;
+use crate::run::{StepFace, StepId};
 use crate::text::{SafeText, width};
 
 /// Draws the topmost overlay. The picture behind it stands back, except for the composer, which is written while one
@@ -185,8 +185,12 @@ impl HelpSheet {
         if query.is_none() {
             begin(&mut rows, "signs");
             let drafted = (super::list::DRAFT, "a message to this step was begun and not sent");
-            for (sign, what) in crate::deck::SIGNS.into_iter().chain([drafted]) {
+            for (sign, what) in crate::deck::SIGNS.into_iter().chain(crate::deck::DECK_SIGNS).chain([drafted]) {
                 put(&mut rows, sign.to_owned(), "", what, NAME_AT);
+            }
+            begin(&mut rows, "states");
+            for told in states(room(NAME_AT)) {
+                put(&mut rows, String::new(), "", &told, NAME_AT);
             }
         }
         let typing = u16::from(query.is_some()) * 2;
@@ -203,7 +207,8 @@ impl HelpSheet {
             None => Vec::new(),
         };
         let wide = if right.is_empty() { COLUMN } else { 2 * COLUMN };
-        let high = u16::try_from(rows.len().max(right.len())).unwrap_or(u16::MAX).saturating_add(2 + typing);
+        // Where no key is left a row says so.
+        let high = u16::try_from(rows.len().max(right.len()).max(1)).unwrap_or(u16::MAX).saturating_add(2 + typing);
         Self { left: rows, right, high, wide, typing }
     }
 
@@ -255,6 +260,19 @@ pub(super) fn scrolls(scene: &Scene<'_>, ui: &UiState) -> bool {
         }
         _ => false,
     }
+}
+
+/// Every state with its sign, as many in a row as fit into so many cells.
+fn states(room: usize) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    for face in StepFace::ALL {
+        let told = format!("{} {}", face.glyph(), face.word());
+        match rows.last_mut().filter(|row| width(row) + 3 + width(&told) <= room) {
+            Some(row) => *row = format!("{row}   {told}"),
+            None => rows.push(told),
+        }
+    }
+    rows
 }
 
 fn palette(buf: &mut Buffer, area: Rect, query: &str, index: usize, scene: &Scene<'_>, ui: &UiState) {
@@ -351,7 +369,9 @@ fn reading(buf: &mut Buffer, area: Rect, text: &Reading, scene: &Scene<'_>, ui: 
     fade(buf, area, theme);
     let beside = if area.width >= READ + BESIDE { BESIDE } else { 0 };
     let place = Rect { x: area.x + beside, width: area.width - beside, ..area };
-    let inner = titled_box(buf, place, (READ, high), text.title.as_str(), found.into_iter().collect(), scene);
+    let sought = found.as_ref().and_then(|_| super::output::sought(ui, scene));
+    let told: Vec<Piece> = sought.into_iter().chain(found.map(|piece| piece.gap(2))).collect();
+    let inner = titled_box(buf, place, (READ, high), text.title.as_str(), told, scene);
     let top = scrolled(buf, inner, text.top, lines.len(), scene);
     let needle = ui.needle().filter(|_| text.found.is_some());
     for ((n, line), dy) in lines.iter().skip(top).zip(0_u16..inner.height) {
@@ -371,10 +391,14 @@ fn scrolled(buf: &mut Buffer, inner: Rect, top: usize, lines: usize, scene: &Sce
     let shown = usize::from(inner.height);
     let top = top.min(lines.saturating_sub(shown));
     let told = match (top > 0, top + shown < lines) {
+        (false, false) => return top,
+        // The signs that stand for arrows are keys.
+        (true, true) if scene.theme.ascii => " more above and below ",
+        (true, false) if scene.theme.ascii => " more above ",
+        (false, true) if scene.theme.ascii => " more below ",
         (true, true) => " ↑↓ more ",
         (true, false) => " ↑ more ",
         (false, true) => " ↓ more ",
-        (false, false) => return top,
     };
     let edge = Rect { y: inner.bottom(), height: 1, ..inner };
     put_right(buf, edge, edge.width, 0, told, scene.theme.accent());

@@ -11,6 +11,7 @@ use ratatui::layout::Rect;
 use super::Scene;
 use super::paint::{put, put_cut};
 use crate::deck::attention;
+use crate::deck::left::processes;
 use crate::deck::model::{Overlay, UiState};
 use crate::text::SafeText;
 
@@ -28,18 +29,35 @@ const fn inset(area: Rect) -> Rect {
 pub(super) fn tiny(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState) {
     let theme = scene.theme;
     let state = scene.state;
-    let face = theme.own_run_face(state);
+    let face = header::run_face(scene);
     let waiting = attention::attention(state, ui).len();
     let needs = if waiting > 0 {
         format!(", {waiting} {} you", if waiting == 1 { "needs" } else { "need" })
+    } else if ui.has_left() {
+        let verb = if ui.left.len() == 1 { "lives" } else { "live" };
+        format!(", {} {verb} on", processes(ui.left.len()))
     } else {
         String::new()
     };
     let (count, word) = ui.sums(state).progress;
-    let text = format!("{} {}, {count}/{} {word}{needs}, enlarge me", face.glyph, face.word, state.steps.len());
+    let steps = if state.steps.is_empty() {
+        "no steps yet".to_owned()
+    } else {
+        format!("{count}/{} {word}", state.steps.len())
+    };
+    let replay = if ui.replay.is_some() { "REPLAY " } else { "" };
+    let text = format!("{replay}{} {}, {steps}{needs}, enlarge me", face.glyph, face.word);
     let rows = SafeText::line(&text).wrap(usize::from(area.width));
     for (line, dy) in rows.iter().zip(0_u16..area.height) {
-        put_cut(buf, area, 0, dy, line, area.width, if waiting > 0 { theme.alarm() } else { theme.plain() });
+        put_cut(
+            buf,
+            area,
+            0,
+            dy,
+            line,
+            area.width,
+            if waiting > 0 || ui.has_left() { theme.alarm() } else { theme.plain() },
+        );
     }
     let below = u16::try_from(rows.len()).unwrap_or(u16::MAX);
     if matches!(ui.overlays.last(), Some(Overlay::Confirm { .. } | Overlay::Quit { .. })) {

@@ -12,7 +12,9 @@ use crate::deck::model::BudgetDialog;
 use crate::text::SafeText;
 
 /// As wide as it is when nothing longer has to be said, in cells with its frame.
-const WIDE: u16 = 66;
+const WIDE: u16 = 68;
+/// Where what was used of a limit stands beside its name, in cells.
+const USED: u16 = 17;
 /// Where the new value is typed beside its limit, in cells.
 const VALUE: u16 = 36;
 
@@ -42,8 +44,8 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &
             put(buf, list, 0, dy, "›", theme.select());
         }
         put(buf, list, 2, dy, line.name, if chosen { theme.select() } else { theme.plain() });
-        let text = SafeText::line(&format!("{} of {}", line.used, line.limit));
-        let dx = put_cut(buf, list, 16, dy, &text, list.width.saturating_sub(16), theme.plain());
+        let text = SafeText::line(&line.told());
+        let dx = put_cut(buf, list, USED, dy, &text, list.width.saturating_sub(USED), theme.plain());
         if chosen && !narrow {
             value(buf, Rect { y: list.y + dy, ..list }, (dx + 2).max(VALUE), dialog, line, scene);
         }
@@ -52,27 +54,26 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dialog: &BudgetDialog, scene: &
     if let Some(line) = lines.get(dialog.index).filter(|_| narrow) {
         value(buf, Rect { y: inner.y + last, ..inner }, 0, dialog, line, scene);
     }
-    let at = if narrow { 0 } else { last };
-    match &dialog.wrong {
-        Some(why) => {
-            let blank = " ".repeat(usize::from(inner.width));
-            put(buf, inner, 0, at, &blank, theme.plain());
-            put_cut(buf, inner, 0, at, why, inner.width, theme.bad());
+    // What is typed is answered while it is: below the list, or above it where there is no row for it.
+    let at = match (narrow, list.bottom() < inner.y + last) {
+        (false, _) => last,
+        (true, true) => last.saturating_sub(1),
+        (true, false) => 0,
+    };
+    let key = lines.get(dialog.index).map_or("", |line| line.key);
+    let (text, style) = match (&dialog.wrong, wanted(scene.state, dialog, scene.now)) {
+        (Some(why), _) => (why.clone(), theme.bad()),
+        (None, _) if at == 0 => return,
+        (None, _) if dialog.value.is_empty() => {
+            let text = format!("the plan's key: {key}; what is used up already cannot be set");
+            (SafeText::line(&text), theme.dim())
         }
-        None if narrow => {}
-        None => {
-            let key = lines.get(dialog.index).map_or("", |line| line.key);
-            // What is typed is answered while it is.
-            let text = match wanted(scene.state, dialog, scene.now) {
-                _ if dialog.value.is_empty() => {
-                    format!("the plan's key: {key}; what is used up already cannot be set")
-                }
-                Ok(_) => format!("enter asks for {key} = {}", dialog.value),
-                Err(why) => why,
-            };
-            put_cut(buf, inner, 0, last, &SafeText::line(&text), inner.width, theme.dim());
-        }
-    }
+        (None, Ok(_)) => (SafeText::line(&format!("enter asks for {key} = {}", dialog.value)), theme.dim()),
+        (None, Err(why)) => (SafeText::line(&why), theme.dim()),
+    };
+    let blank = " ".repeat(usize::from(inner.width));
+    put(buf, inner, 0, at, &blank, theme.plain());
+    put_cut(buf, inner, 0, at, &text, inner.width, style);
 }
 
 /// How large the dialog is.

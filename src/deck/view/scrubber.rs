@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Scene;
-use super::paint::put;
+use super::paint::{put, put_right};
 use crate::deck::model::UiState;
 use crate::deck::replay::Replay;
 use crate::run::replay::MarkKind;
@@ -46,7 +46,11 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
     let Some(replay) = ui.replay.as_ref().filter(|_| !area.is_empty()) else { return };
     let theme = scene.theme;
     if let Some(percent) = replay.reading {
-        put(buf, area, 1, 0, &format!("reading what happened {percent}%"), theme.dim());
+        let dx = put(buf, area, 1, 0, &format!("reading what happened {percent}%"), theme.plain());
+        let so_far = format!("{} so far", clock(replay.line.span()));
+        if usize::from(dx) + 2 + width(&so_far) < usize::from(area.width) {
+            put_right(buf, area, area.width.saturating_sub(1), 0, &so_far, theme.dim());
+        }
         return;
     }
     let (left, right) = ends(area, replay);
@@ -55,13 +59,10 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
     put(buf, area, track.right().saturating_sub(area.x), 0, &right, theme.dim());
     let of = usize::from(track.width);
     let line = &replay.line;
-    // The last cell is the end and nothing before it.
-    let span = line.span().as_micros().max(1);
-    let cells = u128::from(track.width.saturating_sub(1));
-    let at = u16::try_from(replay.cursor.at().as_micros() * cells / span).unwrap_or(0);
+    let at = u16::try_from(line.cell(replay.cursor.at(), of)).unwrap_or(u16::MAX);
     for dx in 0..track.width {
         let behind = dx > at;
-        let (glyph, style) = match line.mark_in(line.part(usize::from(dx), of)) {
+        let (glyph, style) = match line.mark_in(line.in_cell(usize::from(dx), of)) {
             _ if dx == at => ("◆", theme.alarm()),
             Some((MarkKind::Attention, _)) => ("▲", theme.bold()),
             Some((MarkKind::End, _)) => ("■", theme.bold()),

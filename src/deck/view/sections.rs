@@ -137,7 +137,7 @@ pub(super) fn whereabouts(
     let tab = ui.tab(step.id);
     let count = sheet(tab, step, scene, windows, usize::from(area.width)).len();
     let Lines { at, top } = lines_of(step, ui);
-    let mut out: Vec<Piece> = output::matches(step, tab, count as u64, ui, scene).into_iter().collect();
+    let mut out: Vec<Piece> = output::matches(step, tab, count as u64, ui, scene);
     let below = count.saturating_sub(top + usize::from(area.height));
     if below > 0 {
         out.push(piece(format!("{} below", grouped(below as u64)), scene.theme.dim()).rank(3).gap(2));
@@ -226,7 +226,7 @@ fn budget(step: &StepState, scene: &Scene<'_>, width: usize) -> Vec<Line> {
         }
     };
     out.push(metered("turns", Metric::Turns, step.turn_count.to_string()));
-    out.push(metered("tool calls", Metric::ToolCalls, grouped(step.tool_count)));
+    out.push(metered("calls", Metric::ToolCalls, grouped(step.tool_count)));
     let tokens = step.tokens;
     let known = |n: u64| if tokens.is_zero() { UNKNOWN.to_owned() } else { count(n) };
     out.push(metered("tokens", Metric::Tokens, known(tokens.total())));
@@ -322,16 +322,16 @@ fn changes(step: &StepState, scene: &Scene<'_>, diff: Option<&Diff>) -> Vec<Line
             tools.into_iter().map(|(tool, n)| if n == 1 { tool } else { format!("{tool} ×{n}") }).collect();
         let mark = if step.edited.contains(&path) { "± " } else { "  " };
         let shown = piece(format!("{:<1$}", format!("{mark}{path}"), longest + 2), theme.plain());
-        let tools = piece(tools.join(" "), theme.dim()).rank(1).gap(2);
+        let tools = piece(tools.join(", "), theme.dim()).rank(1).gap(2);
         Line::new(vec![shown, tools], Vec::new()).opens(Opens::File(SafeText::line(&path)))
     }));
     out.push(note("", theme.plain()));
     let Some(diff) = diff else {
-        out.push(note("git is asked what changed in the folder …", theme.dim()));
+        out.push(note("asking git what changed in the folder …", theme.dim()));
         return out;
     };
     let head = vec![piece("changes in", theme.accent()), piece(diff.folder.to_string(), theme.accent()).gap(1)];
-    let mut right = vec![piece("since the last commit, of everybody", theme.dim()).rank(1)];
+    let mut right = vec![piece("since the last commit, by anybody", theme.dim()).rank(1)];
     right.extend(diff.at.map(|at| piece(format!("as of {}", scene.time_of_day(at)), theme.dim()).rank(2).gap(2)));
     out.push(Line::new(head, right));
     if let Some(why) = &diff.problem {

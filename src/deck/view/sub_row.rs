@@ -18,6 +18,8 @@ pub(super) struct Place {
     pub name: u16,
     /// How wide the word of the state may be; 0 leaves it out.
     pub word: u16,
+    /// Cells behind its time.
+    pub more: u16,
 }
 
 /// How a sub-agent stands.
@@ -50,7 +52,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, dy: u16, place: Place, scene: &
         put(buf, area, after + 1, dy, face.word, face.style);
         dx += place.word + 4;
     }
-    let end = area.width.saturating_sub(1);
+    let end = area.width.saturating_sub(1 + place.more);
     let time = clock(agent.ended_at.unwrap_or(scene.now).since(agent.started_at));
     put_right(buf, area, end, dy, &time, style);
     let mut room_end = end.saturating_sub(u16::try_from(time.chars().count()).unwrap_or(8).max(5) + 1);

@@ -4,11 +4,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Scene;
+use super::detail::many;
 use super::paint::{self, Piece, piece, put, row, total};
 use crate::deck::actions::Action;
 use crate::deck::entries::Earlier;
 use crate::deck::model::{Tab, UiState};
-use crate::deck::window::Windows;
+use crate::deck::window::{Window, Windows};
 use crate::run::{RunState, StepId, StepState};
 use crate::text::{SafeText, bytes, grouped};
 
@@ -185,13 +186,13 @@ pub fn hit(ui: &UiState, state: &RunState, dx: u16) -> Option<StepId> {
 
 /// The tabs of a zoomed step.
 pub(super) fn sections(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState, windows: &Windows) {
-    let len = windows.logs.get(&ui.selected).map(|w| w.len).filter(|_| ui.tab(ui.selected) == Tab::Output);
+    let log = windows.logs.get(&ui.selected).filter(|_| ui.tab(ui.selected) == Tab::Output);
     let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    let (left, right) = names(area.width, scene, ui, len);
+    let (left, right) = names(area.width, scene, ui, log);
     row(buf, area, 0, left, right);
 }
 
-fn names(width: u16, scene: &Scene<'_>, ui: &UiState, len: Option<u64>) -> (Vec<Piece>, Vec<Piece>) {
+fn names(width: u16, scene: &Scene<'_>, ui: &UiState, log: Option<&Window>) -> (Vec<Piece>, Vec<Piece>) {
     let theme = scene.theme;
     let Some(step) = scene.state.step(ui.selected) else { return (Vec::new(), Vec::new()) };
     let current = ui.tab(step.id);
@@ -225,8 +226,13 @@ fn names(width: u16, scene: &Scene<'_>, ui: &UiState, len: Option<u64>) -> (Vec<
         room = rest;
         left.insert(at + named, name);
     }
-    let right = len.map(|len| piece(bytes(len), theme.dim()).rank(1));
-    (left, right.into_iter().collect())
+    // How much there is: in lines where they were counted.
+    let mut right = Vec::new();
+    if let Some(log) = log {
+        right.extend(log.line.map(|(_, lines)| piece(many(lines, "line"), theme.dim()).rank(0)));
+        right.push(piece(bytes(log.len), theme.dim()).rank(1).gap(2));
+    }
+    (left, right)
 }
 
 /// The tab of a zoomed step at a cell of the bar.

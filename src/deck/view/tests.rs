@@ -6,6 +6,7 @@ mod lists;
 pub(crate) mod pictures;
 mod reader;
 mod stage;
+mod states;
 mod trouble;
 
 use super::*;
@@ -329,6 +330,78 @@ fn a_sum_of_which_a_part_is_not_told_says_so() {
 }
 
 #[test]
+fn turns_and_calls_of_the_run_are_at_least_those_that_were_told() {
+    let work = |change: &dyn Fn(&mut RunState)| {
+        let mut stage = Stage::new(120, 36);
+        change(&mut stage.feed.state);
+        let text = stage.text();
+        let line = text.lines().find(|line| line.contains("    work ")).unwrap_or_default().to_owned();
+        line.split('│').nth(1).unwrap_or_default().replace("work", "").trim().to_owned()
+    };
+    // Two steps that are over told no turns, and one of them no call either.
+    assert_eq!(work(&|_| {}), "22+ turns  36+ calls");
+    let told = |state: &mut RunState| state.steps[..2].iter_mut().for_each(|step| step.turn_count = 1);
+    assert_eq!(work(&told), "24 turns  36 calls");
+    // Who has just begun may have done nothing yet.
+    let begun = |state: &mut RunState| {
+        told(state);
+        let step = &mut state.steps[4];
+        (step.turn_count, step.tool_count, step.tokens) = (0, 0, Default::default());
+    };
+    assert_eq!(work(&begun), "19 turns  36 calls");
+}
+
+#[test]
+fn keys_are_named_by_words_where_the_signs_for_them_are_other_keys() {
+    use crate::deck::theme::{Palette, Theme};
+    let ascii = |keys: &str| {
+        let mut stage = Stage::new(200, 60);
+        stage.keys(keys);
+        stage.theme = Theme { palette: Palette::Mono, ascii: true };
+        stage.text()
+    };
+    let help = ascii("?");
+    let row = |keys: &str| help.lines().any(|line| line.contains(keys));
+    assert!(row("  j down  ") && row("  k up  ") && row("  left  ") && row("  right  "), "{help}");
+    assert!(ascii("+").contains("up/down limit") && ascii("/").contains("up last search"));
+    // There is more than is seen.
+    let mut stage = Stage::new(80, 24);
+    stage.keys("?");
+    stage.theme = Theme { palette: Palette::Mono, ascii: true };
+    assert!(stage.text().contains(" more below "), "{}", stage.text());
+}
+
+#[test]
+fn the_pane_of_a_lost_step_says_why_it_is_lost_and_what_is_left_of_it() {
+    let mut stage = Stage::new(120, 36);
+    cast::lost(&mut stage);
+    cast::left_behind(&mut stage);
+    stage.ui.selected = StepId(3);
+    let text = stage.text();
+    assert!(text.contains("error     the runner (pid 48200) is gone since 12:40:46"), "{text}");
+    assert!(text.contains("lives on  pid 48214  pi --mode rpc") && text.contains("pid 48230  cargo test"), "{text}");
+    // The log of the step begins below these rows, and what a reader found out himself is told with what happened.
+    assert!(text.contains("12:40:46  run                  the runner was lost"), "{text}");
+    // The digits of times stand below each other, whether they are the whole time or at least that.
+    let times = ["0:48  │", "1:20  │", "3:57+ │", "6:15+ │", "2:50+ │"];
+    assert!(times.iter().all(|time| text.contains(time)), "{text}");
+}
+
+#[test]
+fn what_was_not_read_yet_stands_above_what_is_listed_and_is_no_entry() {
+    let mut stage = Stage::new(120, 36);
+    stage.keys("2");
+    let text = stage.text();
+    assert!(text.contains("19 earlier calls, g lists them"), "{text}");
+    let row = |text: &str, of: &str| u16::try_from(text.lines().position(|line| line.contains(of)).unwrap()).unwrap();
+    let (note, first) = (row(&text, "19 earlier calls"), row(&text, "read src/pool.rs"));
+    assert_eq!(first, note + 1);
+    assert_eq!(entry_at(&stage.scene(), &stage.ui, 20, note), None);
+    let listed = stage.entries().listed(&stage.ui, &stage.feed.state.steps[2]);
+    assert_eq!(entry_at(&stage.scene(), &stage.ui, 20, first), listed.number(0));
+}
+
+#[test]
 fn a_runner_that_answers_nothing_is_told_of() {
     let mut stage = Stage::new(120, 36);
     stage.feed.hands =
@@ -342,7 +415,7 @@ fn the_end_of_a_step_names_its_session() {
     let step = &mut stage.feed.state.steps[0];
     step.session_id = Some("0c9a-5e55".to_owned());
     stage.keys("gvv");
-    assert!(stage.text().contains("── done · exit 0 · 48.0s · 20 B · session 0c9a-5e55 ─"), "{}", stage.text());
+    assert!(stage.text().contains("── done · exit 0 · 0:48 · 20 B · session 0c9a-5e55 ─"), "{}", stage.text());
 }
 
 #[test]

@@ -17,14 +17,17 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         return;
     }
     let theme = scene.theme;
-    let ring = &scene.history.ticker;
+    let lost = scene.history.lost(scene.state);
+    let told = scene.history.ticker.len() + usize::from(lost.is_some());
     let inner = if shape == Shape::Wide {
         let height = usize::from(area.height.saturating_sub(2));
-        let back = ui.ticker_back.min(ring.len().saturating_sub(height));
+        let back = ui.ticker_back.min(told.saturating_sub(height));
         let right = if back == 0 {
             piece(at_end(scene, ui), theme.dim())
         } else {
-            piece(format!("↓ {back} newer"), theme.accent())
+            // The letter that stands for the arrow is a key.
+            let arrow = if theme.ascii { "" } else { "↓ " };
+            piece(format!("{arrow}{back} newer"), theme.accent())
         };
         frame(
             buf,
@@ -38,13 +41,13 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, shape: Shape, scene: &Scene<'_>
         area
     };
     let height = usize::from(inner.height);
-    let back = ui.ticker_back.min(ring.len().saturating_sub(height));
-    let start = ring.len().saturating_sub(back + height);
-    if ring.is_empty() {
+    let back = ui.ticker_back.min(told.saturating_sub(height));
+    let start = told.saturating_sub(back + height);
+    if told == 0 {
         let comes = !scene.is_gone() && scene.state.lost.is_none() && !scene.state.is_over();
         put(buf, inner, 1, 0, if comes { "nothing happened yet" } else { "nothing was recorded" }, theme.dim());
     }
-    for (entry, dy) in ring.iter().skip(start).take(height).zip(0_u16..) {
+    for (entry, dy) in scene.history.ticker.iter().chain(&lost).skip(start).take(height).zip(0_u16..) {
         line(buf, inner, dy, entry, scene);
     }
     // Without a frame its first line has the mark of who has the movement keys.

@@ -203,16 +203,33 @@ impl Timeline {
         })
     }
 
-    /// The events in one of `of` equal parts of the time, by their numbers; the last part has the last event.
+    /// The cell that a distance from the first event is in, where the time is drawn as `of` cells. The last cell is the end
+    /// and nothing before it; the others are equal parts of the time.
     #[must_use]
-    pub fn part(&self, part: usize, of: usize) -> Range<usize> {
-        let (span, of) = (u128::from(micros(self.span())), of.max(1) as u128);
-        let edge = |part: usize| {
-            let from = span * part as u128 / of;
-            self.at.partition_point(|at| u128::from(*at) < from)
-        };
-        let end = if part as u128 + 1 >= of { self.len() } else { edge(part + 1) };
-        edge(part).min(end)..end
+    pub fn cell(&self, at: Duration, of: usize) -> usize {
+        let (span, parts) = self.scale(of);
+        usize::try_from(u128::from(micros(at)) * parts / span).unwrap_or(usize::MAX).min(of.saturating_sub(1))
+    }
+
+    /// The events in one of `of` such cells, by their numbers.
+    #[must_use]
+    pub fn in_cell(&self, cell: usize, of: usize) -> Range<usize> {
+        let (span, parts) = self.scale(of);
+        let edge = |cell: usize| self.at.partition_point(|at| u128::from(*at) * parts < span * cell as u128);
+        edge(cell)..edge(cell.saturating_add(1))
+    }
+
+    /// Where one of `of` such cells begins.
+    #[must_use]
+    pub fn cell_begins(&self, cell: usize, of: usize) -> Duration {
+        let (span, parts) = self.scale(of);
+        let at = (span * cell as u128).div_ceil(parts.max(1));
+        Duration::from_micros(u64::try_from(at).unwrap_or(u64::MAX)).min(self.span())
+    }
+
+    /// The time in microseconds, and into how many parts so many cells divide it.
+    fn scale(&self, cells: usize) -> (u128, u128) {
+        (u128::from(micros(self.span())).max(1), cells.saturating_sub(1) as u128)
     }
 
     /// The time around a place in which nothing happens, where it is idle: from the event before it to the one after it.

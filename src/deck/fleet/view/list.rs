@@ -217,7 +217,11 @@ impl Columns {
         put_cut(buf, area, dx + indent, dy, &SafeText::line(&word), room.max(1), face.style);
         dx += self.word.max(indent + 1) + 1;
         if let Err(error) = &run.listed.state {
-            // There is nothing for the columns, and the cause needs the room.
+            // There is nothing for the columns behind its id, and the cause needs the room.
+            if self.steps > 0 {
+                put(buf, area, dx, dy, units::UNKNOWN, dim);
+                dx += self.steps + 1;
+            }
             let text = SafeText::line(&format!("{}  {error}", run.short_id()));
             put_cut(buf, area, dx, dy, &text, area.width.saturating_sub(dx + 1), dim);
             return;

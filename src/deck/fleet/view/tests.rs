@@ -190,6 +190,40 @@ fn a_fleet_of_nothing_and_parts_of_one() {
 }
 
 #[test]
+fn a_fleet_of_which_another_run_is_selected_and_what_lies_above_it_where_there_is_little_room() {
+    let down = |stage: &mut Stage, rows: &str| drop(stage.keys(rows));
+    picture("fleet-unreadable-selected", 80, 24, |stage| down(stage, "jj"));
+    picture("fleet-lost-selected", 80, 24, |stage| down(stage, "jjj"));
+    picture("fleet-help-narrow", 50, 14, |stage| down(stage, "?"));
+    // It ends where its last row is seen, and one key up moves it.
+    let mut stage = Stage::new(50, 14);
+    stage.keys(&format!("?{}", "j".repeat(99)));
+    let end = stage.text();
+    assert!(end.contains("or read yet") && end.contains(" more above "), "{end}");
+    stage.keys("k");
+    assert_ne!(stage.text(), end);
+    picture("fleet-start-refused", 80, 24, |stage| {
+        stage.keys("c");
+        stage.press(KeyCode::Char('s'), KeyModifiers::CONTROL);
+    });
+    picture("fleet-searched", 80, 24, |stage| down(stage, "/migr"));
+    picture("fleet-of-trouble", 80, 24, |stage| down(stage, "fff"));
+    picture("fleet-tiny", 28, 5, |_| {});
+}
+
+#[test]
+fn those_that_need_somebody_are_not_counted_among_those_that_run() {
+    let text = Stage::new(120, 36).text();
+    let header = text.lines().next().unwrap();
+    assert!(header.contains("fleet  1 running  1 unreadable  1 lost  8 runs"), "{header}");
+    assert!(text.contains("NEEDS YOU") && text.contains("running 1"), "{text}");
+    // Which keys there are is told by words where signs would be other keys.
+    let mut ascii = Stage::new(120, 36);
+    ascii.theme.ascii = true;
+    assert!(ascii.text().contains("up/down/jk select"), "{}", ascii.text());
+}
+
+#[test]
 fn why_a_run_needs_somebody_is_seen_wherever_there_is_a_column_for_it() {
     for (width, height) in [(200, 60), (120, 36), (80, 24)] {
         let text = Stage::new(width, height).text();

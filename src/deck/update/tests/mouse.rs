@@ -143,7 +143,7 @@ fn a_click_goes_to_a_choice_and_answers_nothing_by_itself() {
         Some(Overlay::Budget(dialog)) => dialog.index,
         other => panic!("{other:?}"),
     };
-    click_last(&mut stage, "14 of 40, 2 more");
+    click_last(&mut stage, "14 of 42 (40, 2 more");
     let after = match stage.ui.overlays.last() {
         Some(Overlay::Budget(dialog)) => dialog.index,
         other => panic!("{other:?}"),

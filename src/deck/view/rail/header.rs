@@ -4,13 +4,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::super::brief::of_limits;
-use super::super::meters::{meter_style, meter_text};
+use super::super::meters::{marked, meter_is_high, meter_style};
 use super::super::paint::{Piece, bar, piece, row, total};
 use super::super::{Scene, elapsed, now_text};
 use super::inset;
 use crate::deck::model::UiState;
 use crate::deck::theme::Face;
-use crate::run::{Metric, RunState, StepFace, or_more};
+use crate::run::budget::Meter;
+use crate::run::{Metric, RunState, StepFace, StepPhase, or_more};
 use crate::text::{SafeText, UNKNOWN, clock, clock_long, cost, count, or_unknown};
 
 /// The line about the run.
@@ -69,13 +70,19 @@ pub(in crate::deck::view) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<
     // Unknown money is said to be unknown only where there is room to say so.
     let meters = crate::run::budget::run_meters(state, scene.now);
     let metered = |metric: Metric| meters.iter().find(|m| m.metric == metric);
+    let used_style = |meter: &Meter| if meter_is_high(meter) { theme.bad() } else { theme.plain() };
     let (cost_more, tokens_more) = (or_more(sums.cost_more), or_more(sums.tokens_more));
     let money = sums.cost.map_or_else(|| format!("cost {UNKNOWN}"), |c| format!("{}{cost_more}", cost(c.0)));
     if !sums.plain || sums.cost.is_some() {
         let rank = if sums.cost.is_some() { 8 } else { 1 };
         match metered(Metric::Cost) {
+            // Where there is no room for the limit what was used is told, and that it is much.
+            Some(meter) if area.width < 70 => {
+                let mark = if meter_is_high(meter) { " !" } else { "" };
+                right.push(piece(format!("{money}{mark}"), used_style(meter)).rank(8).gap(gap));
+            }
             Some(meter) => {
-                right.push(piece(meter_text(meter), theme.plain()).rank(8).gap(gap));
+                right.push(piece(marked(meter), used_style(meter)).rank(8).gap(gap));
                 right.push(piece(bar(meter.share(), 10), meter_style(meter, scene)).rank(1).gap(1));
             }
             None => right.push(piece(money, theme.plain()).rank(rank).gap(gap)),
@@ -85,7 +92,7 @@ pub(in crate::deck::view) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<
     if !sums.plain {
         match metered(Metric::Tokens) {
             Some(meter) => {
-                right.push(piece(format!("{} tok", meter_text(meter)), theme.plain()).rank(5).gap(gap));
+                right.push(piece(format!("{} tok", marked(meter)), used_style(meter)).rank(5).gap(gap));
                 right.push(piece(bar(meter.share(), 10), meter_style(meter, scene)).rank(0).gap(1));
             }
             None => right.push(piece(format!("{tokens}{tokens_more} tok"), theme.plain()).rank(5).gap(gap)),
@@ -95,7 +102,7 @@ pub(in crate::deck::view) fn header(buf: &mut Buffer, area: Rect, scene: &Scene<
 }
 
 /// How the run looks.
-fn run_face(scene: &Scene<'_>) -> Face {
+pub(super) fn run_face(scene: &Scene<'_>) -> Face {
     let face = scene.theme.own_run_face(scene.state);
     if scene.is_gone() && !scene.state.is_over() {
         return Face { glyph: face.glyph, word: "was running", ..scene.theme.face(StepFace::Unknown) };
@@ -106,7 +113,7 @@ fn run_face(scene: &Scene<'_>) -> Face {
 /// How much of a long event log was read.
 fn reading(scene: &Scene<'_>, ui: &UiState) -> Option<Piece> {
     let percent = ui.reading.filter(|_| ui.replay.is_none())?;
-    Some(piece(format!("reading what happened {percent}%"), scene.theme.dim()).rank(7).gap(2))
+    Some(piece(format!("reading what happened {percent}%"), scene.theme.dim()).rank(6).gap(2))
 }
 
 /// Where the run was started, and what was started in it.
@@ -118,12 +125,18 @@ fn inside(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
         let step = within.step.map(|step| format!(" step {step}")).unwrap_or_default();
         out.push(piece(format!("in {id}{step}"), theme.dim()).rank(1).gap(2));
     }
+    let narrow = ui.size.0 < 70;
     let (count, needs) = (ui.inside.len(), ui.inside.iter().filter(|run| run.needs).count());
     if count > 0 {
         let style = if needs > 0 { theme.alarm() } else { theme.dim() };
         let runs = if count == 1 { "1 run inside".to_owned() } else { format!("{count} runs inside") };
-        let alarm = if needs > 0 { format!(", {needs} needs you") } else { String::new() };
-        out.push(piece(runs + &alarm, style).rank(if needs > 0 { 6 } else { 1 }).gap(2));
+        let text = match needs {
+            0 => runs,
+            _ if narrow => format!("▲ {needs} inside"),
+            1 => format!("{runs}, 1 needs you"),
+            _ => format!("{runs}, {needs} need you"),
+        };
+        out.push(piece(text, style).rank(if needs > 0 { 9 } else { 1 }).gap(2));
     }
     out
 }
@@ -170,19 +183,26 @@ pub(in crate::deck::view) fn step_header(buf: &mut Buffer, area: Rect, scene: &S
     let mut right = vec![piece(elapsed(step, scene), theme.bold())];
     right.extend(of_limits(step, scene));
     let run = run_face(scene);
-    let about_run = [
-        piece("run", theme.dim()).rank(1).gap(3),
-        piece(run_id(scene.state).to_string(), theme.dim()).rank(1).gap(1),
-        piece(run.glyph, run.style).rank(1).gap(1),
-    ];
+    let about_run = |told: String| {
+        [
+            piece("run", theme.dim()).rank(1).gap(3),
+            piece(run_id(scene.state).to_string(), theme.dim()).rank(1).gap(1),
+            piece(told, run.style).rank(1).gap(1),
+        ]
+    };
+    // How the run stands is told in a word where there is room for one.
+    let about_run = [about_run(format!("{} {}", run.glyph, run.word)), about_run(run.glyph.to_owned())];
     let open = step.current_call().filter(|_| step.retrying.is_none());
     let open = open.map(|call| piece(clock(scene.now.since(call.started_at)), theme.bold()).rank(2).gap(1));
     // What it does is cut to the room that there is, and worth more than which run it is in.
     let clock_wide = open.as_ref().map_or(0, |piece| total(std::slice::from_ref(piece)) + 1);
     let own = total(&left) + total(&right) + clock_wide + 6;
     let room = usize::from(area.width.saturating_sub(own));
-    let with_run = room.saturating_sub(usize::from(total(&about_run)) + 3);
-    let (room, about_run) = if with_run >= 20 { (with_run, Some(about_run)) } else { (room, None) };
+    // Of one who does nothing there is less to be said.
+    let least = if step.phase == StepPhase::Running { 20 } else { 12 };
+    let with_run = |told: &[Piece]| room.saturating_sub(usize::from(total(told)) + 3);
+    let about_run = about_run.into_iter().find(|told| with_run(told) >= least);
+    let room = about_run.as_ref().map_or(room, |told| with_run(told));
     if room >= 8 {
         let now = SafeText::line(&now_text(scene.state, &ui.sums(scene.state), step, scene.now))
             .truncate(room.min(usize::from(area.width / 2)));

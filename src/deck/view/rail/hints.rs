@@ -35,8 +35,9 @@ pub(in crate::deck::view) fn footer(buf: &mut Buffer, area: Rect, alone: bool, s
 fn above(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
     let named = |hints: &[(&str, &str)]| -> Vec<Piece> {
         let ranked = hints.iter().zip((0..=20).rev());
-        let pieces =
-            |((key, word), rank): (&(&str, &str), u8)| hint(key, word, rank, scene).map(|p| p.presses(key_of(key)));
+        let pieces = |((key, word), rank): (&(&str, &str), u8)| {
+            hint(&ui.keymap.spelt(key), word, rank, scene).map(|p| p.presses(key_of(key)))
+        };
         ranked.flat_map(pieces).collect()
     };
     Some(match ui.overlays.last() {
@@ -106,7 +107,7 @@ fn above(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
             // The words of the dialog.
             let does = question.map(|question| answer_dialog::does(question, dialog)).unwrap_or_default();
             let mut out: Vec<(&str, &str)> = does.iter().map(|(key, word)| (key.as_str(), word.as_str())).collect();
-            out.push(("esc", "later"));
+            out.push(("esc", if question.is_some() { "later" } else { "back" }));
             // What is only typed has nothing to choose from.
             let choices = question.map(answer_dialog::lines);
             // Where none is meant yet, they go to one.

@@ -64,8 +64,10 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         let so_far = found.map(|count| format!(", {} so far", crate::text::grouped(count.total))).unwrap_or_default();
         let what = if search.tab == Tab::Output { "log" } else { search.tab.name() };
         return Some(vec![
-            piece(format!("looking for {needle}, {percent}% of the {what}{so_far}   "), theme.plain()),
-            piece("esc", theme.key()),
+            piece(format!("looking for {needle}, {percent}%"), theme.plain()),
+            piece(format!(" of the {what}"), theme.plain()).rank(1),
+            piece(so_far, theme.plain()).rank(2),
+            piece("esc", theme.key()).gap(3),
             piece(" ends it", theme.dim()),
         ]);
     }
@@ -190,12 +192,11 @@ fn standing(scene: &Scene<'_>, narrow: bool) -> Option<SafeText> {
     let text = match (scene.hands, scene.read_only) {
         (Hands::Lost(evidence), _) => {
             let since = scene.state.last_update.map(|at| format!(" since {}", scene.time_of_day(at)));
-            let told = evidence.as_str();
-            let pid = told.strip_prefix("the runner (").and_then(|told| told.strip_suffix(") is gone"));
-            let since = since.unwrap_or_default();
-            match narrow {
-                true => format!("read-only: runner gone{since}, run lost"),
-                false => format!("read-only: runner gone{since}, the run was marked lost ({})", pid.unwrap_or(told)),
+            let (told, since) = (evidence.as_str(), since.unwrap_or_default());
+            match super::super::lost_because(told) == told {
+                true => format!("read-only: {told}; the run is lost"),
+                false if narrow => format!("read-only: runner gone{since}, run lost"),
+                false => format!("read-only: {told}{since}; the run is lost"),
             }
         }
         (Hands::Gone(what), _) if narrow => {

@@ -117,7 +117,7 @@ pub(super) fn every_state(stage: &mut Stage) {
     steps.push(failed);
     let mut late = base(9, "timed-out", StepPhase::Failed);
     late.timed_out = true;
-    late.error = Some("Timed out after 200000ms.".to_owned());
+    late.error = Some("Subagent timed out after 200000ms.".to_owned());
     steps.push(late);
     let mut over = base(10, "over-budget", StepPhase::Failed);
     over.budget.exceeded = Some(crate::run::Metric::Cost);

@@ -31,7 +31,12 @@ pub(crate) fn planes(name: &str, drawn: impl Fn(Theme) -> Buffer) -> String {
 
 /// Draws a view at every size in every look and compares it with what was approved.
 fn picture(name: &str, dress: impl Fn(&mut Stage)) {
-    for (width, height) in SIZES {
+    picture_at(name, &SIZES, dress);
+}
+
+/// The same at these sizes.
+pub(super) fn picture_at(name: &str, sizes: &[(u16, u16)], dress: impl Fn(&mut Stage)) {
+    for &(width, height) in sizes {
         let whole = planes(name, |theme| {
             let mut stage = Stage::new(width, height);
             dress(&mut stage);

@@ -11,8 +11,8 @@ use ratatui::layout::Rect;
 use super::super::*;
 use crate::deck::changes::Diff;
 use crate::deck::entries::{self, Entries};
-use crate::deck::feed::fake::FakeFeed;
-use crate::deck::model::{Overlay, UiEffect};
+use crate::deck::feed::{Feed as _, fake::FakeFeed};
+use crate::deck::model::{Overlay, Position, UiEffect};
 use crate::deck::older::Older;
 use crate::deck::reading::{self, Message};
 use crate::deck::update::{Context, update};
@@ -379,7 +379,11 @@ impl Stage {
     pub(crate) fn buffer(&mut self) -> Buffer {
         let mut logs = BTreeMap::new();
         for (id, size) in layout::visible_logs(&self.ui, &self.feed.state.clone()) {
-            logs.insert(id, window::fetch(&mut self.feed, &mut self.ui, id, size, None));
+            let mut log = window::fetch(&mut self.feed, &mut self.ui, id, size, None);
+            if id == self.ui.selected && (self.ui.zoom || self.ui.pane(id).output != Position::Follow) {
+                log.line = log.told_by(None).and_then(|told| self.feed.line_number(id, told));
+            }
+            logs.insert(id, log);
         }
         let windows = Windows {
             logs,
@@ -387,6 +391,7 @@ impl Stage {
             diff: self.diff.clone().map(Into::into),
         };
         let mut buf = Buffer::empty(Rect::new(0, 0, self.ui.size.0, self.ui.size.1));
+        self.ui.keymap.ascii = self.theme.ascii;
         // Limits change nothing that a scene shows.
         let mut ui = std::mem::take(&mut self.ui);
         let scene = self.scene_of(&ui);
@@ -401,7 +406,7 @@ impl Stage {
         entry_at(&self.scene(), &self.ui, 10, y)
     }
 
-    fn scene(&self) -> Scene<'_> {
+    pub(super) fn scene(&self) -> Scene<'_> {
         self.scene_of(&self.ui)
     }
 

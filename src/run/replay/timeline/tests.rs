@@ -48,9 +48,9 @@ fn what_stands_out_is_found_by_kind_and_place() {
     assert_eq!(line.mark_in(3..4), None);
     assert_eq!((line.mark_from(0), line.mark_from(2), line.mark_from(5)), (Some(1), Some(2), None));
     assert_eq!((line.mark_before(5), line.mark_before(4), line.mark_before(1)), (Some(4), Some(2), None));
-    // Four equal parts; the last one has the last event.
-    assert_eq!([0, 1, 2, 3].map(|part| line.part(part, 4)), [0..1, 1..2, 2..3, 3..5]);
-    assert_eq!((0..400).filter(|part| !line.part(*part, 400).is_empty()).count(), 5);
+    // Four equal parts of the time, and its end.
+    assert_eq!([0, 1, 2, 3, 4].map(|cell| line.in_cell(cell, 5)), [0..1, 1..2, 2..3, 3..4, 4..5]);
+    assert_eq!((0..400).filter(|cell| !line.in_cell(*cell, 400).is_empty()).count(), 5);
 }
 
 #[test]
@@ -76,9 +76,15 @@ proptest! {
             prop_assert_eq!(line.when(line.clock(at, event + 1), at, event + 1), at);
         }
         for of in [1, 7, 200] {
-            let parts: Vec<_> = (0..of).map(|part| line.part(part, of)).collect();
-            prop_assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
-            prop_assert_eq!(parts.iter().map(Range::len).sum::<usize>(), line.len());
+            let cells: Vec<_> = (0..of).map(|cell| line.in_cell(cell, of)).collect();
+            prop_assert!(cells.windows(2).all(|pair| pair[0].end == pair[1].start));
+            prop_assert_eq!(cells.iter().map(Range::len).sum::<usize>(), line.len());
+            // What happened until a moment has its mark in the cell of that moment or before it, what comes behind it.
+            for event in 0..line.len() {
+                prop_assert!(cells[line.cell(line.at(event), of)].contains(&event));
+            }
+            let begins = |cell: usize| line.cell(line.cell_begins(cell, of), of);
+            prop_assert!(line.span().is_zero() || (0..of).all(|cell| begins(cell) == cell));
         }
     }
 }

@@ -142,6 +142,8 @@ fn input(sequence: &[u8]) -> Option<Input> {
     match sequence {
         // Texts of the terminal, which answer something.
         [ESC, b']' | b'P' | b'X' | b'^' | b'_', _, ..] => return None,
+        // Where the cursor is. A terminal that is asked to tell keys apart does not write F3 so.
+        [ESC, b'[', b'0'..=b'9', .., b'R'] => return None,
         _ if sequence.starts_with(PASTE) => {
             return sequence.strip_prefix(PASTE)?.strip_suffix(END_OF_PASTE).map(pasted);
         }

@@ -83,7 +83,7 @@ fn take(ui: &mut UiState, cx: Context<'_>, input: &Input) -> Vec<UiEffect> {
             ui.size = (*width, *height);
             Vec::new()
         }
-        Input::Mouse(mouse) => on_mouse(ui, cx, *mouse),
+        Input::Mouse(mouse) if ui.mouse => on_mouse(ui, cx, *mouse),
         _ => Vec::new(),
     }
 }

@@ -529,7 +529,7 @@ fn check_52_the_strongest_reason_is_the_state_of_the_run() {
     let turns = json!({ "turnBudget": { "maxTurns": 1, "graceTurns": 0 } });
     let end = |scripts, more, asked, state, error, code| End { scripts, more, asked, state, error, code };
     let stopped = Some("Subagent stopped by user.");
-    let over = Some("The run is over budget: 1,100 tokens used, 1,000 tokens allowed.");
+    let over = Some("The run is over budget: 1,100+ tokens used, 1,000 tokens allowed.");
     let table = [
         end(&["say fine"], none(), &[], "complete", None, 0),
         end(&["exit 3"], none(), &[], "failed", Some("Step failed: worker"), 1),

@@ -9,7 +9,7 @@ use super::actions::Action;
 use super::keymap::Key;
 use super::model::{BudgetDialog, Overlay, UiEffect, UiState};
 use super::update::Context;
-use crate::run::{Limit, Limits, Metric, Raise, RunState, StepId, Timestamp, budget, or_more};
+use crate::run::{Limit, Limits, Metric, Raise, RunState, StepId, Timestamp, Used, budget};
 use crate::text::{SafeText, UNKNOWN, clock, cost, count, grouped, or_unknown, written};
 
 /// The longest value that anybody can mean.
@@ -61,15 +61,14 @@ pub fn lines(state: &RunState, dialog: &BudgetDialog, now: Timestamp) -> Vec<Lin
     let ran = step.map_or_else(|| state.elapsed(now), |s| s.elapsed(now));
     let whole = step.map_or(state.timeout_ms, |s| s.timeout_ms);
     let counted = |name, key, metric: Metric, example| {
-        let used = step.map_or_else(|| budget::used_by_run(state, metric), |s| budget::used(s, metric));
+        let used = step.map_or_else(|| budget::used_by_run(state, metric), |s| Used::all(budget::used(s, metric)));
         let known = step.map_or_else(|| budget::is_known_of_run(state, metric), |s| budget::is_known(s, metric));
         let Limit { soft, mut hard } = budget::limit(limits, metric);
         if metric == Metric::Turns {
             // What is granted beyond them is a limit of its own.
             hard = limits.turns.map(|turns| turns.max as f64);
         }
-        let partial = step.is_none() && state.is_partial(metric);
-        let used = or_unknown(known.then(|| format!("{}{}", amount(metric, used), or_more(partial))));
+        let used = or_unknown(known.then(|| used.told(|used| amount(metric, used))));
         let mut limit = or_unknown(hard.or(soft).map(|n| amount(metric, n)));
         if let Some(grace) = limits.turns.map(|turns| turns.grace).filter(|n| metric == Metric::Turns && *n > 0) {
             limit = format!("{limit}, {} more to finish", grouped(grace));

@@ -9,7 +9,7 @@ use super::status::{self, cost_summary, millis, tokens};
 use super::supervision;
 use crate::run::{
     AgentEvent, Event, Metric, RunMeta, RunState, Stage, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream,
-    TargetState, Timestamp, What,
+    TargetState, Timestamp, Used, What,
 };
 
 pub use super::child_record::{ChildContext, annotate, plain_line};
@@ -268,7 +268,7 @@ fn budget_reached(
     of_step: &dyn Fn(&str, StepId) -> Obj,
     state: &RunState,
     step: Option<StepId>,
-    (metric, stage, used): (Metric, Stage, f64),
+    (metric, stage, used): (Metric, Stage, Used),
     message: &str,
 ) -> Obj {
     let turns = step.and_then(|id| Some((id, state.step(id)?.limits.turns?)));
@@ -280,7 +280,7 @@ fn budget_reached(
     let mut obj = match (step, turns, shared) {
         (_, Some((id, limit)), Some(kind)) if metric == Metric::Turns => {
             let mut obj = of_step(kind, id);
-            obj.set("turnCount", used as u64).set("maxTurns", limit.max).set("graceTurns", limit.grace);
+            obj.set("turnCount", used.amount as u64).set("maxTurns", limit.max).set("graceTurns", limit.grace);
             obj
         }
         (Some(id), ..) => of_step("subdeck.budget.reached", id),
@@ -288,7 +288,8 @@ fn budget_reached(
     };
     obj.set("message", message);
     let mut own = Obj::new();
-    own.set("metric", metric.key()).set("stage", stage.as_str()).set("used", used);
+    own.set("metric", metric.key()).set("stage", stage.as_str()).set("used", used.amount);
+    own.opt("atLeast", used.partial.then_some(true));
     obj.set("subdeck", own);
     obj
 }

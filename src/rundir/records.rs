@@ -5,7 +5,9 @@ use super::contract;
 use super::inner_run;
 use super::json::{Json, Obj};
 use super::question_record;
+use super::signal_names::signal_name;
 use super::status::{self, cost_summary, millis, tokens};
+use super::status_step;
 use super::supervision;
 use crate::run::{
     AgentEvent, Event, Metric, RunMeta, RunState, Stage, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream,
@@ -77,7 +79,7 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
         What::ChildExited { step, exit } => {
             let mut obj = of_step("subdeck.child.exited", *step);
             obj.set("exitCode", exit.code.map_or(Json::Null, Json::from));
-            obj.set("signal", exit.signal.map_or(Json::Null, |n| status::signal_name(n).into()));
+            obj.set("signal", exit.signal.map_or(Json::Null, |n| signal_name(n).into()));
             obj
         }
         What::OutputHeld { step, pids } => {
@@ -335,7 +337,7 @@ fn step_meta(meta: &StepMeta) -> Obj {
     let mut step = Obj::new();
     step.set("key", &meta.key).set("agent", &meta.agent).opt("label", meta.label.as_ref());
     step.opt("phase", meta.phase.as_ref()).set("logical", meta.logical);
-    step.opt("runner", status::runner(&meta.runner)).opt("runnerKind", status::runner_word(&meta.runner));
+    step.opt("runner", status_step::runner(&meta.runner)).opt("runnerKind", status_step::runner_word(&meta.runner));
     step.opt("model", meta.model.as_ref()).opt("thinking", meta.thinking.as_ref());
     step.opt("sessionFile", meta.session_file.as_ref()).flag("hasTask", meta.has_task);
     step.opt("timeoutMs", meta.timeout_ms).flag("carriedOver", meta.carried_over);

@@ -9,7 +9,7 @@ use super::contract;
 use super::inner_run;
 use super::look::Look;
 use super::question_record;
-use super::status::SIGNALS;
+use super::signal_names::{SIGNALS, signal_number};
 use super::status_read as read;
 use super::supervision;
 use crate::run::{
@@ -203,7 +203,7 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
             What::ChildSpawned { step: step?, pid: look.small("pid")?, start_ticks: look.count("startTicks") }
         }
         "subdeck.child.exited" => {
-            let signal = look.str("signal").and_then(super::status::signal_number);
+            let signal = look.str("signal").and_then(signal_number);
             What::ChildExited { step: step?, exit: ExitInfo { code: look.code("exitCode"), signal } }
         }
         "subdeck.protocol.failed" => {

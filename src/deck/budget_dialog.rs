@@ -9,7 +9,7 @@ use super::actions::Action;
 use super::keymap::Key;
 use super::model::{BudgetDialog, Overlay, UiEffect, UiState};
 use super::update::Context;
-use crate::run::{Limit, Limits, Metric, Raise, RunState, StepId, Timestamp, budget, or_more};
+use crate::run::{Limit, Limits, Metric, Raise, RunState, StepId, Timestamp, Used, budget};
 use crate::text::{SafeText, clock, cost, count, grouped, or_unknown};
 
 /// The longest value that anybody can mean.
@@ -72,16 +72,18 @@ pub fn lines(state: &RunState, dialog: &BudgetDialog, now: Timestamp) -> Vec<Lin
     let ran = step.map_or_else(|| state.elapsed(now), |s| s.elapsed(now));
     let whole = step.map_or(state.timeout_ms, |s| s.timeout_ms);
     let counted = |name, key, metric: Metric, example| {
-        let used = step.map_or_else(|| budget::used_by_run(state, metric), |s| budget::used(s, metric));
+        let used = step.map_or_else(|| budget::used_by_run(state, metric), |s| Used::all(budget::used(s, metric)));
         let known = step.map_or_else(|| budget::is_known_of_run(state, metric), |s| budget::is_known(s, metric));
         let Limit { soft, hard } = budget::limit(limits, metric);
-        let partial = match metric {
-            _ if step.is_some() => false,
-            Metric::Turns => state.are_turns_partial(),
-            Metric::ToolCalls => state.are_calls_partial(),
-            Metric::Cost | Metric::Tokens => state.is_partial(metric),
-        };
-        let used = or_unknown(known.then(|| format!("{}{}", amount(metric, used), or_more(partial))));
+        // Of a limit on turns or calls is counted what was told; that it may have been more is only said.
+        let partial = used.partial
+            || step.is_none()
+                && match metric {
+                    Metric::Turns => state.are_turns_partial(),
+                    Metric::ToolCalls => state.are_calls_partial(),
+                    Metric::Cost | Metric::Tokens => false,
+                };
+        let used = or_unknown(known.then(|| Used { partial, ..used }.told(|used| amount(metric, used))));
         let mut limit = hard.or(soft).map(|n| amount(metric, n));
         // What is changed is the limit without what is granted beyond it.
         if let Some(turns) = limits.turns.filter(|turns| metric == Metric::Turns && turns.grace > 0) {

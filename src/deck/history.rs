@@ -120,7 +120,7 @@ impl History {
             match (&event.what, &entry) {
                 // Elsewhere it is told as a notice, which says no number.
                 (What::BudgetReached { step, stage: Stage::Soft, metric, used, .. }, _) => {
-                    let used = if *metric == Metric::Cost { cost(*used) } else { metric.words(*used) };
+                    let used = if *metric == Metric::Cost { used.told(cost) } else { used.words(*metric) };
                     let text = SafeText::line(&format!("warning reached: {used}"));
                     let entry = Entry { at: event.at, step: *step, text, tone: Tone::Control, seq, place };
                     keep(&mut self.budget, entry, Self::KEPT);

@@ -200,6 +200,13 @@ impl Keymap {
     /// What a key press means where keys are commands.
     #[must_use]
     pub fn lookup(&self, event: KeyEvent) -> Option<Action> {
+        // With anything else held it is another key, which means nothing.
+        if event
+            .modifiers
+            .intersects(KeyModifiers::ALT | KeyModifiers::SUPER | KeyModifiers::META | KeyModifiers::HYPER)
+        {
+            return None;
+        }
         let key = Key::from(event);
         TABLE.iter().find(|r| self.keys(r).contains(&key)).map(|r| r.action)
     }

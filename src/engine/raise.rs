@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::clock::now;
 use super::complain::complain;
 use super::dispatch::Engine;
-use crate::run::{ControlSource, Limits, Metric, Raise, RunState, StepId, StepPhase, What, budget};
+use crate::run::{ControlSource, Limits, Metric, Raise, RunState, StepId, StepPhase, Used, What, budget};
 use crate::rundir::capability;
 use crate::text::span;
 
@@ -75,7 +75,7 @@ fn allowed(state: &RunState, step: Option<StepId>, raise: Raise) -> Result<(), S
     }
     raise.apply(&mut step.limits.clone())?;
     longer(raise, step.started_at.map(|start| state.gaps.awake(start, now())))?;
-    above(raise, &step.limits, |metric| budget::used(step, metric))
+    above(raise, &step.limits, |metric| Used::all(budget::used(step, metric)))
 }
 
 /// So would a time that is over already.
@@ -89,13 +89,13 @@ fn longer(raise: Raise, ran: Option<Duration>) -> Result<(), String> {
 }
 
 /// A limit below what was used already would be no limit but a stop, which is asked for as such.
-fn above(raise: Raise, limits: &Limits, used: impl Fn(Metric) -> f64) -> Result<(), String> {
+fn above(raise: Raise, limits: &Limits, used: impl Fn(Metric) -> Used) -> Result<(), String> {
     let Some(metric) = raise.metric() else { return Ok(()) };
     let mut after = limits.clone();
     raise.apply(&mut after)?;
     let used = used(metric);
     match budget::limit(&after, metric).hard {
-        Some(hard) if hard <= used => Err(format!("{} are used already; stop it instead", metric.words(used))),
+        Some(hard) if hard <= used.amount => Err(format!("{} are used already; stop it instead", used.words(metric))),
         _ => Ok(()),
     }
 }

@@ -175,7 +175,8 @@ fn fields(what: &What) -> Option<(&'static str, Option<StepId>, Value)> {
             "budget_reached",
             *step,
             json!({
-                "metric": metric.key(), "stage": stage.as_str(), "used": CostUsd(*used).told(), "message": message,
+                "metric": metric.key(), "stage": stage.as_str(), "used": CostUsd(used.amount).told(),
+                "used_at_least": used.partial.then_some(true), "message": message,
             }),
         ),
         What::BudgetRaised { step, raise, source } => (

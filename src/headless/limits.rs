@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::run::{CostUsd, Limits, Meter, Metric, RunState, StepPhase, StepState, Timestamp, budget, or_more};
+use crate::run::{CostUsd, Limits, Meter, Metric, RunState, StepPhase, StepState, Timestamp, Used, budget, or_more};
 use crate::text::{self as units, written};
 
 /// How much of something.
@@ -51,11 +51,7 @@ pub fn of_run(state: &RunState, now: Timestamp) -> Vec<Gauge> {
     let told = |metric| metric != Metric::Cost || state.cost().is_some() || state.budget.told(metric).is_some();
     let known = |metric| told(metric) && budget::is_known_of_run(state, metric);
     let used = |metric| known(metric).then(|| budget::used_by_run(state, metric));
-    let mut gauges = all(&times, &state.limits, used, &budget::run_meters(state, now));
-    for gauge in &mut gauges {
-        gauge.partial = Metric::parse(gauge.key).is_some_and(|metric| state.is_partial(metric));
-    }
-    gauges
+    all(&times, &state.limits, used, &budget::run_meters(state, now))
 }
 
 /// Of a step: everything that is counted, limited or not.
@@ -76,7 +72,7 @@ pub fn of_step(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Gauge>
     };
     // No command costs money, and nobody says that it cost none.
     let told = |metric| metric != Metric::Cost || step.cost.is_some();
-    let used = |metric| (told(metric) && budget::is_known(step, metric)).then(|| budget::used(step, metric));
+    let used = |metric| (told(metric) && budget::is_known(step, metric)).then(|| Used::all(budget::used(step, metric)));
     let mut gauges = all(&times, &step.limits, used, &budget::meters(state, step, now));
     // The call that is nearest to its end; quick tools have a limit though nobody set one.
     let open = step.open.iter().filter(|call| step.current_call().is_some() && !step.asks_about(call));
@@ -120,7 +116,7 @@ struct Times {
     silence_counts: bool,
 }
 
-fn all(times: &Times, limits: &Limits, used: impl Fn(Metric) -> Option<f64>, meters: &[Meter]) -> Vec<Gauge> {
+fn all(times: &Times, limits: &Limits, used: impl Fn(Metric) -> Option<Used>, meters: &[Meter]) -> Vec<Gauge> {
     let time = |key, used: Option<Duration>, hard: Option<u64>, counts: bool| Gauge {
         key,
         used: used.map(|used| Amount::Time(ms(used))),
@@ -132,15 +128,15 @@ fn all(times: &Times, limits: &Limits, used: impl Fn(Metric) -> Option<f64>, met
     let mut gauges = vec![time("time", times.used, times.limit_ms, times.running)];
     gauges.extend(limits.idle_ms.map(|idle| time("idle", times.silent, Some(idle), times.silence_counts)));
     gauges.extend(Metric::ALL.map(|metric| {
-        let limit = budget::limit(limits, metric);
+        let (limit, used) = (budget::limit(limits, metric), used(metric));
         let amount = |value: f64| match metric {
             Metric::Cost => Amount::Money(value),
             Metric::Turns | Metric::ToolCalls | Metric::Tokens => Amount::Count(value as u64),
         };
         Gauge {
             key: metric.key(),
-            used: used(metric).map(amount),
-            partial: false,
+            used: used.map(|used| amount(used.amount)),
+            partial: used.is_some_and(|used| used.partial),
             soft: limit.soft.map(amount),
             hard: limit.hard.map(amount),
             left_ms: meters.iter().find(|m| m.metric == metric).and_then(|m| m.left).map(ms),
@@ -189,6 +185,7 @@ impl Gauge {
             for (name, amount) in [("used", self.used), ("soft", self.soft), ("hard", self.hard)] {
                 fields.extend(amount.map(|amount| (name.to_owned(), amount.json())));
             }
+            fields.extend(self.partial.then(|| ("used_at_least".to_owned(), true.into())));
             fields.extend(self.left_ms.map(|left| ("left_ms".to_owned(), left.into())));
             fields.extend(self.reached().map(|end| ("reached".to_owned(), end.into())));
         }
@@ -300,6 +297,8 @@ mod tests {
         let state = RunState { steps: vec![step(), silent], limits, ..state };
         let run: Vec<String> = counted(&state, None).iter().map(Gauge::words).collect();
         assert_eq!(run, ["tokens 100+ of 900"]);
+        let told = json!({"key": "tokens", "used": 100, "used_at_least": true, "hard": 900});
+        assert_eq!(counted(&state, None)[0].json(), told);
     }
 
     #[test]

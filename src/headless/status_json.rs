@@ -49,7 +49,9 @@ pub fn run(state: &RunState) -> Value {
             without_nulls(json!({ "run": place.run.as_str(), "step": place.step.map(StepId::number) }))
         }),
         "tokens": tokens(state.tokens()),
+        "tokens_at_least": state.are_tokens_partial().then_some(true),
         "cost_usd": state.cost().map(CostUsd::told),
+        "cost_at_least": state.is_cost_partial().then_some(true),
         "limits": status_watch::limits(state, None),
         "over_budget": state.budget.exceeded.map(Metric::key),
         "needs": status_watch::needs(state),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Limit, RunState, StepState, Timestamp, TurnLimit};
+use super::{Limit, RunState, StepState, Timestamp, TurnLimit, Used};
 
 /// What a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,13 +52,7 @@ impl Metric {
     /// An amount of it in words, such as `12 turns`.
     #[must_use]
     pub fn words(self, amount: f64) -> String {
-        let unit = match self {
-            Self::Turns => " turn",
-            Self::ToolCalls => " tool call",
-            Self::Tokens => " token",
-            Self::Cost => return self.amount(amount),
-        };
-        format!("{}{unit}{}", self.amount(amount), if amount == 1.0 { "" } else { "s" })
+        Used::all(amount).words(self)
     }
 }
 
@@ -143,9 +137,7 @@ pub struct Meter {
     /// What is counted.
     pub metric: Metric,
     /// How much was used, where it is known: some agents tell of tokens and money only at their end.
-    pub used: Option<f64>,
-    /// Whether a part of what was used is not told, so that it is at least that.
-    pub partial: bool,
+    pub used: Option<Used>,
     /// The warning.
     pub soft: Option<f64>,
     /// The end.
@@ -159,7 +151,7 @@ impl Meter {
     #[must_use]
     pub fn share(&self) -> f64 {
         match self.hard.or(self.soft) {
-            Some(limit) if limit > 0.0 => self.used.unwrap_or_default() / limit,
+            Some(limit) if limit > 0.0 => self.used.unwrap_or_default().amount / limit,
             _ => 0.0,
         }
     }
@@ -192,15 +184,16 @@ pub fn is_known(step: &StepState, metric: Metric) -> bool {
 /// Whether [`used_by_run`] means something: it does as soon as one step tells something.
 #[must_use]
 pub fn is_known_of_run(state: &RunState, metric: Metric) -> bool {
-    let told = used_by_run(state, metric) > 0.0 || state.budget.told(metric).is_some();
+    let told = used_by_run(state, metric).amount > 0.0 || state.budget.told(metric).is_some();
     told || state.steps.iter().filter(|s| !s.carried_over).all(|s| is_known(s, metric))
 }
 
 /// What all steps together used of a metric; no less than what the run itself tells.
 #[must_use]
-pub fn used_by_run(state: &RunState, metric: Metric) -> f64 {
+pub fn used_by_run(state: &RunState, metric: Metric) -> Used {
     let steps: f64 = state.steps.iter().filter(|s| !s.carried_over).map(|s| used(s, metric)).sum();
-    steps.max(state.budget.told(metric).unwrap_or_default())
+    let amount = steps.max(state.budget.told(metric).unwrap_or_default());
+    Used { amount, partial: state.is_partial(metric) }
 }
 
 /// The soft and the hard limit of a metric.
@@ -228,8 +221,8 @@ pub fn limit(limits: &super::Limits, metric: Metric) -> Limit<f64> {
 pub fn meters(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Meter> {
     let awake = step.started_at.map(|from| state.gaps.awake(from, step.ended_at.unwrap_or(now)));
     let running = step.phase == super::StepPhase::Running;
-    let used = |metric| is_known(step, metric).then(|| used(step, metric));
-    all(&step.limits, used, |_| false, awake.filter(|_| running))
+    let used = |metric| is_known(step, metric).then(|| Used::all(used(step, metric)));
+    all(&step.limits, used, awake.filter(|_| running))
 }
 
 /// Every limit of the run with what was used of it.
@@ -237,15 +230,10 @@ pub fn meters(state: &RunState, step: &StepState, now: Timestamp) -> Vec<Meter> 
 pub fn run_meters(state: &RunState, now: Timestamp) -> Vec<Meter> {
     let awake = state.started_at.map(|from| state.gaps.awake(from, state.ended_at.unwrap_or(now)));
     let used = |metric| is_known_of_run(state, metric).then(|| used_by_run(state, metric));
-    all(&state.limits, used, |metric| state.is_partial(metric), awake.filter(|_| state.ended_at.is_none()))
+    all(&state.limits, used, awake.filter(|_| state.ended_at.is_none()))
 }
 
-fn all(
-    limits: &super::Limits,
-    used: impl Fn(Metric) -> Option<f64>,
-    partial: impl Fn(Metric) -> bool,
-    awake: Option<Duration>,
-) -> Vec<Meter> {
+fn all(limits: &super::Limits, used: impl Fn(Metric) -> Option<Used>, awake: Option<Duration>) -> Vec<Meter> {
     let mut out = Vec::new();
     for metric in Metric::ALL {
         let limit = limit(limits, metric);
@@ -254,8 +242,8 @@ fn all(
         }
         let used = used(metric);
         let pace = awake.zip(limit.hard.or(limit.soft)).zip(used);
-        let left = pace.and_then(|((awake, end), used)| estimate(used, end, awake));
-        out.push(Meter { metric, used, partial: partial(metric), soft: limit.soft, hard: limit.hard, left });
+        let left = pace.and_then(|((awake, end), used)| estimate(used.amount, end, awake));
+        out.push(Meter { metric, used, soft: limit.soft, hard: limit.hard, left });
     }
     out
 }
@@ -273,19 +261,20 @@ fn estimate(used: f64, limit: f64, awake: Duration) -> Option<Duration> {
 /// The limit of the run that keeps the next child from starting where limits spare the children that run, with what was
 /// used of it; tokens go before money (runner-behaviour 3.3).
 #[must_use]
-pub fn exhausted(state: &RunState) -> Option<(Metric, f64)> {
+pub fn exhausted(state: &RunState) -> Option<(Metric, Used)> {
     if !state.limits.usage_spares_children {
         return None;
     }
     let used = |metric| (metric, used_by_run(state, metric));
-    let over = |(metric, used): &(Metric, f64)| limit(&state.limits, *metric).hard.is_some_and(|hard| *used >= hard);
+    let over =
+        |(metric, used): &(Metric, Used)| limit(&state.limits, *metric).hard.is_some_and(|hard| used.amount >= hard);
     [Metric::Tokens, Metric::Cost].into_iter().map(used).find(over)
 }
 
 /// The sentence of a limit that the run has reached.
 #[must_use]
-pub fn run_sentence(metric: Metric, used: f64, limits: &super::Limits) -> String {
-    let used = metric.words(used);
+pub fn run_sentence(metric: Metric, used: Used, limits: &super::Limits) -> String {
+    let used = used.words(metric);
     match limit(limits, metric).hard {
         Some(hard) => format!("The run is over budget: {used} used, {} allowed.", metric.words(hard)),
         None => format!("The run is over budget: {used} used."),
@@ -294,16 +283,16 @@ pub fn run_sentence(metric: Metric, used: f64, limits: &super::Limits) -> String
 
 /// The sentence of a limit that somebody passed with their last word.
 #[must_use]
-pub fn late_sentence(who: &str, metric: Metric, used: f64, limits: &super::Limits) -> String {
+pub fn late_sentence(who: &str, metric: Metric, used: Used, limits: &super::Limits) -> String {
     let hard = limit(limits, metric).hard.unwrap_or_default();
-    let (used, hard) = (metric.words(used), metric.words(hard));
+    let (used, hard) = (used.words(metric), metric.words(hard));
     format!("{who} went over its limit with its last word: {used} used, {hard} allowed.")
 }
 
 /// The sentence of a warning that the run has reached: what was used, and of how much.
 #[must_use]
-pub fn run_warning(metric: Metric, used: f64, limits: &super::Limits) -> String {
-    let used = metric.words(used);
+pub fn run_warning(metric: Metric, used: Used, limits: &super::Limits) -> String {
+    let used = used.words(metric);
     match limit(limits, metric).hard {
         Some(hard) => format!("The run has used {used}; {} are allowed.", metric.words(hard)),
         None => format!("The run has used {used}."),

@@ -9,7 +9,9 @@ mod rules_tests;
 #[cfg(test)]
 mod tests;
 
-use super::{Ending, EndingCause, Metric, Notice, RunState, Stage, StepId, StepPhase, StepState, Timestamp, attention};
+use super::{
+    Ending, EndingCause, Metric, Notice, RunState, Stage, StepId, StepPhase, StepState, Timestamp, Used, attention,
+};
 
 /// A child that said its last word may take this long to exit by itself (runner-behaviour 1.7).
 pub const DRAIN: Duration = Duration::from_millis(1000);
@@ -59,7 +61,7 @@ pub enum Effect {
         /// Which limit.
         stage: Stage,
         /// How much was used.
-        used: f64,
+        used: Used,
         /// The sentence for the files.
         message: String,
     },

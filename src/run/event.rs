@@ -3,7 +3,7 @@
 use super::{
     AgentEvent, Answer, AnsweredBy, EndingCause, Group, Limits, Metric, NextAttempt, Notice, Question, Raise, Reason,
     RunContract, RunId, RunMode, RunPhase, Stage, SteerRequest, StepId, StepMeta, StepOutcome, TargetState, Timestamp,
-    Within,
+    Used, Within,
 };
 
 /// Something that happened, and when.
@@ -232,7 +232,7 @@ pub enum What {
         /// Which limit.
         stage: Stage,
         /// How much was used.
-        used: f64,
+        used: Used,
         /// The sentence for the files.
         message: String,
     },

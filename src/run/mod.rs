@@ -81,6 +81,6 @@ pub use step_kinds::{ExternalProcess, OpenCall, RunnerKind, Steerable, StepPhase
 pub use step_meta::StepMeta;
 pub use step_state::StepState;
 pub use sub_agent::{SubAgent, SubAgentDid, SubCall};
-pub use told::{cost_of, or_more};
+pub use told::{Used, cost_of, or_more};
 pub use unknown::{UnknownKind, Unknowns};
 pub use values::{CostUsd, RunId, StepId, Timestamp, Tokens, Window};

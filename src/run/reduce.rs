@@ -78,7 +78,7 @@ pub fn reduce(state: &mut RunState, event: &Event) {
         What::DiskSpace { free, low } => state.disk_low = low.then_some((at, *free)),
         What::Slept { ms } => slept(state, Duration::from_millis(*ms), at),
         What::BudgetReached { step: None, metric, stage, used, message } => {
-            watch::reached(&mut state.budget, *metric, *stage, *used, at);
+            watch::reached(&mut state.budget, *metric, *stage, used.amount, at);
             if *stage == super::Stage::Hard {
                 run_over_budget(state, *metric, message, at);
             }

@@ -144,20 +144,6 @@ impl RunState {
         sum.or_else(|| self.totals.and_then(|(_, cost)| cost))
     }
 
-    /// Whether of some agent that worked the cost is not told, so that the sum is at least that. Where only that of the whole
-    /// is told it is all of it.
-    #[must_use]
-    pub fn is_cost_partial(&self) -> bool {
-        self.steps.iter().any(|s| s.cost.is_some()) && self.steps.iter().any(|s| s.worked() && s.cost.is_none())
-    }
-
-    /// The same of its tokens.
-    #[must_use]
-    pub fn are_tokens_partial(&self) -> bool {
-        let told = |s: &StepState| !s.tokens.is_zero();
-        self.steps.iter().any(told) && self.steps.iter().any(|s| s.worked() && !told(s))
-    }
-
     /// How long it ran, or runs as of `now`; of a lost one without an end how long it was heard of.
     #[must_use]
     pub fn elapsed(&self, now: Timestamp) -> Option<Duration> {

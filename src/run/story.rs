@@ -295,7 +295,7 @@ every! { What: what, whats, kind {
             step, id: id.to_owned(), text: "May I?".to_owned(), answer: Answer::Allow, by, source,
         }),
     BudgetReached * 2 => (option::of(step()), metric(), select(vec![Stage::Soft, Stage::Deferred, Stage::Hard, Stage::Late]))
-        .prop_map(|(step, metric, stage)| What::BudgetReached { step, metric, stage, used: 1.0, message: "m".to_owned() }),
+        .prop_map(|(step, metric, stage)| What::BudgetReached { step, metric, stage, used: Used::all(1.0), message: "m".to_owned() }),
     BudgetRaised * 3 => (option::of(step()), raise(), source())
         .prop_map(|(step, raise, source)| What::BudgetRaised { step, raise, source }),
     DiskSpace * 2 => any::<bool>().prop_map(|low| What::DiskSpace { free: 9, low }),

@@ -4,6 +4,42 @@
 use super::{Metric, RunState, StepPhase, StepState};
 use crate::text::{cost, count};
 
+/// How much of a metric was used, and whether that is only a part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Used {
+    /// How much.
+    pub amount: f64,
+    /// A part is not told, so that it is at least that.
+    pub partial: bool,
+}
+
+impl Used {
+    /// An amount of which all is told.
+    #[must_use]
+    pub const fn all(amount: f64) -> Self {
+        Self { amount, partial: false }
+    }
+
+    /// With the amount in the words of whoever shows it: `$0.84+`.
+    #[must_use]
+    pub fn told(self, amount: impl FnOnce(f64) -> String) -> String {
+        format!("{}{}", amount(self.amount), or_more(self.partial))
+    }
+
+    /// As the sentences about limits say it: `12,000+ tokens`.
+    #[must_use]
+    pub fn words(self, metric: Metric) -> String {
+        let unit = match metric {
+            Metric::Turns => " turn",
+            Metric::ToolCalls => " tool call",
+            Metric::Tokens => " token",
+            Metric::Cost => "",
+        };
+        let one = unit.is_empty() || (self.amount == 1.0 && !self.partial);
+        format!("{}{unit}{}", self.told(|amount| metric.amount(amount)), if one { "" } else { "s" })
+    }
+}
+
 /// What stands behind a sum that is at least that.
 #[must_use]
 pub const fn or_more(partial: bool) -> &'static str {
@@ -40,7 +76,7 @@ impl RunState {
     /// What it cost, as people read it: `$0.84+`.
     #[must_use]
     pub fn cost_told(&self) -> Option<String> {
-        self.cost().map(|usd| format!("{}{}", cost(usd.0), or_more(self.is_cost_partial())))
+        self.cost().map(|usd| Used { amount: usd.0, partial: self.is_cost_partial() }.told(cost))
     }
 
     /// How many tokens it used, as people read it: `412k+`. Nothing where nobody tells of any.
@@ -64,15 +100,39 @@ impl RunState {
         self.steps.iter().any(|s| untold(s) && s.phase.is_terminal())
     }
 
-    /// Whether of what the run used of this a part is not told.
+    /// Whether of some agent that worked the cost is not told, so that the sum is at least that. Where only that of the whole
+    /// is told it is all of it.
+    #[must_use]
+    pub fn is_cost_partial(&self) -> bool {
+        lacks_a_part(&self.steps, Metric::Cost)
+    }
+
+    /// The same of its tokens.
+    #[must_use]
+    pub fn are_tokens_partial(&self) -> bool {
+        lacks_a_part(&self.steps, Metric::Tokens)
+    }
+
+    /// The same of what counts for the limit of the run on this: what an earlier run had done does not.
     #[must_use]
     pub fn is_partial(&self, metric: Metric) -> bool {
-        match metric {
-            Metric::Cost => self.is_cost_partial(),
-            Metric::Tokens => self.are_tokens_partial(),
-            Metric::Turns | Metric::ToolCalls => false,
-        }
+        lacks_a_part(self.steps.iter().filter(|step| !step.carried_over), metric)
     }
+}
+
+/// Whether some of the steps tell what they used of this, and some that worked do not.
+fn lacks_a_part<'s>(steps: impl IntoIterator<Item = &'s StepState>, metric: Metric) -> bool {
+    let (mut told, mut untold) = (false, false);
+    for step in steps {
+        let tells = match metric {
+            Metric::Cost => step.cost.is_some(),
+            Metric::Tokens => !step.tokens.is_zero(),
+            Metric::Turns | Metric::ToolCalls => true,
+        };
+        told |= tells;
+        untold |= !tells && step.worked();
+    }
+    told && untold
 }
 
 #[cfg(test)]
@@ -101,9 +161,22 @@ mod tests {
         assert_eq!(cost_of(&part.steps), Some((0.5, true)));
         let partial = Metric::ALL.map(|metric| part.is_partial(metric));
         assert_eq!(partial, Metric::ALL.map(|metric| matches!(metric, Metric::Cost | Metric::Tokens)));
+        // What an earlier run had done counts in the sum of all, and not for a limit of this one.
+        let [told, silent] = [part.steps[0].clone(), StepState { carried_over: true, ..part.steps[1].clone() }];
+        let after = RunState { steps: vec![told, silent], ..RunState::default() };
+        assert!(after.is_cost_partial() && after.are_tokens_partial());
+        assert!(!Metric::ALL.iter().any(|metric| after.is_partial(*metric)));
         // Nothing is not at least nothing.
         let none = RunState { steps: vec![step(Complete, None)], ..RunState::default() };
         assert_eq!((none.cost_told(), none.tokens_told(), cost_of(&none.steps)), (None, None, None));
+    }
+
+    #[test]
+    fn an_amount_in_words_says_when_it_is_only_a_part() {
+        let words = |amount, partial| Metric::ALL.map(|metric| Used { amount, partial }.words(metric));
+        assert_eq!(words(12_000.0, false), ["12,000 turns", "12,000 tool calls", "12,000 tokens", "$12000.000000"]);
+        assert_eq!(words(1.0, false), ["1 turn", "1 tool call", "1 token", "$1.000000"]);
+        assert_eq!(words(1.0, true), ["1+ turns", "1+ tool calls", "1+ tokens", "$1.000000+"]);
     }
 
     #[test]

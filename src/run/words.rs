@@ -55,10 +55,10 @@ pub fn told(what: &What) -> Option<Told> {
         // The notice of the step says it too, and with more.
         What::BudgetReached { step: Some(_), stage: super::Stage::Soft, .. } => return None,
         What::BudgetReached { step: None, stage: super::Stage::Soft, metric, used, .. } => {
-            (None, false, format!("· a warning of the run is reached: {}", metric.words(*used)))
+            (None, false, format!("· a warning of the run is reached: {}", used.words(*metric)))
         }
         What::BudgetReached { step, stage: super::Stage::Deferred, metric, used, .. } => {
-            (*step, true, format!("▲ over a limit, goes on until its tools have ended: {}", metric.words(*used)))
+            (*step, true, format!("▲ over a limit, goes on until its tools have ended: {}", used.words(*metric)))
         }
         What::BudgetReached { step, stage: super::Stage::Late, message, .. } => (*step, true, format!("▲ {message}")),
         What::BudgetReached { step, stage: super::Stage::Hard, message, .. } => (*step, true, format!("$ {message}")),

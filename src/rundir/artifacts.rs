@@ -7,6 +7,7 @@ use std::path::Path;
 use super::json::{Json, Obj};
 use super::paths::private_dir;
 use super::status::{self, REDACTED};
+use super::status_step;
 use crate::run::{RunState, StepState};
 
 /// `<folder>/<run>_<agent>[_<flat>]<suffix>`; the number is there when the run has more than one step.
@@ -42,8 +43,8 @@ pub fn metadata(state: &RunState, step: &StepState) -> Vec<u8> {
     obj.opt("index", (state.steps.len() > 1).then_some(step.id.flat()));
     obj.set("task", REDACTED).set("status", step.phase.as_str()).opt("exitCode", step.exit_code);
     obj.opt("error", step.error.as_ref()).flag("timedOut", step.timed_out).flag("stopped", step.stopped);
-    obj.opt("model", step.model.as_ref()).opt("attemptedModels", status::attempted_models(step));
-    let attempts: Vec<Obj> = step.attempts.iter().filter_map(status::model_attempt).collect();
+    obj.opt("model", step.model.as_ref()).opt("attemptedModels", status_step::attempted_models(step));
+    let attempts: Vec<Obj> = step.attempts.iter().filter_map(status_step::model_attempt).collect();
     if !attempts.is_empty() {
         obj.set("modelAttempts", attempts.into_iter().collect::<Json>());
     }

@@ -97,7 +97,7 @@ mod tests {
         // What is within its limit is told too.
         assert_eq!((budget.told(Metric::Tokens), budget.told(Metric::Cost)), (Some(12.0), Some(0.25)));
         let state = crate::run::RunState { limits, budget, ..crate::run::RunState::default() };
-        let used = |metric| crate::run::budget::used_by_run(&state, metric);
+        let used = |metric| crate::run::budget::used_by_run(&state, metric).amount;
         assert_eq!((used(Metric::Tokens), used(Metric::Cost)), (12.0, 0.25), "though no step tells any");
     }
 

@@ -77,7 +77,8 @@ pub fn answer(dir: &RunDir, request: &str, refused: Option<&str>, now: Timestamp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rundir::request::{Ack, ControlRequest, ack, capability};
+    use crate::rundir::request::{Ack, ControlRequest};
+    use crate::rundir::request_read::{ack, capability};
 
     const NOW: Timestamp = Timestamp::from_millis(1_764_001_848_190);
 

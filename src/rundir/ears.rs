@@ -7,7 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::request::{ControlRequest, capability};
+use super::request::ControlRequest;
+use super::request_read::capability;
 use super::{RunDir, inbox_closed, open};
 use crate::run::{RunState, Steerable, StepId, StepPhase, StepState};
 

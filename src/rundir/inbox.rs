@@ -13,7 +13,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::request::{self, ControlRequest};
+use super::request::ControlRequest;
+use super::request_read;
 use super::{RunDir, control, open, supervisor, user, write};
 use crate::run::{ControlSource, SteerRequest};
 
@@ -131,7 +132,7 @@ impl InboxReader {
     pub fn take_rest(&mut self) -> Vec<ControlRequest> {
         let mut taken = Vec::new();
         self.behind = false;
-        let mut steers = self.requests(&self.dir.steer_requests(), |_, bytes| request::steer(bytes));
+        let mut steers = self.requests(&self.dir.steer_requests(), |_, bytes| request_read::steer(bytes));
         // Rejections have no time and keep the order of their names, after what is valid.
         steers.sort_by(|a, b| match (a, b) {
             (ControlRequest::Steer(a), ControlRequest::Steer(b)) => (a.at, &a.id).cmp(&(b.at, &b.id)),
@@ -139,9 +140,9 @@ impl InboxReader {
             (_, ControlRequest::Steer(_)) => std::cmp::Ordering::Greater,
             _ => std::cmp::Ordering::Equal,
         });
-        let own = self.requests(&self.dir.subdeck_requests(), |_, bytes| request::own(bytes));
+        let own = self.requests(&self.dir.subdeck_requests(), |_, bytes| request_read::own(bytes));
         let steps = self.steps;
-        let stops = self.requests(&self.dir.stop_requests(), |file, bytes| request::stop(file, bytes, steps));
+        let stops = self.requests(&self.dir.stop_requests(), |file, bytes| request_read::stop(file, bytes, steps));
         // Only files of ours are read as requests.
         let owner = rustix::process::geteuid().as_raw();
         for request in steers.into_iter().chain(own).chain(stops) {
@@ -190,7 +191,7 @@ impl InboxReader {
         // Only what is certain not to block is opened.
         let small = meta.is_file() && meta.len() <= SMALL_MOST;
         let source = small.then(|| read(path, SMALL_MOST).ok()).flatten();
-        let source = source.map(|bytes| request::source_of(&bytes)).unwrap_or_default();
+        let source = source.map(|bytes| request_read::source_of(&bytes)).unwrap_or_default();
         if fs::remove_file(path).is_err() && self.set_aside(path, "it is not a file").is_err() {
             self.stuck.insert(identity);
         }
@@ -299,7 +300,7 @@ impl InboxReader {
             if !self.capabilities.insert(version) {
                 continue;
             }
-            found.extend(read(&path, SMALL_MOST).ok().and_then(|bytes| request::capability(&bytes)));
+            found.extend(read(&path, SMALL_MOST).ok().and_then(|bytes| request_read::capability(&bytes)));
         }
         found
     }
@@ -320,7 +321,7 @@ impl InboxReader {
                 self.behind = true;
                 break;
             }
-            let ack = read(&path, SMALL_MOST).ok().and_then(|bytes| request::ack(&bytes));
+            let ack = read(&path, SMALL_MOST).ok().and_then(|bytes| request_read::ack(&bytes));
             if fs::remove_file(&path).is_err() && self.is_stuck(&path) {
                 continue;
             }

@@ -344,7 +344,7 @@ mod tests {
             step: None,
             metric: crate::run::Metric::Tokens,
             stage: Stage::Soft,
-            used: 1.0,
+            used: crate::run::Used::all(1.0),
             message: String::new(),
         };
         newest.add(Event { at: Timestamp::default(), what: limit.clone() }, Spot::of(0, 0));

@@ -5,11 +5,13 @@ use super::contract;
 use super::inner_run;
 use super::json::{Json, Obj};
 use super::question_record;
+use super::signal_names::signal_name;
 use super::status::{self, cost_summary, millis, tokens};
+use super::status_step;
 use super::supervision;
 use crate::run::{
     AgentEvent, Event, Metric, RunMeta, RunState, Stage, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream,
-    TargetState, Timestamp, What,
+    TargetState, Timestamp, Used, What,
 };
 
 pub use super::child_record::{ChildContext, annotate, plain_line};
@@ -77,7 +79,7 @@ pub fn encode(event: &Event, context: &RecordContext<'_>) -> Option<Vec<u8>> {
         What::ChildExited { step, exit } => {
             let mut obj = of_step("subdeck.child.exited", *step);
             obj.set("exitCode", exit.code.map_or(Json::Null, Json::from));
-            obj.set("signal", exit.signal.map_or(Json::Null, |n| status::signal_name(n).into()));
+            obj.set("signal", exit.signal.map_or(Json::Null, |n| signal_name(n).into()));
             obj
         }
         What::OutputHeld { step, pids } => {
@@ -268,7 +270,7 @@ fn budget_reached(
     of_step: &dyn Fn(&str, StepId) -> Obj,
     state: &RunState,
     step: Option<StepId>,
-    (metric, stage, used): (Metric, Stage, f64),
+    (metric, stage, used): (Metric, Stage, Used),
     message: &str,
 ) -> Obj {
     let turns = step.and_then(|id| Some((id, state.step(id)?.limits.turns?)));
@@ -280,7 +282,7 @@ fn budget_reached(
     let mut obj = match (step, turns, shared) {
         (_, Some((id, limit)), Some(kind)) if metric == Metric::Turns => {
             let mut obj = of_step(kind, id);
-            obj.set("turnCount", used as u64).set("maxTurns", limit.max).set("graceTurns", limit.grace);
+            obj.set("turnCount", used.amount as u64).set("maxTurns", limit.max).set("graceTurns", limit.grace);
             obj
         }
         (Some(id), ..) => of_step("subdeck.budget.reached", id),
@@ -288,7 +290,8 @@ fn budget_reached(
     };
     obj.set("message", message);
     let mut own = Obj::new();
-    own.set("metric", metric.key()).set("stage", stage.as_str()).set("used", used);
+    own.set("metric", metric.key()).set("stage", stage.as_str()).set("used", used.amount);
+    own.opt("atLeast", used.partial.then_some(true));
     obj.set("subdeck", own);
     obj
 }
@@ -334,7 +337,7 @@ fn step_meta(meta: &StepMeta) -> Obj {
     let mut step = Obj::new();
     step.set("key", &meta.key).set("agent", &meta.agent).opt("label", meta.label.as_ref());
     step.opt("phase", meta.phase.as_ref()).set("logical", meta.logical);
-    step.opt("runner", status::runner(&meta.runner)).opt("runnerKind", status::runner_word(&meta.runner));
+    step.opt("runner", status_step::runner(&meta.runner)).opt("runnerKind", status_step::runner_word(&meta.runner));
     step.opt("model", meta.model.as_ref()).opt("thinking", meta.thinking.as_ref());
     step.opt("sessionFile", meta.session_file.as_ref()).flag("hasTask", meta.has_task);
     step.opt("timeoutMs", meta.timeout_ms).flag("carriedOver", meta.carried_over);

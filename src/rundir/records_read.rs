@@ -9,12 +9,13 @@ use super::contract;
 use super::inner_run;
 use super::look::Look;
 use super::question_record;
-use super::status::SIGNALS;
+use super::signal_names::{SIGNALS, signal_number};
 use super::status_read as read;
 use super::supervision;
 use crate::run::{
     AgentEvent, Artifact, EndingCause, Event, ExitInfo, Group, Metric, Raise, Reason, RunId, RunMeta, RunPhase, Stage,
-    SteerMode, SteerRequest, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, TargetState, Timestamp, What,
+    SteerMode, SteerRequest, Steerable, StepId, StepMeta, StepOutcome, StepPhase, Stream, TargetState, Timestamp, Used,
+    What,
 };
 
 /// Appends what a line says; one line of a child may say several things, and a line that is no record none. Returns
@@ -202,7 +203,7 @@ fn own_record(kind: &str, look: &Look<'_>) -> Option<What> {
             What::ChildSpawned { step: step?, pid: look.small("pid")?, start_ticks: look.count("startTicks") }
         }
         "subdeck.child.exited" => {
-            let signal = look.str("signal").and_then(super::status::signal_number);
+            let signal = look.str("signal").and_then(signal_number);
             What::ChildExited { step: step?, exit: ExitInfo { code: look.code("exitCode"), signal } }
         }
         "subdeck.protocol.failed" => {
@@ -293,7 +294,10 @@ fn budget_reached(look: &Look<'_>, known: Option<(Metric, Stage)>) -> Option<Wha
         step: look.step("stepIndex"),
         metric: said("metric").and_then(Metric::parse).or(known.map(|k| k.0))?,
         stage: said("stage").and_then(Stage::parse).or(known.map(|k| k.1))?,
-        used: own.and_then(|o| o.num("used")).or_else(|| look.num("turnCount")).unwrap_or(0.0),
+        used: Used {
+            amount: own.and_then(|o| o.num("used")).or_else(|| look.num("turnCount")).unwrap_or(0.0),
+            partial: own.is_some_and(|o| o.is("atLeast")),
+        },
         message: look.text("message").unwrap_or_default(),
     })
 }

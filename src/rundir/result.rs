@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::json::{Json, Obj};
 use super::status::{self, cost_summary, tokens};
+use super::status_step;
 use super::write::Op;
 use super::{RunDir, contract, graph, segment, supervision};
 use crate::plan::SummaryLimit;
@@ -231,8 +232,8 @@ fn entry(state: &RunState, step: &StepState, context: &ResultContext) -> Obj {
     obj.flag("timedOut", step.timed_out).flag("stopped", step.stopped);
     supervision::budgets_of_step(&mut obj, step);
     obj.opt("sessionFile", step.session_file.as_ref()).opt("model", step.model.as_ref());
-    obj.opt("attemptedModels", status::attempted_models(step));
-    let attempts: Vec<Obj> = step.attempts.iter().filter_map(status::model_attempt).collect();
+    obj.opt("attemptedModels", status_step::attempted_models(step));
+    let attempts: Vec<Obj> = step.attempts.iter().filter_map(status_step::model_attempt).collect();
     if !attempts.is_empty() {
         obj.set("modelAttempts", attempts.into_iter().collect::<Json>());
     }
@@ -243,7 +244,8 @@ fn entry(state: &RunState, step: &StepState, context: &ResultContext) -> Obj {
     obj.opt("metadataSaveError", step.contract.metadata_error.as_ref());
     contract::step(&mut obj, &step.contract);
     if !state.groups.iter().any(|g| g.logical == step.logical) {
-        obj.opt("runner", status::runner(&step.runner)).opt("externalProcess", status::external(step, &context.dir));
+        obj.opt("runner", status_step::runner(&step.runner))
+            .opt("externalProcess", status_step::external(step, &context.dir));
     }
     let mut own = Obj::new();
     own.set("step", step.id.flat());

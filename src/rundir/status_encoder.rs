@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use super::RunDir;
 use super::json::{Json, Obj};
-use super::status::{StatusContext, document, output, step};
+use super::status::{StatusContext, document, output};
+use super::status_step::step;
 use crate::run::{NamedOutput, RunState, StepState};
 
 /// Writes the status of one run.

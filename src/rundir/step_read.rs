@@ -10,7 +10,7 @@ use super::contract;
 use super::inner_run;
 use super::look::Look;
 use super::question_record;
-use super::status::signal_number;
+use super::signal_names::signal_number;
 use super::status_read::{runner, runner_of_word, steering, step_phase, tail};
 use super::supervision;
 use crate::run::{

@@ -310,7 +310,7 @@ pub(super) fn usage_budget(state: &RunState) -> Option<Obj> {
     let metric = |metric: Metric| {
         let limit = crate::run::budget::limit(&state.limits, metric);
         let hard = limit.hard.or(limit.soft)?;
-        let used = crate::run::budget::used_by_run(state, metric);
+        let used = crate::run::budget::used_by_run(state, metric).amount;
         let outcome = if limit.hard.is_some_and(|hard| used >= hard) {
             "hard-exceeded"
         } else if limit.soft.is_some_and(|soft| used >= soft) {

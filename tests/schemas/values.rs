@@ -4,7 +4,7 @@ use subdeck::run::{
     AgentEvent, Answer, AnsweredBy, Artifact, Asking, Choice, Condition, ControlSource, CostUsd, End, EndingCause,
     Event, ExitInfo, InnerRun, MessageRole, Metric, NextAttempt, Notice, Question, Raise, Reason, RunId, RunMeta,
     RunPhase, Stage, SteerMode, SteerRequest, SteerTarget, StepId, StepMeta, StepOutcome, StepPhase, Stream,
-    SubAgentDid, TargetState, Timestamp, Tokens, ToolOutcome, Usage, What,
+    SubAgentDid, TargetState, Timestamp, Tokens, ToolOutcome, Usage, Used, What,
 };
 use subdeck::rundir::LogLine;
 
@@ -184,7 +184,8 @@ pub fn every_what() -> Vec<What> {
     for metric in Metric::ALL {
         for stage in [Stage::Soft, Stage::Deferred, Stage::Hard, Stage::Late] {
             for step in [Some(step), None] {
-                all.push(What::BudgetReached { step, metric, stage, used: 1.5, message: text() });
+                let used = Used { amount: 1.5, partial: step.is_none() };
+                all.push(What::BudgetReached { step, metric, stage, used, message: text() });
             }
         }
     }

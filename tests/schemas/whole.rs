@@ -149,8 +149,11 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
     // While it goes on it has what an ended one has not.
     state.ended_at = None;
     state.lost = None;
+    // And of another step nobody tells what it used.
+    state.steps[1].phase = StepPhase::Running;
+    state.steps[1].runner = RunnerKind::Pi;
     let step = &mut state.steps[0];
-    step.phase = StepPhase::Running;
+    (step.phase, step.carried_over) = (StepPhase::Running, false);
     step.runner = RunnerKind::Agent(AgentKind {
         family: Family::Claude,
         transport: Transport::Steerable,
@@ -171,6 +174,10 @@ fn a_status_with_all_that_it_can_carry_is_in_the_schema_and_leaves_nothing_of_it
     step.unanswered = text();
     let living = status_json(&state);
     check_status(&living);
+    for key in ["tokens_at_least", "cost_at_least", "limits/1/used_at_least"] {
+        let there = [&full, &living].map(|status| status.pointer(&format!("/{key}")).is_some());
+        assert_eq!(there, [false, true], "{key}: {full:#} {living:#}");
+    }
     assert!(living["needs"].as_array().unwrap().len() > 5, "{living:#}");
     assert!(full["steps"][0]["limits"].as_array().unwrap().iter().any(|l| l["reached"] == "hard"), "{full:#}");
     let schema: Value = serde_json::from_str(include_str!("../../assets/schema/status.json")).unwrap();

@@ -9,7 +9,7 @@
 //! | 2 exceptions in a step | `what_goes_wrong_beside_a_child...`, `check_50`; a status that cannot be written: `check_10` |
 //! | 3 logs that cannot be written | `what_goes_wrong_beside_a_child...`, `output_on_a_full_disk...` of checks_persistence |
 //! | 4 a full disk | checks 4 to 6 and 11 to 13 of checks_persistence, `a_run_can_be_stopped_on_a_full_disk` |
-//! | 5 exit is not close | `check_23`; `run::decide::rules_tests` (no limit for a child that is gone); tests/children.rs |
+//! | 5 exit is not close | `check_23`; `run::decide::rules_tests` (no limit for a child that is gone); tests/children |
 //! | 7 an interrupt blocks a later stop | `run::decide::tests` (a stop after an interrupt); a KILL ends each ladder |
 //! | 8 attention that stays, tools of steps that are over | `check_14`, `check_23`, `check_27`, `silence_is_told_and_taken_back...` |
 //! | 9 calls that began at the same time | `run::reduce::tests` (the first of a tie) |
@@ -22,7 +22,7 @@
 //! | 16 no answer is retried, a failed tool never | `a_failed_tool_is_no_reason...`, `run::retry` |
 //! | 17 starts that fail | `a_child_that_never_began...`, `run::retry` (late, or with a word, it did start) |
 //! | 18 the drain | `an_agent_that_goes_on_after_its_last_word...`; `run::decide::tests` (it goes on, moving output), `run::judge` (what is a success) |
-//! | 19 lines of 16 MiB | tests/children.rs (`long-line`), agents::framing |
+//! | 19 lines of 16 MiB | tests/children (`long-line`), agents::framing |
 //! | 20 prompts | `check_30`, tests/documents.rs (`check_prompts`), tests/package.rs (artifacts and transcripts) |
 //! | 21 variables of nested runs | agents::pi::command, tests/package.rs (empty, and set for who may start agents) |
 //! | 22 usage never ends a child of a runner config | `the_usage_of_a_runner_config_spares_who_runs...` |
@@ -30,11 +30,11 @@
 //! | 24 a stop that lies there already | `a_stop_that_lies_there_already...` (what is told first); `run::reduce::tests` (either order is read) |
 //! | 26 sums that disagree | one sum over the steps, for tokens and for money |
 //! | 27 no session | `check_02`; `engine::recorder::tests` |
-//! | 29 long output of plain commands | the streams are files; tests/children.rs |
+//! | 29 long output of plain commands | the streams are files; tests/children |
 //! | 30 fail-fast | tests/runs (a skipped member is no failure of its own, and its end is an event) |
 //! | 31 the order of a write | `engine::recorder::tests` (result, status, those above); `check_50` (the graph is of the same write) |
-//! | 32 killed from outside | tests/children.rs (`kill KILL`: failed) |
-//! | 33 clean when shown | tests/children.rs (`assert_clean`) |
+//! | 32 killed from outside | tests/children (`kill KILL`: failed) |
+//! | 33 clean when shown | tests/children (`assert_clean`) |
 //! | 35 times of what is over | an end is final: `run::reduce::prop_tests`; that of a pause until its child is gone: `run::reduce::tests` |
 //!
 //! Time that the machine sleeps (product 5) is tried in the core, where time is an argument: `run::decide::rules_tests`,

@@ -3,7 +3,7 @@
 use ratatui::style::Style;
 
 use super::Scene;
-use crate::run::{Meter, Metric, StepState, or_more};
+use crate::run::{Meter, Metric, StepState, Used};
 use crate::text::{cost, count, or_unknown};
 
 /// What stands in the context window of how much, and the share of it.
@@ -50,7 +50,7 @@ pub(super) fn meter_text(meter: &Meter) -> String {
         Metric::Turns | Metric::ToolCalls => crate::text::grouped(n as u64),
     };
     let limit = meter.hard.or(meter.soft).unwrap_or_default();
-    let used = meter.used.map(|used| format!("{}{}", amount(used), or_more(meter.partial)));
+    let used = meter.used.map(|used| used.told(amount));
     format!("{} of {}", or_unknown(used), amount(limit))
 }
 
@@ -62,8 +62,8 @@ pub(super) fn marked(meter: &Meter) -> String {
 /// Where the warning is, for a row with room.
 pub(super) fn meter_warning(meter: &Meter) -> Option<String> {
     let soft = meter.soft.filter(|_| meter.hard.is_some())?;
-    let at = meter_text(&Meter { used: Some(soft), partial: false, ..*meter });
-    let word = if meter.used.is_some_and(|used| used >= soft) { "warned" } else { "warning" };
+    let at = meter_text(&Meter { used: Some(Used::all(soft)), ..*meter });
+    let word = if meter.used.is_some_and(|used| used.amount >= soft) { "warned" } else { "warning" };
     at.split(" of ").next().map(|soft| format!("{word} at {soft}"))
 }
 
@@ -73,7 +73,7 @@ pub(super) fn meter_style(meter: &Meter, scene: &Scene<'_>) -> Style {
 
 /// Whether the warning was reached.
 pub(super) fn is_warned(meter: &Meter) -> bool {
-    meter.soft.zip(meter.used).is_some_and(|(soft, used)| used >= soft)
+    meter.soft.zip(meter.used).is_some_and(|(soft, used)| used.amount >= soft)
 }
 
 /// Whether the warning was reached, or nearly the limit.

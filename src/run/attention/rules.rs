@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{Amount, Condition, Notice, Reason, Standing, seconds};
-use crate::run::{Limits, Metric, OpenCall, RunState, Stage, StepPhase, StepState, TargetState, Timestamp, budget};
+use crate::run::{
+    Limits, Metric, OpenCall, RunState, Stage, StepPhase, StepState, TargetState, Timestamp, Used, budget,
+};
 
 /// After this many milliseconds a condition without a threshold of its own is told again once somebody took note of it.
 const AGAIN_MS: u64 = 300_000;
@@ -295,14 +297,14 @@ impl Rules<'_> {
             );
         }
         for metric in Metric::ALL {
-            let of = |used: f64, limits: &Limits| {
+            let of = |used: Used, limits: &Limits| {
                 let limit = budget::limit(limits, metric);
                 let at = limit.soft.map(|soft| format!("; the warning is at {}", metric.amount(soft)));
                 let end = limit.hard.map(|hard| format!(", the end at {}", metric.amount(hard)));
-                format!("{}{}{}", metric.words(used), at.unwrap_or_default(), end.unwrap_or_default())
+                format!("{}{}{}", used.words(metric), at.unwrap_or_default(), end.unwrap_or_default())
             };
             if let Some(reached) = step.budget.at(metric, Stage::Soft) {
-                let evidence = of(budget::used(step, metric), &step.limits);
+                let evidence = of(Used::all(budget::used(step, metric)), &step.limits);
                 self.plain(Reason::BudgetSoft, metric.key().to_owned(), reached.at, evidence);
             }
             if let Some(reached) = self.state.budget.at(metric, Stage::Soft).filter(|_| first) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{DRAIN, DRAIN_MOST, DRAIN_QUIET, Decision, Effect};
 use crate::run::{
-    EndingCause, Limit, Limits, Metric, OpenCall, RunState, Stage, StepPhase, StepState, Timestamp, budget,
+    EndingCause, Limit, Limits, Metric, OpenCall, RunState, Stage, StepPhase, StepState, Timestamp, Used, budget,
 };
 
 /// After so many model calls in a row that asked for nothing and ended nothing an agent is known to go round in circles
@@ -38,9 +38,9 @@ pub(super) fn run(decision: &mut Decision, state: &RunState) {
         for (stage, at) in [(Stage::Soft, limit.soft), (end, hard)] {
             let told = state.budget.at(metric, stage).is_some() || (over && stage != Stage::Soft);
             let reached = at.is_some_and(|at| match (metric, stage) {
-                (Metric::ToolCalls, Stage::Hard) => used > at && blocked(state),
-                (_, Stage::Late) => used > at,
-                _ => used >= at,
+                (Metric::ToolCalls, Stage::Hard) => used.amount > at && blocked(state),
+                (_, Stage::Late) => used.amount > at,
+                _ => used.amount >= at,
             });
             if reached && !told {
                 over |= stage == Stage::Hard;
@@ -143,9 +143,10 @@ fn counts(decision: &mut Decision, step: &StepState) {
                 over |= stage == Stage::Hard;
                 let message = match stage {
                     Stage::Hard => budget::sentence(metric, used, &step.limits),
-                    Stage::Late => budget::late_sentence("The step", metric, used, &step.limits),
+                    Stage::Late => budget::late_sentence("The step", metric, Used::all(used), &step.limits),
                     Stage::Soft | Stage::Deferred => format!("{} used.", metric.words(used)),
                 };
+                let used = Used::all(used);
                 decision.due.push(Effect::Reach { step: Some(step.id), metric, stage, used, message });
             }
         };

@@ -142,7 +142,7 @@ pub(super) fn step_event(state: &mut RunState, id: StepId, what: &What, at: Time
             }
         }
         What::BudgetReached { metric, stage, used, message, .. } => {
-            watch::reached(&mut step.budget, *metric, *stage, *used, at);
+            watch::reached(&mut step.budget, *metric, *stage, used.amount, at);
             if *stage == Stage::Hard && step.phase == StepPhase::Running {
                 step.budget.exceeded = Some(*metric);
                 begin_ending(step, EndingCause::Budget, message.clone(), at);

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::run::{
     EndingCause, Event, ExitCause, Metric, RunId, RunMeta, RunState, Stage, StepId, StepMeta, StepOutcome, StepPhase,
-    Timestamp, What, exit_code, reduce, verdict,
+    Timestamp, Used, What, exit_code, reduce, verdict,
 };
 use crate::rundir::records::{self, RecordContext};
 use crate::rundir::{Op, ResultContext, RunDir, StatusContext, status};
@@ -146,7 +146,7 @@ fn told(has: impl Fn(&str) -> bool) -> RunState {
             }
             2 if has("step over its turns") => {
                 let (metric, stage, message) = (Metric::Turns, Stage::Hard, "c took too many turns.".to_owned());
-                tell(What::BudgetReached { step: Some(step), metric, stage, used: 3.0, message });
+                tell(What::BudgetReached { step: Some(step), metric, stage, used: Used::all(3.0), message });
                 failed("c took too many turns.")
             }
             3 if has("step stopped") => {
@@ -165,7 +165,7 @@ fn told(has: impl Fn(&str) -> bool) -> RunState {
     }
     if has("run over budget") {
         let (metric, stage, message) = (Metric::Tokens, Stage::Hard, "The run is over budget.".to_owned());
-        tell(What::BudgetReached { step: None, metric, stage, used: 9.0, message });
+        tell(What::BudgetReached { step: None, metric, stage, used: Used::all(9.0), message });
     }
     if has("interrupted") {
         tell(What::RunInterrupted { source: None });

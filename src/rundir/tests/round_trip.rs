@@ -53,8 +53,10 @@ every! { What: what, whats, kind {
     QuestionAsked * 1 => (step(), question()).prop_map(|(step, question)| What::QuestionAsked { step, question }),
     QuestionAnswered * 1 => answered(),
     BudgetReached * 1 => (
-        maybe(step()), metric(), proptest::sample::select(vec![Stage::Soft, Stage::Deferred, Stage::Hard]), amount(), text(),
-    ).prop_map(|(step, metric, stage, used, message)| What::BudgetReached { step, metric, stage, used, message }),
+        maybe(step()), metric(), proptest::sample::select(vec![Stage::Soft, Stage::Deferred, Stage::Hard]), amount(), any::<bool>(), text(),
+    ).prop_map(|(step, metric, stage, amount, partial, message)| {
+        What::BudgetReached { step, metric, stage, used: Used { amount, partial }, message }
+    }),
     BudgetRaised * 1 => (maybe(step()), raise(), maybe(source()))
         .prop_map(|(step, raise, source)| What::BudgetRaised { step, raise, source }),
     DiskSpace * 1 => (0u64..1 << 40, any::<bool>()).prop_map(|(free, low)| What::DiskSpace { free, low }),

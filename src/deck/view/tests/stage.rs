@@ -296,7 +296,7 @@ impl Stage {
                         step: Some(StepId(2)),
                         metric: crate::run::Metric::Tokens,
                         stage: crate::run::Stage::Soft,
-                        used: 180_412.0,
+                        used: crate::run::Used::all(180_412.0),
                         message: String::new(),
                     },
                 },

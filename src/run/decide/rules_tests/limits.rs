@@ -140,17 +140,56 @@ fn the_warning_of_a_run_is_told_as_one_by_the_first_step_that_runs() {
     let [crate::run::Effect::Reach { step: None, stage: crate::run::Stage::Soft, message, .. }] = &due[..] else {
         panic!("{due:?}")
     };
-    assert_eq!(message, "The run has used 20 tokens; 1,000 tokens are allowed.");
+    assert_eq!(message, "The run has used 20+ tokens; 1,000 tokens are allowed.", "the first step tells nothing");
     play.until(10);
     let told: Vec<_> = play.state.steps.iter().map(|s| s.attention.len()).collect();
     assert_eq!(told, [1, 0]);
     let notice = &play.state.steps[0].attention[0];
     assert_eq!((notice.id.as_str(), notice.level()), ("0:budget_soft:run.tokens", crate::run::Level::Note));
-    assert_eq!(notice.condition.evidence, "the run: 20 tokens; the warning is at 5, the end at 1,000");
+    assert_eq!(notice.condition.evidence, "the run: 20+ tokens; the warning is at 5, the end at 1,000");
     let raise = crate::run::Raise::Tokens(crate::run::End::Soft, 500);
     play.at(20, What::BudgetRaised { step: None, raise, source: None }).until(30);
     let words: Vec<&str> = play.done().into_iter().map(|(_, word)| word).collect();
     assert_eq!(words, ["run tokens soft", "raise budget_soft", "clear budget_soft"]);
+}
+
+#[test]
+fn what_is_said_of_a_limit_of_the_run_says_when_a_part_is_not_told() {
+    let cost = |soft: f64, hard: f64| Limits {
+        cost: Some(Limit { soft: Some(CostUsd(soft)), hard: Some(CostUsd(hard)) }),
+        ..Limits::default()
+    };
+    // What is recorded and what people read of it, once the second step has told what it used; whether the first has too.
+    let said = |limits: Limits, last: bool, both: bool| {
+        let mut play = Play::new(vec![meta(), meta()], RunMeta { limits, ..RunMeta::default() });
+        if both {
+            play.reduce(What::Agent { step: STEP, event: turn(1, 0.0, last) });
+        } else if last {
+            let ended = StepOutcome { phase: crate::run::StepPhase::Complete, ..StepOutcome::default() };
+            play.reduce(What::StepEnded { step: STEP, outcome: Box::new(ended) });
+        }
+        play.reduce(What::Agent { step: StepId(1), event: turn(9, 0.84, last) });
+        let due = crate::run::decide(&play.state, ms(1)).due.into_iter();
+        let reached = due.filter_map(|effect| match perform(&effect).1 {
+            What::BudgetReached { used, message, .. } if used.partial == both => panic!("{message}"),
+            ref what @ What::BudgetReached { ref message, .. } => {
+                Some((message.clone(), crate::run::words::told(what).unwrap().text))
+            }
+            _ => None,
+        });
+        reached.collect::<Vec<_>>()
+    };
+    let pair = |message: &str, told: &str| (message.to_owned(), told.to_owned());
+    let soft = |sum: &str| {
+        let message = format!("The run has used {sum}; $2.000000 are allowed.");
+        (message, format!("· a warning of the run is reached: {sum}"))
+    };
+    assert_eq!(said(cost(0.5, 2.0), false, true), [soft("$0.840000")]);
+    assert_eq!(said(cost(0.5, 2.0), false, false), [soft("$0.840000+")]);
+    let over = "The run is over budget: $0.840000+ used, $0.700000 allowed.";
+    assert_eq!(said(cost(0.7, 0.7), false, false)[1..], [pair(over, &format!("$ {over}"))]);
+    let late = "The run went over its limit with its last word: $0.840000+ used, $0.700000 allowed.";
+    assert_eq!(said(cost(0.7, 0.7), true, false)[1..], [pair(late, &format!("▲ {late}"))]);
 }
 
 #[test]

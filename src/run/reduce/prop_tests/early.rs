@@ -126,7 +126,9 @@ impl History {
                 Effect::TimeOutRun if self.deadline_fixed => now < Timestamp::from_millis(self.run_ms as i64),
                 Effect::TimeOutRun => self.awake(Timestamp::from_millis(0), now) < self.run_ms,
                 Effect::End { step, cause, message } => self.early_end(*step, *cause, message, now),
-                Effect::Reach { step, metric, stage, used, .. } => self.early_count(*step, *metric, *stage, *used),
+                Effect::Reach { step, metric, stage, used, .. } => {
+                    self.early_count(*step, *metric, *stage, used.amount)
+                }
                 Effect::Raise { step, notice } => self.early_notice(state, *step, notice, now),
                 Effect::Expire { step, id } => !self.of(*step).any(|(_, what)| {
                     matches!(what, What::QuestionAsked { question, .. }

@@ -367,7 +367,8 @@ pub fn tell(state: &RunState, event: &Event) -> Option<Entry> {
         }
         What::AbortSent { step } => one(Some(*step), Tone::Control, "asked the agent to break off".to_owned()),
         What::TreeSwept { step, ended, survivors } if !ended.is_empty() || !survivors.is_empty() => {
-            let mut text = format!("swept {} left-over processes", ended.len());
+            let process = if ended.len() == 1 { "process" } else { "processes" };
+            let mut text = format!("swept {} left-over {process}", ended.len());
             if !survivors.is_empty() {
                 text = format!("{text}, would not die: {}", list(survivors));
             }

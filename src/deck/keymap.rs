@@ -308,6 +308,17 @@ mod tests {
     }
 
     #[test]
+    fn a_key_with_alt_is_another_key_than_the_one_without() {
+        let keymap = Keymap::default();
+        for letter in ['x', 'X', 'i', 'q'] {
+            assert!(keymap.lookup(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE)).is_some(), "{letter}");
+            for with in [KeyModifiers::ALT, KeyModifiers::SUPER, KeyModifiers::ALT | KeyModifiers::CONTROL] {
+                assert_eq!(keymap.lookup(KeyEvent::new(KeyCode::Char(letter), with)), None, "{letter}");
+            }
+        }
+    }
+
+    #[test]
     fn a_key_is_read_as_it_is_written() {
         for (text, code, ctrl) in [
             ("x", KeyCode::Char('x'), false),

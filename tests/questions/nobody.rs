@@ -1,10 +1,10 @@
 //! Questions that no person answers: where nobody can be asked, where the run or its plan was told what to answer, and where
 //! the time is over.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{self, Done, World, wait_for};
-use crate::{ACP, CLAUDE, INPUT, SELECT, answer, answers, heard, plan, start, wait_open};
+use crate::{ACP, CLAUDE, CONFIRM, INPUT, SELECT, answer, answers, plan, start, wait_open};
 
 #[test]
 fn a_headless_run_in_which_nobody_can_be_asked_pauses_and_says_what_was_asked() {

@@ -500,3 +500,14 @@ fn the_line_about_who_needs_somebody_tells_what_comes_next_and_who_else_while_th
     let narrow = line(100, &asked);
     assert!(narrow.contains("2 NEED YOU") && !narrow.contains("reviewer"), "{narrow}");
 }
+
+#[test]
+fn a_picture_that_stands_still_says_who_has_come_to_need_somebody() {
+    let mut stage = Stage::new(120, 36);
+    stage.keys(" ");
+    assert!(!stage.text().contains("YOU NOW"), "{}", stage.text());
+    stage.ui.missed = 2;
+    assert!(stage.text().contains("▲ 2 NEED YOU NOW"), "{}", stage.text());
+    stage.keys("A");
+    assert!(stage.text().contains("the picture stands still; space shows who needs you now"), "{}", stage.text());
+}

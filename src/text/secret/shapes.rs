@@ -157,12 +157,14 @@ pub fn secrets(text: &str) -> Vec<Range<usize>> {
     merged(found)
 }
 
-/// Whether a word was cut that may be the beginning of a key: words of talk have neither digits nor capitals in them.
+/// Whether a word was cut that may be the beginning of a key: words of talk have neither digits nor capitals in them, nor
+/// the signs with which those end that no other word begins with.
 fn cuts_a_word(text: &[u8]) -> bool {
     memchr::memmem::find_iter(text, CUT.as_bytes()).any(|at| {
         let before = text.get(..at).unwrap_or_default();
         let word = before.iter().rev().take_while(|byte| !byte.is_ascii_whitespace());
-        word.take(LOOKED_BACK).any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+        word.take(LOOKED_BACK)
+            .any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'))
     })
 }
 

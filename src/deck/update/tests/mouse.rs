@@ -18,6 +18,7 @@ fn the_mouse_points_at_what_is_drawn() {
             entries: Entries { history: &stage.history, older: &stage.older },
             now: NOW,
         };
+        stage.ui.mouse = true;
         update(&mut stage.ui, cx, &Input::Mouse(mouse))
     };
     // The header, the attention line and the frame are above the first row.
@@ -55,7 +56,24 @@ fn click(stage: &mut Stage, text: &str, last: bool) -> Vec<UiEffect> {
         entries: Entries { history: &stage.history, older: &stage.older },
         now: NOW,
     };
+    stage.ui.mouse = true;
     update(&mut stage.ui, cx, &Input::Mouse(mouse))
+}
+
+#[test]
+fn a_report_of_the_mouse_does_nothing_while_the_mouse_is_not_the_decks() {
+    let mut stage = stage();
+    let (kind, modifiers) = (MouseEventKind::Down(MouseButton::Left), KeyModifiers::NONE);
+    let cx = Context {
+        state: &stage.feed.state,
+        read_only: None,
+        entries: Entries { history: &stage.history, older: &stage.older },
+        now: NOW,
+    };
+    let before = stage.ui.selected;
+    update(&mut stage.ui, cx, &Input::Mouse(MouseEvent { kind, column: 5, row: 4, modifiers }));
+    assert_eq!(stage.ui.selected, before);
+    assert_ne!(before, StepId(1), "there was somewhere to go");
 }
 
 #[test]

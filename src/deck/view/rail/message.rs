@@ -13,7 +13,7 @@ use crate::deck::feed::Hands;
 use crate::deck::history::short;
 use crate::deck::model::{Fate, Overlay, Sent, Tab, UiState, living};
 use crate::deck::replay::Replay;
-use crate::run::{Notice, RunPhase, RunState, StepFace, TargetState, cause};
+use crate::run::{Notice, RunPhase, RunState, RunnerKind, StepFace, StepPhase, StepState, TargetState, cause};
 use crate::text::{SafeText, clock};
 
 /// For so long a request of this deck is the newest thing to tell.
@@ -40,18 +40,11 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
         ]);
     }
     if ui.armed.is_some() {
-        let many = living(scene.state);
+        let children = of_an_interrupt(scene.state, ui.size.0 < NARROW);
         if ui.size.0 < NARROW {
-            let told = match many {
-                1 => " again pauses 1 child; its session lives on".to_owned(),
-                n => format!(" again pauses {n} children; sessions live on"),
-            };
+            let told = format!(" again {children}");
             return Some(vec![piece(ui.keymap.hint(Action::Interrupt), theme.key()), piece(told, theme.bold())]);
         }
-        let children = match many {
-            1 => "1 child pauses, its session lives on".to_owned(),
-            n => format!("{n} children pause, their sessions live on"),
-        };
         return Some(vec![
             piece("press ", theme.bold()),
             piece(ui.keymap.hint(Action::Interrupt), theme.key()),
@@ -146,6 +139,26 @@ pub(super) fn message(scene: &Scene<'_>, ui: &UiState) -> Option<Vec<Piece>> {
 
 /// Cells of what the line about a run that is over says of the step that failed.
 const ENDED: usize = 84;
+
+/// What comes of an interrupt. Agents with a session pause; a plain command is ended, and has none to go on with.
+fn of_an_interrupt(state: &RunState, narrow: bool) -> String {
+    let many = living(state);
+    let is_plain = |s: &&StepState| s.phase == StepPhase::Running && matches!(s.runner, RunnerKind::ExternalCli { .. });
+    let plain = state.steps.iter().filter(is_plain).count();
+    match (many, many - plain) {
+        (1, 1) if narrow => "pauses 1 child; its session lives on".to_owned(),
+        (1, 1) => "1 child pauses, its session lives on".to_owned(),
+        (1, 0) if narrow => "ends 1 child; a retry runs it again".to_owned(),
+        (1, 0) => "1 child is ended, a retry runs it again".to_owned(),
+        (n, 0) if narrow => format!("ends {n} children; a retry runs them"),
+        (n, 0) => format!("{n} children are ended, a retry runs them again"),
+        (n, m) if n == m && narrow => format!("pauses {n} children; sessions live on"),
+        (n, m) if n == m => format!("{n} children pause, their sessions live on"),
+        (n, m) if narrow => format!("pauses {n} children; {m} with sessions"),
+        (n, 1) => format!("{n} children pause, of 1 the session lives on"),
+        (n, m) => format!("{n} children pause, of {m} the sessions live on"),
+    }
+}
 
 /// What happened last where a replay is.
 fn replayed(replay: &Replay, scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
@@ -348,4 +361,34 @@ fn tool_limits(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
     // Where there is room the line about the step says for how long it is open.
     let said = ui.size.0 >= 100 && warns.is_none() && ends.is_none();
     if said || scene.rests(step) { Vec::new() } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::StepId;
+
+    #[test]
+    fn an_interrupt_promises_a_session_only_to_those_that_have_one() {
+        let step = |id, plain| StepState {
+            id: StepId(id),
+            phase: StepPhase::Running,
+            runner: if plain {
+                RunnerKind::ExternalCli { command: "sleep".to_owned(), args: Vec::new() }
+            } else {
+                StepState::default().runner
+            },
+            ..StepState::default()
+        };
+        let told = |plain: &[bool]| {
+            let steps = (0..).zip(plain).map(|(id, plain)| step(id, *plain)).collect();
+            of_an_interrupt(&RunState { steps, ..RunState::default() }, false)
+        };
+        assert_eq!(told(&[false]), "1 child pauses, its session lives on");
+        assert_eq!(told(&[true]), "1 child is ended, a retry runs it again");
+        assert_eq!(told(&[true, true]), "2 children are ended, a retry runs them again");
+        assert_eq!(told(&[false, false]), "2 children pause, their sessions live on");
+        assert_eq!(told(&[false, true]), "2 children pause, of 1 the session lives on");
+        assert_eq!(told(&[false, true, false]), "3 children pause, of 2 the sessions live on");
+    }
 }

@@ -82,7 +82,7 @@ fn what_lives_on_of_a_lost_run_is_told_and_ended_by_its_key_and_nothing_is_begun
     pty.wait_text("; the run is lost");
     // Nothing is begun again beside it.
     pty.keys("R");
-    pty.wait_text("X first: 4 processes of this lost run live on and would meet those of the new one");
+    pty.wait_text("X first: 4 processes of this run live on and would meet the new ones");
     // One step's alone, and not without an answer.
     pty.keys("x");
     pty.wait_text("End 2 processes of step 1 that nobody supervises any more?");

@@ -115,7 +115,7 @@ fn look_at_the_oldest(pty: &Pty, calls: usize) {
     pty.wait_text("[3 transcript");
     pty.keys("g");
     pty.wait_text("Do what is to be done.");
-    pty.wait_text("› Bash");
+    pty.wait_text("● Bash");
     pty.keys("j");
     pty.wait_text("2 of ");
     pty.keys("f/all of 33.\r");
@@ -132,7 +132,7 @@ fn look_at_the_oldest(pty: &Pty, calls: usize) {
     pty.keys("g");
     pty.wait_text("1 of 3,0");
     pty.wait_text("started");
-    pty.wait_text("› Bash");
+    pty.wait_text("● Bash");
     pty.keys("f&");
     pty.wait_text("failed no such job");
     pty.keys("&");
@@ -200,7 +200,7 @@ fn old_entries_are_clicked_and_copied_as_new_ones_are_and_attempts_part_them() {
     // In what happened too.
     pty.keys("6g");
     pty.wait_text(" 1 of 1,0");
-    click(&pty, "› Bash job 9");
+    click(&pty, "● Bash job 9");
     pty.wait_gone(" 1 of 1,0");
     pty.keys("y");
     wait_copies(&pty, 3);

@@ -91,7 +91,7 @@ fn what_was_said_and_what_happened_is_searched_also_in_all_steps() {
     pty.keys("6");
     pty.wait_text("[6 events");
     pty.keys("/edit\r");
-    pty.wait_text("› edit tests/tide.rs");
+    pty.wait_text("● edit tests/tide.rs");
     pty.wait_text("1/1  10 of 15");
     // Another step's page is the only one that has this.
     pty.keys("2");

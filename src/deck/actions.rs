@@ -428,7 +428,7 @@ pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     if (ui.shows_one() || ui.focus == Focus::Output) && left_behind(ui) {
         wanted.push(Action::Follow);
     }
-    if ui.search.is_some() {
+    if ui.search.as_ref().is_some_and(|search| search.count.is_none_or(|count| count.total > 0)) {
         wanted.push(Action::SearchNext);
     }
     if compose::withdrawable(at.state, ui).is_some() {
@@ -478,7 +478,8 @@ pub fn more(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
     }
     if !ui.zoom && !at.state.steps.is_empty() {
         wanted.extend([Action::Raise, Action::StopRun]);
-        wanted.push(if at.state.is_over() { Action::Copy } else { Action::Freeze });
+        let reads = ui.replay.as_ref().is_some_and(|replay| replay.reading.is_some());
+        wanted.push(if at.state.is_over() || reads { Action::Copy } else { Action::Freeze });
     }
     wanted.retain(|a| possible(*a, ui, at).is_ok());
     wanted

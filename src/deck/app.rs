@@ -436,6 +436,10 @@ impl<'a, S: Source> App<'a, S> {
                 break;
             }
             next = keys.ready();
+            if next.is_some() {
+                // Where the picture stands after one key the next one begins, though nobody has seen it.
+                self.settle_picture();
+            }
         }
         if then.is_some() {
             self.keep_drafts(wall());

@@ -33,6 +33,13 @@ impl<S: Source> App<'_, S> {
         drawn
     }
 
+    /// Brings all that a picture decides to where it would be if it were drawn now.
+    pub(super) fn settle_picture(&mut self) {
+        let windows = self.windows();
+        self.scene(|scene, ui| view::limit(scene, ui, &windows));
+        self.kept.logs = windows.logs;
+    }
+
     /// What the tab says that the selected step shows, where that is neither its output nor a list of entries.
     pub(super) fn tab_text(&mut self) -> Vec<SafeText> {
         let windows = self.windows();

@@ -10,6 +10,7 @@ use crate::deck::model::{Danger, Overlay, Position, Question, Search, Tab, UiEff
 use crate::deck::reading::Reading;
 use crate::deck::rows;
 use crate::deck::sheet::Needle;
+use crate::deck::view;
 use crate::run::StepPhase;
 
 pub(super) fn on_quit_key(ui: &mut UiState, cx: Context<'_>, key: KeyEvent, ready: bool) -> Vec<UiEffect> {
@@ -80,6 +81,7 @@ pub(super) fn on_confirm_key(
 
 pub(super) fn on_reading_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
     let page = usize::from(ui.size.1 / 2).max(1);
+    let bottom = view::overlay::help_bottom(ui);
     if let Some(Overlay::Help { query: typed @ Some(_), top }) = ui.overlays.last_mut() {
         // Letters are typed here; what else moves in the text moves still.
         let plain = !Key::from(key).ctrl;
@@ -90,9 +92,9 @@ pub(super) fn on_reading_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
             KeyCode::Backspace => typed.iter_mut().for_each(|query| {
                 query.pop();
             }),
-            KeyCode::Down => return moved(top, 1, true, actions::TABLE.len() + 8),
+            KeyCode::Down => return moved(top, 1, true, bottom),
             KeyCode::Up => return moved(top, 1, false, 0),
-            KeyCode::PageDown => return moved(top, page, true, actions::TABLE.len() + 8),
+            KeyCode::PageDown => return moved(top, page, true, bottom),
             KeyCode::PageUp => return moved(top, page, false, 0),
             _ => {}
         }
@@ -122,7 +124,8 @@ pub(super) fn on_reading_key(ui: &mut UiState, key: KeyEvent) -> Vec<UiEffect> {
         }
     }
     let most = if let Some(Overlay::Reading(text)) = ui.overlays.last() { text.rows(ui.size.0) } else { 0 };
-    let most = most.max(actions::TABLE.len() + 8);
+    let most =
+        if let Some(Overlay::Help { .. }) = ui.overlays.last() { bottom } else { most.max(actions::TABLE.len() + 8) };
     if let Some(Overlay::Help { top, .. } | Overlay::Why { top, .. } | Overlay::Reading(Reading { top, .. })) =
         ui.overlays.last_mut()
     {

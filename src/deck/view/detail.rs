@@ -171,7 +171,7 @@ fn asked(attention: &Attention, width: usize, reveal: bool) -> Vec<SafeText> {
     let mut rows = wrapped(&reason, room, reveal);
     if rows.len() > ASKED_ROWS {
         rows.truncate(ASKED_ROWS);
-        let last = rows.pop().map(|row| SafeText::line(&format!("{}…", row.truncate(room.saturating_sub(TIME)))));
+        let last = rows.pop().map(|row| SafeText::line(&format!("{row}…")).truncate(room.saturating_sub(TIME)));
         rows.extend(last);
     }
     // The time may need a row of its own.

@@ -246,6 +246,15 @@ fn help(buf: &mut Buffer, area: Rect, top: usize, query: Option<&str>, scene: &S
     }
 }
 
+/// The row at which the help begins when its end is shown; 0 where there is none.
+#[must_use]
+pub fn help_bottom(ui: &UiState) -> usize {
+    let Some(Overlay::Help { query, .. }) = ui.overlays.last() else { return 0 };
+    let body = Rect { x: 0, y: 0, width: ui.size.0, height: ui.size.1.saturating_sub(1) };
+    let sheet = HelpSheet::new(body, query.as_deref(), ui);
+    sheet.rows().saturating_sub(usize::from(sheet.high.min(body.height).saturating_sub(2 + sheet.typing)))
+}
+
 /// Whether the keys that move in what lies above the picture have anything to show: more of it than is on the screen.
 pub(super) fn scrolls(scene: &Scene<'_>, ui: &UiState) -> bool {
     let area = Rect { x: 0, y: 0, width: ui.size.0, height: ui.size.1 };

@@ -31,7 +31,9 @@ pub(super) fn tiny(buf: &mut Buffer, area: Rect, scene: &Scene<'_>, ui: &UiState
     let state = scene.state;
     let face = header::run_face(scene);
     let waiting = attention::attention(state, ui).len();
-    let needs = if waiting > 0 {
+    let needs = if waiting > 0 && (scene.is_gone() || ui.replay.is_some()) {
+        format!(", {waiting} needed you")
+    } else if waiting > 0 {
         format!(", {waiting} {} you", if waiting == 1 { "needs" } else { "need" })
     } else if ui.has_left() {
         let verb = if ui.left.len() == 1 { "lives" } else { "live" };

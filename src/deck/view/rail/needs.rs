@@ -114,7 +114,11 @@ fn live_on(width: u16, scene: &Scene<'_>, ui: &UiState) -> (Vec<Piece>, Vec<Piec
     let verb = if ui.left.len() == 1 { "LIVES" } else { "LIVE" };
     let count = format!("▲ {} {verb} ON", processes(ui.left.len()).to_uppercase());
     let ends = format!("{} {}", ui.keymap.hint(Action::StopRun), if ui.ending_left { "…" } else { "end" });
-    let right = if ui.can_end_left { vec![piece(ends, theme.alarm()).does(Action::StopRun)] } else { Vec::new() };
+    let right = if ui.can_end_left && ui.overlays.is_empty() {
+        vec![piece(ends, theme.alarm()).does(Action::StopRun)]
+    } else {
+        Vec::new()
+    };
     let mut room = width.saturating_sub(2 + 4 + total(&right)).saturating_sub(cells(&count));
     let mut left = vec![piece(count, theme.alarm()).does(Action::StopRun)];
     let mut named: Vec<(String, SafeText)> = Vec::new();

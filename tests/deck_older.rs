@@ -387,16 +387,7 @@ fn pages_of_a_transcript_pass_over_nothing() {
              {{\"type\":\"text\",\"text\":\"{text}\"}}]}}}}\n"
         )
     };
-    let end = "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"fine\"}\n";
-    let text: String = (1..=TURNS).map(said).chain([end.to_owned()]).collect();
-    let said = home.file("said", &text);
-    let claude = home.file("claude", &format!("#!/bin/sh\ncat {said}\n"));
-    let plan = format!(
-        "[[step]]\ntask = \"Talk.\"\nrunner = {{ type = \"claude\", transport = \"oneshot\", command = {claude:?} }}\n"
-    );
-    home.file("plan.toml", &plan);
-    let pty = home.deck(&["run", "plan.toml"], 100, 30);
-    pty.wait_text("the run is over");
+    let pty = over(&home, (1..=TURNS).map(said));
     pty.keys("z3");
     pty.wait_text("[3 transcript");
     let whole = |text: &str, n: usize| (0..=n % 5).all(|line| text.contains(&format!("turn {n} line {line}.")));
@@ -432,15 +423,7 @@ fn a_file_tells_of_all_calls_that_named_it() {
             .replace("\"Bash\"", "\"Edit\"")
             .replace("\"command\":", &format!("\"file_path\":\"src/{file}.rs\",\"x\":"))
     };
-    let end = "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"fine\"}\n";
-    let said = home.file("said", &(1..=EDITS).map(edit).chain([end.to_owned()]).collect::<String>());
-    let claude = home.file("claude", &format!("#!/bin/sh\ncat {said}\n"));
-    let plan = format!(
-        "[[step]]\ntask = \"Edit.\"\nrunner = {{ type = \"claude\", transport = \"oneshot\", command = {claude:?} }}\n"
-    );
-    home.file("plan.toml", &plan);
-    let pty = home.deck(&["run", "plan.toml"], 100, 30);
-    pty.wait_text("the run is over");
+    let pty = over(&home, (1..=EDITS).map(edit));
     pty.keys("z5");
     pty.wait_text("src/a.rs  Edit ×300");
     pty.wait_text("src/b.rs  Edit ×300");
@@ -453,4 +436,18 @@ fn a_file_tells_of_all_calls_that_named_it() {
     // A line for each, a blank one, and what git says.
     pty.wait_text("302 lines sent to the terminal's clipboard");
     assert!(!pty.text().contains("its record cannot be read"), "{}", pty.text());
+}
+
+/// The deck on a run that is over, of one agent that said these lines and then that it is done.
+fn over(home: &Home, lines: impl Iterator<Item = String>) -> Pty {
+    let end = "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"fine\"}\n";
+    let said = home.file("said", &lines.chain([end.to_owned()]).collect::<String>());
+    let claude = home.file("claude", &format!("#!/bin/sh\ncat {said}\n"));
+    let plan = format!(
+        "[[step]]\ntask = \"Say it.\"\nrunner = {{ type = \"claude\", transport = \"oneshot\", command = {claude:?} }}\n"
+    );
+    home.file("plan.toml", &plan);
+    let pty = home.deck(&["run", "plan.toml"], 100, 30);
+    pty.wait_text("the run is over");
+    pty
 }

@@ -83,7 +83,7 @@ fn every_agent_has_a_pane_with_its_tool_its_tokens_and_its_cost() {
     });
     // What nobody told is a dash, and nothing is left out.
     see(&pty, &there, "tokens and cost", |_, line| {
-        let (tokens, cost) = (line.contains("tok "), line.contains('$') || line.contains("cost –"));
+        let (tokens, cost) = (line.contains(" tok "), line.contains('$') || line.contains("cost –"));
         tokens && cost
     });
     drop(pty);
@@ -102,7 +102,8 @@ fn what_each_used_stands_in_its_pane_when_it_is_done() {
     assert_eq!(end(&run)["state"], "complete");
     see(&pty, &there, "what it used", |agent, line| {
         let cost = if PRICED.contains(&agent.word) { line.contains("$0.") } else { line.contains("cost –") };
-        let tokens = line.split("tok ").nth(1).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let tokens =
+            line.split_once(" tok").is_some_and(|(much, _)| much.ends_with(|c: char| c.is_ascii_digit() || c == 'k'));
         cost && tokens
     });
     drop(pty);

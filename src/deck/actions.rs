@@ -3,11 +3,9 @@
 
 use crossterm::event::KeyCode;
 
-use super::attention;
-use super::entries;
 use super::keymap::{Key, ch, code, ctrl};
-use super::model::{self, Focus, Position, Tab, UiState, ViewMode};
-use super::{answer_dialog, budget_dialog, compose, history, left, rows};
+use super::model::{Tab, UiState, ViewMode};
+use super::{allowed, answer_dialog, attention, budget_dialog, compose, history, left, rows};
 use crate::run::replay::Step;
 use crate::run::{RunMode, RunState, SteerRequest, StepId, StepPhase, TargetState, resume_line};
 use crate::text::SafeText;
@@ -276,7 +274,7 @@ pub fn possible_of(step: StepId, action: Action, ui: &UiState, at: Situation<'_>
         if action == Action::Steer
             && ui.can_go_on
             && (at.read_only.is_none() || at.state.lost.is_some())
-            && step.is_some_and(|s| model::can_go_on(at.state, s).is_ok())
+            && step.is_some_and(|s| allowed::can_go_on(at.state, s).is_ok())
         {
             return left::in_the_way(ui);
         }
@@ -284,7 +282,7 @@ pub fn possible_of(step: StepId, action: Action, ui: &UiState, at: Situation<'_>
             return left::can_end(ui, action);
         }
         if action == Action::Retry {
-            return model::can_retry(ui, at.state, at.read_only);
+            return allowed::can_retry(ui, at.state, at.read_only);
         }
         if let Some(why) = at.read_only {
             return Err(format!("read-only: {why}"));
@@ -297,16 +295,16 @@ pub fn possible_of(step: StepId, action: Action, ui: &UiState, at: Situation<'_>
         Action::Interrupt | Action::StopRun | Action::StopStep if at.state.mode == RunMode::Workflow => {
             Err("the parent that runs this workflow takes no such request; use the parent itself".to_owned())
         }
-        Action::StopStep if model::is_foreign(at.state) => {
+        Action::StopStep if allowed::is_foreign(at.state) => {
             Err("this runner cannot stop a single step; only those of subdeck do".to_owned())
         }
-        Action::Raise if model::is_foreign(at.state) => {
+        Action::Raise if allowed::is_foreign(at.state) => {
             Err("this runner takes no change of a limit; only those of subdeck do".to_owned())
         }
         Action::Steer => match step {
             Some(step) => {
-                model::can_steer(step).map_err(|why| match step.session_file.is_some() || step.session_id.is_some() {
-                    true if step.phase.is_terminal() && !model::is_foreign(at.state) => {
+                allowed::can_steer(step).map_err(|why| match step.session_file.is_some() || step.session_id.is_some() {
+                    true if step.phase.is_terminal() && !allowed::is_foreign(at.state) => {
                         let key = ui.keymap.hint(Action::Steer);
                         format!("{why}; once the run is over too, {key} goes on with its session")
                     }
@@ -316,7 +314,7 @@ pub fn possible_of(step: StepId, action: Action, ui: &UiState, at: Situation<'_>
             None => Err("there is no step".to_owned()),
         },
         Action::SteerAll
-            if !at.state.steps.iter().any(|s| s.phase == StepPhase::Running && model::can_steer(s).is_ok()) =>
+            if !at.state.steps.iter().any(|s| s.phase == StepPhase::Running && allowed::can_steer(s).is_ok()) =>
         {
             Err("no running step can be steered".to_owned())
         }
@@ -352,7 +350,7 @@ pub fn possible_of(step: StepId, action: Action, ui: &UiState, at: Situation<'_>
                 None => "no message of yours waits to be taken".to_owned(),
             })
         }
-        Action::Editor => match step.map(model::current_path) {
+        Action::Editor => match step.map(allowed::current_path) {
             Some(Some(_)) => Ok(()),
             _ => Err("no tool of this step named a path yet".to_owned()),
         },
@@ -374,124 +372,6 @@ pub fn possible_of(step: StepId, action: Action, ui: &UiState, at: Situation<'_>
         Action::SearchNext | Action::SearchPrevious if ui.search.is_none() => Err("/ begins a search".to_owned()),
         Action::Why if attention::asked(at.state, ui).is_none() => Err("nothing needs you".to_owned()),
         _ => Ok(()),
-    }
-}
-
-/// The actions that the footer names for the situation, in the order of the footer.
-#[must_use]
-pub fn footer(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
-    let mut wanted = Vec::new();
-    if ui.has_left() {
-        wanted.push(Action::StopRun);
-    }
-    let waiting = attention::attention(at.state, ui);
-    if attention::leads(&waiting, ui) {
-        wanted.push(Action::NextAttention);
-    }
-    wanted.push(Action::Answer);
-    // A narrow line about who needs somebody has no room for it.
-    let here = attention::foremost(&waiting, ui).is_some_and(|first| first.step == ui.selected);
-    if here && ui.size.0 < NARROW && ui.replay.is_none() {
-        wanted.push(Action::Acknowledge);
-    }
-    if ui.zoom || ui.focus != Focus::Steps {
-        wanted.push(Action::Back);
-    } else {
-        wanted.push(Action::Down);
-        let leads = (ui.from_fleet || ui.replay.is_some()) && ui.mode == ViewMode::List;
-        if leads || ui.lists_some() {
-            wanted.push(Action::Back);
-        }
-        // Of what lies folded the row does not say how it opens.
-        let folded = at.state.step(ui.selected).is_some_and(|step| rows::unfoldable(ui, at.state, step).is_ok());
-        if folded && ui.mode == ViewMode::List && ui.filter.is_none() {
-            wanted.push(Action::Right);
-        }
-    }
-    if !ui.zoom {
-        wanted.push(Action::Zoom);
-    }
-    wanted.push(Action::Inside);
-    if ui.shows_one() {
-        wanted.push(Action::NextStep);
-    }
-    if ui.zoom {
-        match ui.tab(ui.selected) {
-            Tab::Output => wanted.extend([Action::Search, Action::Filter]),
-            tab if entries::lists(tab) => wanted.extend([Action::Down, Action::Open, Action::Search, Action::Filter]),
-            _ if ui.opens_nothing => wanted.extend([Action::Down, Action::Search]),
-            _ => wanted.extend([Action::Down, Action::Open, Action::Search]),
-        }
-    } else if ui.shows_one() || ui.focus == Focus::Output {
-        wanted.push(Action::Search);
-    }
-    if (ui.shows_one() || ui.focus == Focus::Output) && left_behind(ui) {
-        wanted.push(Action::Follow);
-    }
-    if ui.search.as_ref().is_some_and(|search| search.count.is_none_or(|count| count.total > 0)) {
-        wanted.push(Action::SearchNext);
-    }
-    if compose::withdrawable(at.state, ui).is_some() {
-        wanted.push(Action::TakeBack);
-    }
-    if ui.frozen.is_some() && ui.replay.is_none() {
-        // How to leave a state is seen in it.
-        wanted.push(Action::Freeze);
-    }
-    // While what happened is still read nothing plays.
-    if ui.replay.as_ref().is_some_and(|replay| replay.reading.is_none()) {
-        wanted.extend([Action::Freeze, Action::Seek(Step::Event), Action::Seek(Step::Mark), Action::Faster]);
-    }
-    if ui.zoom && ui.tab(ui.selected) == Tab::Budget {
-        wanted.push(Action::Raise);
-    }
-    // Where everything is being stopped already nothing is offered that this would end.
-    if !ui.leave_when_over {
-        wanted.extend([Action::Steer, Action::Retry, Action::Interrupt, Action::StopStep]);
-    }
-    if ui.replay.is_none() {
-        wanted.push(Action::Replay);
-    }
-    if !ui.zoom && !at.state.steps.is_empty() {
-        wanted.push(Action::View);
-        if ui.mode == ViewMode::List {
-            wanted.push(Action::NextPane);
-        }
-    }
-    wanted.extend([Action::Palette, Action::Help, Action::Quit]);
-    wanted.retain(|a| possible(*a, ui, at).is_ok());
-    wanted
-}
-
-/// What the footer names besides where there is much room, the most useful first.
-#[must_use]
-pub fn more(ui: &UiState, at: Situation<'_>) -> Vec<Action> {
-    let over = at.state.step(ui.selected).is_none_or(|step| step.phase.is_terminal());
-    let mut wanted = match (ui.zoom, ui.tab(ui.selected)) {
-        _ if at.state.steps.is_empty() => Vec::new(),
-        (true, Tab::Output) => vec![Action::Wrap, Action::Copy, Action::Pager],
-        (true, _) => vec![Action::Copy],
-        (false, _) => vec![Action::Filter, Action::Search],
-    };
-    if ui.zoom && over {
-        wanted.push(Action::CopySession);
-    }
-    if !ui.zoom && !at.state.steps.is_empty() {
-        wanted.extend([Action::Raise, Action::StopRun]);
-        let reads = ui.replay.as_ref().is_some_and(|replay| replay.reading.is_some());
-        wanted.push(if at.state.is_over() || reads { Action::Copy } else { Action::Freeze });
-    }
-    wanted.retain(|a| possible(*a, ui, at).is_ok());
-    wanted
-}
-
-/// Whether what is shown of the selected step has a newest part that it does not follow now.
-fn left_behind(ui: &UiState) -> bool {
-    let pane = ui.pane(ui.selected);
-    match pane.tab {
-        tab if ui.zoom && entries::lists(tab) => pane.cursor.contains_key(&tab),
-        Tab::Output => pane.output != Position::Follow,
-        _ => !ui.zoom && pane.output != Position::Follow,
     }
 }
 
@@ -578,6 +458,6 @@ mod tests {
         for row in TABLE.iter().filter(|r| r.confirms && r.action != Action::Quit) {
             assert!(possible(row.action, &ui, at).unwrap_err().contains("read-only: foreign root"), "{}", row.name);
         }
-        assert!(!footer(&ui, at).contains(&Action::Steer));
+        assert!(!super::super::footer::named(&ui, at).contains(&Action::Steer));
     }
 }

@@ -291,7 +291,7 @@ pub fn evidence(state: &RunState, step: StepId, now: Timestamp) -> Vec<(String, 
             Level::Busy | Level::Note => " (good to know)",
         };
         lines.push(("rule".to_owned(), format!("{} ({}){quiet}", condition.reason.words(), condition.reason.as_str())));
-        if super::model::is_foreign(state) {
+        if super::allowed::is_foreign(state) {
             lines.push(("told by".to_owned(), "its own runner".to_owned()));
         } else if let Some(key) = condition.reason.key() {
             lines.push(("set by".to_owned(), format!("{key} in [attention] of the plan")));

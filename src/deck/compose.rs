@@ -4,7 +4,8 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::actions::{self, Action};
-use super::model::{Composer, Draft, Fate, Overlay, UiEffect, UiState, can_go_on, can_steer, is_foreign};
+use super::allowed::{can_go_on, can_steer, is_foreign};
+use super::model::{Composer, Draft, Fate, Overlay, UiEffect, UiState};
 use super::update::{Context, say};
 use crate::run::{RunState, SteerMode, SteerRequest, StepId, StepPhase, TargetState};
 use crate::text::{SafeText, typed};

@@ -38,7 +38,10 @@ impl Keyboard {
     /// # Errors
     /// When it cannot be waited for.
     pub fn new(early: &[u8]) -> io::Result<Self> {
-        let tty = io::stdin().as_fd().try_clone_to_owned()?;
+        Self::of(io::stdin().as_fd().try_clone_to_owned()?, early)
+    }
+
+    fn of(tty: OwnedFd, early: &[u8]) -> io::Result<Self> {
         // The newer function is unsafe, because any type could lie about its descriptor; ours owns it.
         #[allow(deprecated)]
         let tty = AsyncFd::with_interest(tty, Interest::READABLE)?;
@@ -61,7 +64,13 @@ impl Keyboard {
             }
             let patience = self.typed.patience().map(|patience| patience.saturating_sub(self.read.elapsed()));
             if patience == Some(Duration::ZERO) {
-                self.typed.settle();
+                // Whoever was busy meanwhile has not heard of the rest yet, which may have come long ago.
+                match look(&self.tty, &mut self.typed) {
+                    Ok(Found::Bytes) => self.read = Instant::now(),
+                    Ok(Found::Nothing) => self.typed.settle(),
+                    Ok(Found::Gone) => return None,
+                    Err(error) => return Some(Err(error.into())),
+                }
                 continue;
             }
             let readable = self.tty.readable();
@@ -115,5 +124,40 @@ fn look(tty: &AsyncFd<OwnedFd>, typed: &mut Typed) -> Result<Found, Errno> {
         }
         Err(Errno::AGAIN) => Ok(Found::Nothing),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use crossterm::event::KeyCode;
+
+    use super::*;
+
+    fn key(input: Option<io::Result<Input>>) -> KeyCode {
+        match input {
+            Some(Ok(Input::Key(key))) => key.code,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_rest_of_a_sequence_is_its_rest_also_for_one_who_was_busy_when_it_came() {
+        let (mut terminal, tty) = UnixStream::pair().unwrap();
+        let mut keyboard = Keyboard::of(tty.into(), b"\x1b").unwrap();
+        terminal.write_all(b"[A").unwrap();
+        // Longer ago than anybody waits for the rest.
+        keyboard.read = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        assert_eq!(key(keyboard.next().await), KeyCode::Up);
+        terminal.write_all(b"\x1b").unwrap();
+        assert_eq!(key(keyboard.next().await), KeyCode::Esc, "nothing followed it");
+        terminal.write_all(b"jk").unwrap();
+        assert_eq!(key(keyboard.next().await), KeyCode::Char('j'));
+        assert_eq!(keyboard.ready().map(|input| key(Some(Ok(input)))), Some(KeyCode::Char('k')));
+        assert!(keyboard.ready().is_none());
+        drop(terminal);
+        assert!(keyboard.next().await.is_none(), "the terminal is gone");
     }
 }

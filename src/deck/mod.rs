@@ -5,6 +5,7 @@
 //! of the run.
 
 pub mod actions;
+pub mod allowed;
 mod answer_dialog;
 mod app;
 pub mod attention;
@@ -17,6 +18,7 @@ pub mod entries;
 pub mod feed;
 pub mod fleet;
 pub mod fold;
+pub mod footer;
 mod guard;
 pub mod history;
 mod keyboard;

@@ -13,12 +13,12 @@ use std::time::Duration;
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind};
 
 use super::actions::{self, Action, Situation};
+use super::allowed::{can_steer, inner_run, is_foreign, living};
 use super::attention::{Attention, asked, attention, foremost};
 use super::entries::{self, Entries};
 use super::history::History;
 use super::model::{
-    Danger, Focus, Notice, Overlay, PaneState, Position, Question, Scroll, Tab, UiEffect, UiState, ViewMode, can_steer,
-    inner_run, is_foreign, living,
+    Danger, Focus, Notice, Overlay, PaneState, Position, Question, Scroll, Tab, UiEffect, UiState, ViewMode,
 };
 use super::view::layout::{Shape, grid_fits, layout};
 use super::{answer_dialog, budget_dialog, compose, listed, rows};
@@ -77,10 +77,6 @@ fn take(ui: &mut UiState, cx: Context<'_>, input: &Input) -> Vec<UiEffect> {
         }
         Input::Paste(text) => {
             on_paste(ui, cx, text);
-            Vec::new()
-        }
-        Input::Resize(width, height) => {
-            ui.size = (*width, *height);
             Vec::new()
         }
         Input::Mouse(mouse) if ui.mouse => on_mouse(ui, cx, *mouse),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::{App, Source};
-use crate::deck::model::current_path;
+use crate::deck::allowed::current_path;
 use crate::deck::terminal::{self, Screen};
 use crate::deck::update::say;
 use crate::deck::window::ERR_MARK;

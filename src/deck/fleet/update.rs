@@ -58,10 +58,6 @@ pub(super) fn update(ui: &mut FleetUi, cx: Context<'_>, input: &Input) -> Option
             }
             None
         }
-        Input::Resize(width, height) => {
-            ui.size = (*width, *height);
-            None
-        }
         _ => None,
     }
 }

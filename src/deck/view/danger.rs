@@ -8,8 +8,9 @@ use super::Scene;
 use super::detail::many;
 use super::overlay::dialog_box;
 use super::paint::{piece, put, put_cut, put_right, row};
+use crate::deck::allowed::living;
 use crate::deck::left::{Left, processes};
-use crate::deck::model::{Danger, UiState, living};
+use crate::deck::model::{Danger, UiState};
 use crate::run::{StepId, StepPhase, StepState, cost_of};
 use crate::text::{SafeText, width};
 

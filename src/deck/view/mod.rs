@@ -381,7 +381,7 @@ fn now_text<'s>(state: &'s RunState, sums: &Sums, step: &'s StepState, now: Time
             _ if step.session_id.is_some() || step.session_file.is_some() => {
                 format!("{INTERRUPTED}its session lives on").into()
             }
-            _ if crate::deck::model::is_foreign(state) => "interrupted".into(),
+            _ if crate::deck::allowed::is_foreign(state) => "interrupted".into(),
             _ => format!("{INTERRUPTED}a retry runs it again").into(),
         },
         F::Stopped => error().or_else(last_line).unwrap_or_else(|| match step.exit {

@@ -1,6 +1,6 @@
 //! What a queued step waits for, or why it waits in vain.
 
-use super::super::model::is_foreign;
+use super::super::allowed::is_foreign;
 use super::super::sums::{Sums, place};
 use crate::run::{RunState, StepId, StepState};
 

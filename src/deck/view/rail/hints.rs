@@ -11,6 +11,7 @@ use super::message::message;
 use crate::deck::actions::{self, Action, Situation};
 use crate::deck::answer_dialog;
 use crate::deck::entries::Sieve;
+use crate::deck::footer;
 use crate::deck::model::{Danger, Overlay, Tab, UiState, ViewMode};
 use crate::deck::rows;
 use crate::run::Stream;
@@ -171,8 +172,8 @@ fn hints(scene: &Scene<'_>, ui: &UiState) -> Vec<Piece> {
     let in_group = step.filter(|step| !ui.zoom && rows::folded(ui, scene.state, step).is_some());
     let whom = in_group.map(|step| format!(" {}", step.id)).unwrap_or_default();
     let mut out = Vec::new();
-    let mut wanted = actions::footer(ui, at);
-    let more = if ui.size.0 >= ROOMY { actions::more(ui, at) } else { Vec::new() };
+    let mut wanted = footer::named(ui, at);
+    let more = if ui.size.0 >= ROOMY { footer::more(ui, at) } else { Vec::new() };
     let more: Vec<Action> = more.into_iter().filter(|action| !wanted.contains(action)).collect();
     let end = wanted.iter().position(|action| matches!(action, Action::Palette | Action::Help | Action::Quit));
     wanted.splice(end.unwrap_or(wanted.len())..end.unwrap_or(wanted.len()), more.iter().copied());
